@@ -25,31 +25,34 @@ from protocol import commit as commits
 from protocol.block import Block, Reference, decode_block, open_block
 from protocol.codec import decode
 from protocol.commit import Commit, Content, HeaderKeys, Links, open_commit, seal_commit
+from protocol.ids import BranchId, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, UserSeed
 from protocol.limits.formats import COMMIT_SIZE_MAX
 from protocol.signing import key_pair
+from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
 _ROUNDS = 5
-_SECRET = os.urandom(32)
+_SECRET = ConvergenceSecret(os.urandom(32))
 # The types on the wire are no one else's business; here msgspec alone must be given the same.
 _BLOCK = blocks._BlockEncoding
 _COMMIT = commits._CommitEncoding
 
 
-def _make(number: int, user: bytes, secret: bytes) -> tuple[Commit, Block]:
+def _make(number: int, user: UserId, secret: SigningKey) -> tuple[Commit, Block]:
     """A commit that acks another: the first of its author, since a feed has no links there."""
     content = Content(
         author=user,
-        branch=_SECRET,
-        epoch=_SECRET,
+        branch=BranchId(_SECRET),
+        epoch=as_epoch_id(_SECRET),
         feed_sequence=1,
         feed_previous=None,
         tangles=(),
         timestamp=1_700_000_000_000 + number,
         metadata=b"",
-        body=Reference(os.urandom(32), os.urandom(32)),
-        keys=HeaderKeys(acks=(b"",)),
+        body=Reference(as_object_id(os.urandom(32)), BlockKey(os.urandom(32))),
+        keys=HeaderKeys(acks=(GivenKey(b""),)),
     )
-    return seal_commit((os.urandom(32),), Links(), content, secret, _SECRET)
+    return seal_commit((as_commit_id(os.urandom(32)),), Links(), content, secret, _SECRET)
 
 
 def _decode(encoded: bytes, plaintext: bytes) -> None:
@@ -68,7 +71,7 @@ def main() -> None:
     """Print the figures."""
     tune_interpreter()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    user, secret = key_pair(b"b" * 32)
+    user, secret = key_pair(UserSeed(b"b" * 32))
     made = [_make(number, user, secret) for number in range(count)]
     sealed = [(block.encoded, commit.key) for commit, block in made]
     opened = [(block.encoded, open_block(block, commit.key, _SECRET)) for commit, block in made]

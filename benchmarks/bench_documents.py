@@ -29,6 +29,7 @@ from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.body import Body
 from protocol.document_kinds import SET, SetEdit, TextUpdate
+from protocol.keys import UserSeed
 from storage.repos.repos import Branch
 from verifier.documents import reduce_values
 
@@ -79,7 +80,7 @@ def measure(folder: Path, count: int) -> None:
     """Figures of documents that `count` commits each made."""
     note(f"{count} commits of each")
     replica = Replica(folder, STORE_KEY)
-    author = Author(replica, b"d" * 32, clock_ms)
+    author = Author(replica, UserSeed(b"d" * 32), clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
     updates = key_strokes(count)

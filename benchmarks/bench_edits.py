@@ -20,6 +20,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
 from protocol.content import Post
+from protocol.keys import UserSeed
 from protocol.limits.users import EDIT_WINDOW_MAX
 from storage.commits.edits import START, Cursor, load_edits, load_last_change
 from storage.commits.void_marks import mark_void
@@ -112,7 +113,7 @@ def main() -> None:
             if size == count:
                 seconds = timed(partial(_read_all, replica, branch))
                 figure("edits_snapshot", count / seconds, "edits/s", commits=count)
-                waits = trio.run(_tell_many, replica, branch, Author(replica, b"b" * 32, clock_ms))
+                waits = trio.run(_tell_many, replica, branch, Author(replica, UserSeed(b"b" * 32), clock_ms))
                 for share in (0.5, 0.99):
                     wait = 1000 * percentile(waits, share)
                     figure(f"edit_told_p{share * 100:.0f}", wait, "ms", sources=_SOURCES)

@@ -24,6 +24,8 @@ from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
+from protocol.ids import UserId
+from protocol.keys import UserSeed
 from protocol.signing import key_pair
 from storage.repos.repos import Branch, Repo
 
@@ -42,14 +44,14 @@ def main() -> None:
 def _exclude_one_of(members: int, folder: Path) -> None:
     note(f"a repo with {members} members")
     replica, author, repo, _ = _create(folder)
-    users = [key_pair(b"user" + number.to_bytes(28))[0] for number in range(members - 1)]
+    users = [key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(members - 1)]
     root = replica.root_branch(repo)
     drafts = [Draft(Grant(user, Permission.WRITE, None)) for user in users]
     author.write_many(root, lambda _: drafts, lambda _connection, _written: None)
     excluding = timed(lambda: author.write(root, Remove(users[0], None, ())))
     starting = timed(lambda: author.start_epoch_if_due(repo))
     assert len(replica.tables.epochs) == 2
-    secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(b"s" * 32)[1])
+    secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(UserSeed(b"s" * 32))[1])
     boxing = timed(lambda: [_seal(user, secret) for user in users])
     figure("exclude", excluding * 1e3, "ms", members=members)
     figure("start_epoch", starting * 1e3, "ms", members=members)
@@ -57,7 +59,7 @@ def _exclude_one_of(members: int, folder: Path) -> None:
     replica.close()
 
 
-def _seal(user: bytes, secret: bytes) -> bytes:
+def _seal(user: UserId, secret: bytes) -> bytes:
     theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(user)
     return bindings.crypto_box(bytes(64), os.urandom(24), theirs, secret)
 
@@ -65,13 +67,13 @@ def _seal(user: bytes, secret: bytes) -> bytes:
 def _catch_up_over(epochs: int, folder: Path) -> None:
     note(f"a repo with {epochs} epochs")
     replica, author, repo, branch = _create(folder / "source")
-    away = Author(replica, b"a" * 32, clock_ms).user
+    away = Author(replica, UserSeed(b"a" * 32), clock_ms).user
     author.write(replica.root_branch(repo), Grant(away, Permission.WRITE, None))
     target = follow(folder / "target", replica, repo)
     for _ in range(epochs):
         author.start_epoch(repo)
         author.write(branch, Post("something new"))
-    reader = Author(target, b"a" * 32, clock_ms)
+    reader = Author(target, UserSeed(b"a" * 32), clock_ms)
     keeper = EpochKeeper(target, reader)
     seconds = timed(lambda: _catch_up(replica, target, keeper))
     assert len(target.tables.epochs) == epochs + 1
@@ -101,7 +103,7 @@ def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
 def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:
     folder.mkdir(parents=True)
     replica = Replica(folder, STORE_KEY)
-    author = Author(replica, b"o" * 32, clock_ms)
+    author = Author(replica, UserSeed(b"o" * 32), clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
     return replica, author, repo, branch

@@ -32,6 +32,7 @@ from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.blocking import tune_interpreter
 from protocol.content import Post
+from protocol.keys import StoreKey
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
 from storage.export.space_accounting import count_holdings
@@ -59,7 +60,7 @@ def export_rate(
     return commit_count / min(walls), commit_count / min(works)
 
 
-def start_export(home: Path, folder: Path, store_key: bytes) -> subprocess.Popen[bytes]:
+def start_export(home: Path, folder: Path, store_key: StoreKey) -> subprocess.Popen[bytes]:
     """The process that a daemon starts."""
     request = ExportRequest(
         home=str(home),
@@ -109,7 +110,7 @@ def write_for(write: Callable[[], object], seconds: float, meanwhile: Callable[[
 class Exporting:
     """Keeps one export running, each to a folder of its own."""
 
-    def __init__(self, home: Path, folder: Path, store_key: bytes) -> None:
+    def __init__(self, home: Path, folder: Path, store_key: StoreKey) -> None:
         self._home = home
         self._folder = folder
         self._store_key = store_key

@@ -45,6 +45,8 @@ from node.sync.hub import Hub
 from protocol.block import Reference
 from protocol.content import FileEntry
 from protocol.content import Files as FilesBody
+from protocol.ids import BlockId
+from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
 from protocol.limits.users import FILE_WINDOW_MAX
 from protocol.object import ObjectBuilder, ObjectReader
@@ -54,7 +56,7 @@ from storage.repos.repos import Branch
 _CHUNK_SIZE = 64 * KIB
 _SMALL_SIZE = 10 * KIB
 _NOISE = os.urandom(MIB)
-_SECRET = os.urandom(32)
+_SECRET = ConvergenceSecret(os.urandom(32))
 _Best = dict[str, float]
 
 
@@ -78,7 +80,7 @@ class _Node:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.replica = Replica(folder, STORE_KEY)
-        self.author = Author(self.replica, b"b" * 32, clock_ms)
+        self.author = Author(self.replica, UserSeed(b"b" * 32), clock_ms)
         repo, _ = self.author.create_repo("bench")
         self.branch, _ = self.author.create_branch(repo, "main")
 
@@ -112,7 +114,7 @@ def _seal(plaintext: bytes) -> tuple[bytes, bytes, bytes]:
     return key, ciphertext, blake3(ciphertext).digest()
 
 
-def _open(key: bytes, ciphertext: bytes, block_id: bytes) -> None:
+def _open(key: bytes, ciphertext: bytes, block_id: BlockId) -> None:
     assert blake3(ciphertext).digest() == block_id
     assert blake3(_cipher(key, ciphertext), key=_SECRET).digest() == key
 
@@ -133,7 +135,7 @@ def _write_bare(path: Path, leaves: Iterator[bytes]) -> list[tuple[bytes, bytes,
 def _read_bare(path: Path, sealed: list[tuple[bytes, bytes, int]]) -> None:
     handle = os.open(path, os.O_RDONLY)
     for key, block_id, size in sealed:
-        _open(key, os.read(handle, size), block_id)
+        _open(key, os.read(handle, size), BlockId(block_id))
     os.close(handle)
 
 

@@ -26,6 +26,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
 from node.sync.signature_pool import SignaturePool
+from protocol.ids import Digest, Signature, UserId
 from protocol.signing import Claim
 from storage.repos.repos import Branch
 
@@ -61,7 +62,7 @@ def measure(commit_count: int, url: str = "") -> float:
         root_made = batches(source, root)
         replica = follow(folder / "target", source, repo, url)
         pool = SignaturePool()
-        claim = Claim(bytes(32), bytes(32), bytes(64))
+        claim = Claim(UserId(bytes(32)), Digest(bytes(32)), Signature(bytes(64)))
         pool.check([claim] * 100)  # the workers have started
         trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, pool)
         target = replica.by_topic[branch.topic]

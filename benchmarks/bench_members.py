@@ -15,20 +15,23 @@ from benchmarks.common import figure, note, timed
 from protocol.block import Reference
 from protocol.body import Body, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.ids import CommitId, Signature, UserId, root_branch
+from protocol.keys import BlockKey, RepoSeed, UserSeed
 from protocol.proofs import certify_repo
 from protocol.signing import key_pair, sign, verify_signature
+from tests.support.ids import as_commit_id, as_object_id
 from verifier.membership import Membership
 
 _SMALL = 100
 _QUESTIONS = 50
 _ROUNDS = 5
 _REMOVED_EVERY = 10
-_REPO_SEED = b"r" * 32
+_REPO_SEED = RepoSeed(b"r" * 32)
 _REPO = key_pair(_REPO_SEED)[0]
-_OWNER = key_pair(b"o" * 32)[0]
-_WRITER, _WRITER_SECRET = key_pair(b"w" * 32)
+_OWNER = key_pair(UserSeed(b"o" * 32))[0]
+_WRITER, _WRITER_SECRET = key_pair(UserSeed(b"w" * 32))
 _DIGEST = b"d" * 32
-_SOMETHING = Reference(b"s" * 32, b"k" * 32)
+_SOMETHING = Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
 
 
 class _Repo:
@@ -36,7 +39,7 @@ class _Repo:
 
     def __init__(self, bodies: list[Body]) -> None:
         self.membership = Membership(_REPO)
-        self.ids: list[bytes] = []
+        self.ids: list[CommitId] = []
         self.extend(bodies)
 
     def extend(self, bodies: list[Body]) -> None:
@@ -46,13 +49,15 @@ class _Repo:
     def add(self, body: Body) -> None:
         acks = tuple(self.ids[-1:])
         number = len(self.ids) + 1
-        content = Content(_OWNER, _REPO, NO_EPOCH, 1, None, (), 0, b"", _SOMETHING, HeaderKeys())
-        commit = Commit(number.to_bytes(32), b"", acks, Links(), content, b"")
+        content = Content(_OWNER, root_branch(_REPO), NO_EPOCH, 1, None, (), 0, b"", _SOMETHING, HeaderKeys())
+        commit = Commit(
+            as_commit_id(number.to_bytes(32)), BlockKey(b""), acks, Links(), content, Signature(b"")
+        )
         self.membership.add(self.membership.authorise_root_commit(commit, body), acks)
         self.ids.append(commit.commit_id)
 
 
-def _bodies(count: int, users: list[bytes]) -> list[Body]:
+def _bodies(count: int, users: list[UserId]) -> list[Body]:
     made: list[Body] = [RepoInit("bench", (_OWNER,), certify_repo(_REPO_SEED, "bench", (_OWNER,)))]
     waiting = iter(users)
     newest = _OWNER
@@ -90,7 +95,7 @@ def main() -> None:
     """Print the figures."""
     large = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     note("making keys")
-    users = [key_pair(b"user" + number.to_bytes(28))[0] for number in range(large)]
+    users = [key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(large)]
     small, large_ones, catching_up, excluding = [], [], [], []
     for number in range(_ROUNDS):
         note(f"round {number + 1} of {_ROUNDS}")
@@ -111,7 +116,7 @@ def main() -> None:
     figure("exclude_one_of_1000", min(excluding), "ms", includes="a listing of all members")
 
 
-def _exclude(repo: _Repo, user: bytes) -> None:
+def _exclude(repo: _Repo, user: UserId) -> None:
     repo.add(Remove(user, None, ()))
     assert user not in repo.membership.now().members()
 

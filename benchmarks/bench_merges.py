@@ -21,6 +21,7 @@ from node.authoring.author import Author
 from node.contract.files import ImportItem
 from node.importers.imports import import_items
 from node.ingest.replica import Replica
+from protocol.keys import StoreKey, UserSeed
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 
 _SEED: Final = 18
@@ -69,9 +70,9 @@ def linear(count: int) -> list[ImportItem]:
 def _import(folder: Path, items: list[ImportItem]) -> tuple[float, float, float]:
     """Seconds for all of it, those of the processor, and those for the slowest batch."""
     folder.mkdir()
-    replica = Replica(folder, b"k" * 32)
+    replica = Replica(folder, StoreKey(b"k" * 32))
     try:
-        author = Author(replica, b"u" * 32, clock_ms)
+        author = Author(replica, UserSeed(b"u" * 32), clock_ms)
         repo, _ = author.create_repo("bench")
         branch, _ = author.create_branch(repo, "main")
         slowest, began, cpu_began = 0.0, time.perf_counter(), time.process_time()

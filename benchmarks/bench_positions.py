@@ -30,12 +30,14 @@ from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.content import Post
+from protocol.ids import BlockId, CommitId
+from protocol.keys import UserSeed
 from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
 from storage.commits.display import load_display_window
 from storage.commits.edits import Cursor, load_edits, load_last_change
 from storage.commits.position_index import OrderKey, count_changes
 from storage.engine.bulk import insert_rows
-from storage.engine.id_keys import id_key, pack_ids
+from storage.engine.id_keys import PackedIds, id_key, pack_ids
 from storage.repos.repos import Branch, Repo
 from storage.schema.schema import branches, commits, heads, topics
 
@@ -64,7 +66,7 @@ class Source:
     def make(cls, folder: Path) -> "Source":
         """Write it."""
         replica, repo, branch = write_history(folder, _FURTHER)
-        author = Author(replica, b"b" * 32, clock_ms)
+        author = Author(replica, UserSeed(b"b" * 32), clock_ms)
         flooded, _ = author.create_branch(repo, "flooded")
         for start in range(0, _FURTHER, 1000):
             texts = [f"post number {number}" for number in range(start, start + 1000)]
@@ -132,7 +134,9 @@ def _put_rows(
 ) -> None:
     nums = replica.database.next_nums(connection, commits, len(numbers))
     now = clock_ms()
-    keys: list[OrderKey] = [(0, 1 if is_flood else number // _WIDTH, os.urandom(32)) for number in numbers]
+    keys: list[OrderKey] = [
+        (0, 1 if is_flood else number // _WIDTH, CommitId(BlockId(os.urandom(32)))) for number in numbers
+    ]
     acks = pack_ids([branch.facts.root_id])
     rows = [_row(num, branch, key, acks, now) for num, key in zip(nums, keys, strict=True)]
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
@@ -142,7 +146,7 @@ def _put_rows(
         connection.execute(insert(heads), [{"commit_id": key[2], **of} for key in keys])
 
 
-def _row(num: int, branch: Branch, key: OrderKey, acks: bytes, now: int) -> tuple[object, ...]:
+def _row(num: int, branch: Branch, key: OrderKey, acks: PackedIds, now: int) -> tuple[object, ...]:
     values = {
         "num": num,
         "id_key": id_key(key[2]),

@@ -20,16 +20,20 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.common import figure, note, percentile
 from protocol.codec import encode
 from protocol.hashing import range_key, symbol_key
+from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
+from protocol.keys import HashKey
 from protocol.range_items import Item, SortedItems
 from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
+from protocol.riblt import Prefix, prefix_length
 from protocol.set_digest import SetDigest
 from protocol.symbols import SymbolsAsker, answer, encode_lacks, opening
+from tests.support.ids import as_commit_id
 
 _DIFFERENCES = (0, 1, 20, 1000, 10_000)
 _REPETITIONS = {0: 1, 1: 100, 20: 100, 1000: 20, 10_000: 5}
@@ -43,7 +47,7 @@ _NEGENTROPY = {
     (1000, "spread"): 1_750_000,
 }
 _DIGEST_FRAME = len(encode(["digest", bytes(32), 10**6, bytes(32)]))
-_TOPIC, _SESSION = bytes(range(32)), bytes(range(32, 64))
+_TOPIC, _SESSION = TopicKey(bytes(range(32))), SessionId(bytes(range(32, 64)))
 
 
 @dataclass(slots=True)
@@ -59,11 +63,11 @@ class _Cost:
         return self.to_answerer + self.to_asker
 
 
-def _ids(count: int) -> list[bytes]:
-    return [os.urandom(32) for _ in range(count)]
+def _ids(count: int) -> list[CommitId]:
+    return [as_commit_id(os.urandom(32)) for _ in range(count)]
 
 
-def _by_symbols(common: bytes, key: bytes, difference: int) -> _Cost:
+def _by_symbols(common: bytes, key: HashKey, difference: int) -> _Cost:
     """One reconciliation, checked, whose cost is counted as the module says."""
     here, there = _ids(difference // 2), _ids(difference - difference // 2)
     ours, theirs = Prefix.from_bytes(key, common), Prefix.from_bytes(key, common)
@@ -91,11 +95,13 @@ def _by_symbols(common: bytes, key: bytes, difference: int) -> _Cost:
         cost.answerer_seconds += time.process_time() - began
     assert asker.is_done
     assert set(asker.differences) == {commit_id[:SHORT_ID_SIZE] for commit_id in here + there}
-    cost.to_answerer += sum(map(len, encode_lacks([commit_id[:SHORT_ID_SIZE] for commit_id in there])))
+    cost.to_answerer += sum(
+        map(len, encode_lacks([ShortId(commit_id[:SHORT_ID_SIZE]) for commit_id in there]))
+    )
     return cost
 
 
-def _by_ranges(items: list[Item], chosen: set[int]) -> _Cost:
+def _by_ranges(items: Sequence[Item], chosen: set[int]) -> _Cost:
     key = range_key(_TOPIC, _SESSION)
     here = [item for number, item in enumerate(items) if number not in chosen or number % 2]
     there = [item for number, item in enumerate(items) if number not in chosen or not number % 2]
@@ -119,7 +125,7 @@ def _by_ranges(items: list[Item], chosen: set[int]) -> _Cost:
     return cost
 
 
-def _keep(ids: list[bytes], key: bytes) -> bytes:
+def _keep(ids: list[CommitId], key: HashKey) -> bytes:
     """The prefix of all ids, in batches as they are taken in; prints what one costs."""
     best = best_digest = float("inf")
     prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()

@@ -20,6 +20,8 @@ from benchmarks.daemons import resident_megabytes, running
 from node.sync.transport import SecureStream, dial
 from protocol.block import seal_block
 from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import PeerId, TopicKey
+from protocol.keys import AgreementSecret, ConvergenceSecret, NodeSeed, ReadKey, TopicSeed
 from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.messages import (
     Announce,
@@ -47,7 +49,7 @@ _DIALED_AT_ONCE = 16
 class _Member:
     """A peer that follows some topics and takes whatever comes."""
 
-    def __init__(self, stream: SecureStream, topics: Sequence[bytes]) -> None:
+    def __init__(self, stream: SecureStream, topics: Sequence[TopicKey]) -> None:
         self.stream = stream
         self.blind = {blind_topic(topic, stream.session_id): topic for topic in topics}
         self.joined = 0
@@ -92,9 +94,9 @@ class _Member:
                     pass
 
 
-def _publication(seed: bytes, number: int) -> bytes:
-    block, key = seal_block(b"post %d" % number, b"c" * 32)
-    made = seal_publication(seed, b"r" * 32, key, (block,), secrets.token_bytes(24))
+def _publication(seed: TopicSeed, number: int) -> bytes:
+    block, key = seal_block(b"post %d" % number, ConvergenceSecret(b"c" * 32))
+    made = seal_publication(seed, ReadKey(b"r" * 32), key, (block,), secrets.token_bytes(24))
     return encode_publication(
         made.topic, made.sealed_key, tuple(one.encoded for one in made.blocks), made.signature
     )
@@ -105,7 +107,7 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
     key = parse_id(str(relay.client.status()["node"]))
     empty = resident_megabytes(relay.pid)
     seeds = [secrets.token_bytes(32) for _ in range(topic_count)]
-    topics = [public_key(seed) for seed in seeds]
+    topics = [public_key(TopicSeed(seed)) for seed in seeds]
     each = topic_count // peer_count
     members: list[_Member] = []
     dialing = trio.CapacityLimiter(_DIALED_AT_ONCE)
@@ -113,7 +115,12 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
     async def join(number: int, nursery: trio.Nursery) -> None:
         async with dialing:
             stream = await trio.open_tcp_stream(host, int(port))
-            secure = await dial(stream, secrets.token_bytes(32), key, secrets.token_bytes(32))
+            secure = await dial(
+                stream,
+                NodeSeed(secrets.token_bytes(32)),
+                PeerId(key),
+                AgreementSecret(secrets.token_bytes(32)),
+            )
             own = topics[number * each : (number + 1) * each]
             member = _Member(secure, own if number >= _SUBSCRIBERS else [topics[0], *own[1:]])
             members.append(member)
@@ -134,11 +141,11 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
         full = resident_megabytes(relay.pid)
         figure("relay_memory_of_a_peer", (full - empty) * 1000 / peer_count, "KB", topics=each)
         subscribers = [one for one in members if topics[0] in one.blind.values()]
-        await _fan_out(subscribers, topics[0], seeds[0])
+        await _fan_out(subscribers, topics[0], TopicSeed(seeds[0]))
         nursery.cancel_scope.cancel()
 
 
-async def _fan_out(subscribers: list[_Member], topic: bytes, seed: bytes) -> None:
+async def _fan_out(subscribers: list[_Member], topic: TopicKey, seed: TopicSeed) -> None:
     """One of the subscribers publishes, the others receive."""
     publisher, *others = subscribers
     blind = blind_topic(topic, publisher.stream.session_id)

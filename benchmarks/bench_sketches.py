@@ -18,6 +18,7 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from benchmarks.common import figure
+from protocol.ids import TopicKey
 from storage.engine.database import Database
 from storage.relay.relay import RELAY
 from storage.schema.relay_schema import relay_commits, relay_topics
@@ -30,7 +31,7 @@ _PUBLICATION = bytes(500)
 
 def _keep(database: Database, count: int) -> TopicSet:
     """A topic of so many publications, of which nothing but their ids is looked at."""
-    topic = os.urandom(32)
+    topic = TopicKey(os.urandom(32))
     with database.write() as connection:
         (num,) = database.next_nums(connection, relay_topics, 1)
         values = {"num": num, "topic": topic, "is_pinned": False, "commit_count": count}

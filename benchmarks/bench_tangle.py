@@ -13,6 +13,7 @@ import sys
 import time
 
 from benchmarks.common import figure, note
+from protocol.ids import BlockId, CommitId
 from verifier.tangle import Tangle
 
 _SMALL = 10_000
@@ -20,13 +21,16 @@ _WINDOW = 10_000
 _AUTHORS = 8
 _QUESTIONS = 10_000
 _ROUNDS = 3
-Edges = list[tuple[bytes, tuple[bytes, ...]]]
+Edges = list[tuple[CommitId, tuple[CommitId, ...]]]
 
 
 def busy_branch(count: int) -> Edges:
     """Ids and what they follow, causes first."""
     generator = random.Random(1)  # noqa: S311  # the same graph in every run
-    ids = [hashlib.blake2b(number.to_bytes(8), digest_size=32).digest() for number in range(count)]
+    ids = [
+        CommitId(BlockId(hashlib.blake2b(number.to_bytes(8), digest_size=32).digest()))
+        for number in range(count)
+    ]
     last = [ids[0]] * _AUTHORS
     made: Edges = []
     for commit_id in ids[1:]:
@@ -48,7 +52,7 @@ def insert(tangle: Tangle, edges: Edges) -> float:
     return (time.perf_counter() - began) / len(edges) * 1e6
 
 
-def ask(tangle: Tangle, ids: list[bytes], seed: int) -> float:
+def ask(tangle: Tangle, ids: list[CommitId], seed: int) -> float:
     """Microseconds for each question whether one commit precedes another, both drawn at random."""
     generator = random.Random(seed)  # noqa: S311  # the same questions in every run
     pairs = [(generator.choice(ids), generator.choice(ids)) for _ in range(_QUESTIONS)]

@@ -15,9 +15,12 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.replica import Replica
 from protocol.content import Post
+from protocol.keys import StoreKey, UserSeed
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.repos.repos import Branch, Repo, add_repo
 from storage.topics.difference import load_publications, plan_sending
+
+_SEED = UserSeed(b"b" * 32)
 
 
 def figure(name: str, value: float, unit: str, **more: object) -> None:
@@ -43,7 +46,7 @@ def libsodium_verifications_per_second(seconds: float = 2.0) -> float:
     return count / (time.perf_counter() - began)
 
 
-STORE_KEY = b"store key".ljust(32, b"-")
+STORE_KEY = StoreKey(b"store key".ljust(32, b"-"))
 
 
 def clock_ms() -> int:
@@ -52,7 +55,10 @@ def clock_ms() -> int:
 
 
 def write_history(
-    folder: Path, commit_count: int, seed: bytes = b"b" * 32, store_key: bytes | None = STORE_KEY
+    folder: Path,
+    commit_count: int,
+    seed: UserSeed = _SEED,
+    store_key: StoreKey | None = STORE_KEY,
 ) -> tuple[Replica, Repo, Branch]:
     """A node whose branch `main` has `commit_count` small posts (a chain), and its root."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -31,14 +31,18 @@ from node.sync.transport import SecureStream, accept, dial
 from protocol.body import Grant, Permission
 from protocol.content import Post
 from protocol.hashing import blind_topic
+from protocol.ids import BlindTopic
+from protocol.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
 from protocol.signing import public_key
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 
-ALICE: Final = b"a" * 32
-BOB: Final = b"b" * 32
+_NOT_JOINED = BlindTopic(b"")
+
+ALICE: Final = UserSeed(b"a" * 32)
+BOB: Final = UserSeed(b"b" * 32)
 FRAME_OVERHEAD: Final = 36
 """Bytes that encryption adds to a frame: a sealed length, and a tag."""
 _WRITTEN_AT_ONCE: Final = 1000
@@ -48,7 +52,7 @@ _LOOK_SECONDS: Final = 0.005
 class Side:
     """One replica with an author of its own."""
 
-    def __init__(self, folder: Path, seed: bytes) -> None:
+    def __init__(self, folder: Path, seed: UserSeed) -> None:
         self.seed = seed
         self.replica = Replica(folder, STORE_KEY)
         self.author = Author(self.replica, seed, clock_ms)
@@ -130,7 +134,7 @@ class Meeting:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
-    blind: bytes = b""
+    blind: BlindTopic = _NOT_JOINED
     """The branch's topic as it is named on this connection."""
 
     def comparing(self) -> list[Said]:
@@ -197,9 +201,14 @@ async def meet(alice: Side, bob: Side, delay: float) -> Meeting:
 
         async def open_side(name: str) -> None:
             if name == "bob":
-                streams[name] = await dial(near, bob.seed, public_key(alice.seed), os.urandom(32))
+                streams[name] = await dial(
+                    near,
+                    NodeSeed(bob.seed),
+                    public_key(NodeSeed(alice.seed)),
+                    AgreementSecret(os.urandom(32)),
+                )
             else:
-                streams[name] = await accept(far, alice.seed, os.urandom(32))
+                streams[name] = await accept(far, NodeSeed(alice.seed), AgreementSecret(os.urandom(32)))
 
         async with trio.open_nursery() as opening:
             for name in ("alice", "bob"):

@@ -46,6 +46,7 @@ from node.sync.lan import LanDiscovery, watch_lan
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.relay import Relay
 from node.sync.signature_pool import SignaturePool
+from protocol.ids import PeerId
 from protocol.limits.formats import MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
@@ -177,7 +178,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
 
 def _load_peers(
     network: Network, replica: Replica, configured: tuple[PeerConfig, ...]
-) -> list[tuple[bytes, str, Source]]:
+) -> list[tuple[PeerId, str, Source]]:
     """Tell the network what is known of peers; whom to keep a connection to, where, and how that is known."""
     with replica.database.read() as connection:
         stored, network.linked = load_peers(connection), load_links(connection)

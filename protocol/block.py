@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from msgspec import Meta
 
 from protocol import hashing
-from protocol.codec import DecodeError, Id, Key, Value, Wire, decode, encode
+from protocol.codec import DecodeError, Value, Wire, decode, encode
+from protocol.ids import BlockId, CommitId, ObjectId
+from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.limits.formats import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
 
 BLOCK_TAG: Final = "block1"
@@ -25,17 +27,17 @@ _ZERO_NONCE: Final = bytes(16)  # 4 bytes of counter and 12 of nonce, as `crypto
 
 
 class _BlockEncoding(Wire, frozen=True, tag=BLOCK_TAG):
-    child_ids: Annotated[tuple[Id, ...], Meta(max_length=INNER_CHILD_COUNT_MAX)]
-    acks: Annotated[tuple[Id, ...], Meta(max_length=ACK_COUNT_MAX)]
+    child_ids: Annotated[tuple[BlockId, ...], Meta(max_length=INNER_CHILD_COUNT_MAX)]
+    acks: Annotated[tuple[CommitId, ...], Meta(max_length=ACK_COUNT_MAX)]
     ciphertext: Annotated[bytes, Meta(max_length=LEAF_SIZE)]
 
 
 class Block(Value, frozen=True):
     """An immutable block. `encoded` is what is stored, sent and hashed."""
 
-    block_id: bytes
-    child_ids: tuple[bytes, ...]
-    acks: tuple[bytes, ...]
+    block_id: BlockId
+    child_ids: tuple[BlockId, ...]
+    acks: tuple[CommitId, ...]
     ciphertext: bytes
     encoded: bytes
 
@@ -43,8 +45,8 @@ class Block(Value, frozen=True):
 class Reference(Wire, frozen=True):
     """What names and opens an object: the id and the key of its root block."""
 
-    object_id: Id
-    key: Key
+    object_id: ObjectId
+    key: BlockKey
 
 
 _LEAF_START: Final = encode(_BlockEncoding((), (), b""))[:9]
@@ -69,10 +71,10 @@ def has_children(start: bytes) -> bool:
 
 def seal_block(
     plaintext: bytes,
-    convergence_secret: bytes,
-    child_ids: tuple[bytes, ...] = (),
-    acks: tuple[bytes, ...] = (),
-) -> tuple[Block, bytes]:
+    convergence_secret: ConvergenceSecret,
+    child_ids: tuple[BlockId, ...] = (),
+    acks: tuple[CommitId, ...] = (),
+) -> tuple[Block, BlockKey]:
     """The block that carries `plaintext`, and its key. Raises DecodeError when it would not be a legal block."""
     key = hashing.block_key(convergence_secret, plaintext)
     ciphertext = _chacha20(key, plaintext)
@@ -82,7 +84,7 @@ def seal_block(
     return Block(hashing.block_id(encoded), child_ids, acks, ciphertext, encoded), key
 
 
-def open_block(block: Block, key: bytes, convergence_secret: bytes) -> bytes:
+def open_block(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> bytes:
     """The plaintext of `block`. Raises WrongKey."""
     plaintext = _chacha20(key, block.ciphertext)
     if not compare_digest(hashing.block_key(convergence_secret, plaintext), key):
@@ -90,5 +92,5 @@ def open_block(block: Block, key: bytes, convergence_secret: bytes) -> bytes:
     return plaintext
 
 
-def _chacha20(key: bytes, data: bytes) -> bytes:
+def _chacha20(key: BlockKey, data: bytes) -> bytes:
     return Cipher(ChaCha20(key, _ZERO_NONCE), mode=None).encryptor().update(data)

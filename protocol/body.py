@@ -13,11 +13,12 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta
 
 from protocol.block import Reference
-from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
 from protocol.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.devices import DeviceBody
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
+from protocol.ids import BranchId, CommitId, InvitationKey, Signature, TopicKey, UserId
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
@@ -47,24 +48,24 @@ class RepoInit(Wire, frozen=True, tag="init1"):
     """The root branch's first commit: founding owners, certified once by the repo's key, which is then forgotten."""
 
     name: Name
-    owners: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
+    owners: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
     certificate: Signature
 
 
 class BranchAdd(Wire, frozen=True, tag="branch-add1"):
     """A branch of the repo: its id, name, topic, and the root commit that it alone may have."""
 
-    branch: Id
+    branch: BranchId
     name: Name
     generation: Annotated[int, Meta(ge=0, le=2**32 - 1)]
-    topic: Id
+    topic: TopicKey
     root: Reference
 
 
 class Invite(Wire, frozen=True, tag="invite1"):
     """Admits anyone who can sign with the invitation's key, `uses` times, until `expires_at` (unix milliseconds)."""
 
-    invitation_key: Id
+    invitation_key: InvitationKey
     permission: Permission
     uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)]
     expires_at: UnixMilliseconds
@@ -73,14 +74,14 @@ class Invite(Wire, frozen=True, tag="invite1"):
 class Join(Wire, frozen=True, tag="join1"):
     """The author becomes a member by an invitation: `proof` is the invitation key's signature of repo and author."""
 
-    invitation: Id
+    invitation: CommitId
     proof: Signature
 
 
 class Grant(Wire, frozen=True, tag="grant1"):
     """Gives a user a permission: makes a member, or raises one. A new writer gets the write secret, sealed for it."""
 
-    user: Id
+    user: UserId
     permission: Permission
     write_secret: SealedSecret | None
 
@@ -88,9 +89,9 @@ class Grant(Wire, frozen=True, tag="grant1"):
 class FeedEnd(Wire, frozen=True):
     """The last commit of a member's feed in one branch, as somebody had it."""
 
-    branch: Id
+    branch: BranchId
     sequence: Annotated[int, Meta(ge=1, le=FEED_SEQUENCE_MAX)]
-    commit: Id
+    commit: CommitId
 
 
 class Remove(Wire, frozen=True, tag="remove1"):
@@ -99,7 +100,7 @@ class Remove(Wire, frozen=True, tag="remove1"):
     `feeds` say where the member's feeds ended for the author: what comes up to there stays, whenever it arrives.
     """
 
-    user: Id
+    user: UserId
     keeps: Permission | None
     feeds: Annotated[tuple[FeedEnd, ...], Meta(max_length=REMOVED_FEED_COUNT_MAX)]
 
@@ -107,28 +108,28 @@ class Remove(Wire, frozen=True, tag="remove1"):
 class Revoke(Wire, frozen=True, tag="revoke1"):
     """Ends an invitation: joins by it that this commit does not have in its past are void."""
 
-    invitation: Id
+    invitation: CommitId
 
 
 class Adopt(Wire, frozen=True, tag="adopt1"):
     """Makes void commits of a branch count."""
 
-    branch: Id
-    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
+    branch: BranchId
+    commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
 
 
 class BranchRenew(Wire, frozen=True, tag="branch-renew1"):
     """Gives a branch new secrets and a new topic in the epoch that this is published in: its next generation."""
 
-    branch: Id
+    branch: BranchId
     generation: Annotated[int, Meta(ge=1, le=2**32 - 1)]
-    topic: Id
+    topic: TopicKey
 
 
 class BranchEdit(Wire, frozen=True, tag="branch-edit1"):
     """Names a branch anew, or archives it or takes it back; None leaves as it is."""
 
-    branch: Id
+    branch: BranchId
     name: Name | None
     archived: bool | None
 
@@ -137,8 +138,8 @@ class Tag(Wire, frozen=True, tag="tag1"):
     """Gives one commit of a branch a name in the repo, moves that name, or (None) takes it away."""
 
     name: Name
-    branch: Id
-    commit: Id | None
+    branch: BranchId
+    commit: CommitId | None
 
 
 class Offer(Wire, frozen=True, tag="offer1"):
@@ -147,7 +148,7 @@ class Offer(Wire, frozen=True, tag="offer1"):
     `link` is the encoding of what opens it (`text.BranchCapability`).
     """
 
-    branch: Id
+    branch: BranchId
     pulls: bool
     note: Annotated[str, Meta(max_length=OFFER_NOTE_SIZE_MAX)]
     link: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
@@ -156,14 +157,14 @@ class Offer(Wire, frozen=True, tag="offer1"):
 class Answer(Wire, frozen=True, tag="answer1"):
     """Accepts an offer, or refuses or withdraws it; the last word counts."""
 
-    offer: Id
+    offer: CommitId
     accepts: bool
 
 
 class Quorum(Wire, frozen=True, tag="quorum1"):
     """Names who signs checkpoints, and how many must; with `removals`, also what others take away from members."""
 
-    signers: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
+    signers: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
     threshold: Annotated[int, Meta(ge=1, le=QUORUM_SIGNER_COUNT_MAX)]
     removals: bool
 
@@ -171,27 +172,27 @@ class Quorum(Wire, frozen=True, tag="quorum1"):
 class ProposeCheckpoint(Wire, frozen=True, tag="propose-checkpoint1"):
     """Asks the signers for a checkpoint that merges these heads of a branch."""
 
-    branch: Id
-    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+    branch: BranchId
+    commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
 
 
 class ProposeRemoval(Wire, frozen=True, tag="propose-removal1"):
     """Asks the signers to take a member's permissions down to `keeps` (None: to exclude it)."""
 
-    user: Id
+    user: UserId
     keeps: Permission | None
 
 
 class Approve(Wire, frozen=True, tag="approve1"):
     """A signer's signature under a proposal."""
 
-    proposal: Id
+    proposal: CommitId
 
 
 class Checkpoint(Wire, frozen=True, tag="checkpoint1"):
     """Merges the heads that a proposal names: what the signers approved of, and nothing after it, stands before this."""
 
-    proposal: Id
+    proposal: CommitId
 
 
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
@@ -201,16 +202,16 @@ class BranchRoot(Wire, frozen=True, tag="branch-root1"):
 class BranchFork(Wire, frozen=True, tag="fork1"):
     """First commit of a branch that continues another one from these commits."""
 
-    origin: Id
-    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+    origin: BranchId
+    commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
 
 
 class Carried(Wire, frozen=True, tag="carried1"):
     """A commit of another branch, written again in this one: which it was, by whom and when, and what it said."""
 
-    branch: Id
-    commit: Id
-    author: Id
+    branch: BranchId
+    commit: CommitId
+    author: UserId
     time: UnixMilliseconds
     body: Annotated[bytes, Meta(min_length=1, max_length=BODY_SIZE_MAX)]
 
@@ -218,8 +219,8 @@ class Carried(Wire, frozen=True, tag="carried1"):
 class Merge(Wire, frozen=True, tag="merge1"):
     """Another branch was merged into this one: what it had up to these commits is in this commit's past."""
 
-    branch: Id
-    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+    branch: BranchId
+    commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
 
 
 @dataclass(frozen=True, slots=True)

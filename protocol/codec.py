@@ -9,17 +9,9 @@ A tag names a type and its version (`block1`). `peek_tag` reads it without decod
 node does not know can be kept instead of refused.
 """
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Meta
-
-Id = Annotated[bytes, Meta(min_length=32, max_length=32)]
-"""32 bytes: a block, object, commit, branch, repo or topic id, or a public key."""
-Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
-"""32 bytes that open something."""
-Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
-"""An Ed25519 signature."""
 
 _TAG_SIZE_MAX: Final = 31  # characters: a MessagePack fixstr
 

@@ -16,9 +16,6 @@ from protocol import hashing, signing
 from protocol.block import Block, Reference, open_block, seal_block
 from protocol.codec import (
     DecodeError,
-    Id,
-    Key,
-    Signature,
     Value,
     Wire,
     decode,
@@ -26,6 +23,18 @@ from protocol.codec import (
     is_other_version,
     peek_tag,
 )
+from protocol.ids import (
+    BlockId,
+    BranchId,
+    CommitId,
+    Digest,
+    EpochId,
+    ObjectId,
+    Signature,
+    UserId,
+    branch_begun_by,
+)
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     COMMIT_SIZE_MAX,
@@ -39,14 +48,14 @@ from protocol.limits.formats import (
 )
 
 COMMIT_TAG: Final = "commit1"
-NO_EPOCH: Final = bytes(32)
+NO_EPOCH: Final = EpochId(CommitId(BlockId(bytes(32))))
 """Epoch of the commit that starts the first epoch: it cannot name itself."""
-NO_BRANCH: Final = bytes(32)
+NO_BRANCH: Final = BranchId(bytes(32))
 """Branch of the commit that is a branch's first: the branch's id is its own, which it cannot name."""
 
-AckIds = Annotated[tuple[Id, ...], Meta(max_length=ACK_COUNT_MAX)]
-DepIds = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
-FileIds = Annotated[tuple[Id, ...], Meta(max_length=FILE_COUNT_MAX)]
+AckIds = Annotated[tuple[CommitId, ...], Meta(max_length=ACK_COUNT_MAX)]
+DepIds = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
+FileIds = Annotated[tuple[ObjectId, ...], Meta(max_length=FILE_COUNT_MAX)]
 
 
 class UnknownVersion(Exception):
@@ -60,33 +69,33 @@ class Links(Wire, frozen=True):
     ndeps: DepIds = ()
     files: FileIds = ()
     nfiles: FileIds = ()
-    lipmaa: Id | None = None
+    lipmaa: CommitId | None = None
 
 
 class TanglePlace(Wire, frozen=True):
     """Where a commit stands in one further tangle: the tangle's kind and root, and the tips it follows there."""
 
     kind: Annotated[str, Meta(min_length=1, max_length=TANGLE_KIND_SIZE_MAX, pattern=r"^[a-z][a-z0-9-]*\Z")]
-    root: Id
+    root: CommitId
     previous: AckIds
 
 
 class HeaderKeys(Wire, frozen=True):
     """Keys of what the header names, in the header's order; empty where the author gives none (another epoch's ack)."""
 
-    acks: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=ACK_COUNT_MAX)] = ()
-    deps: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=DEP_COUNT_MAX)] = ()
-    files: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=FILE_COUNT_MAX)] = ()
+    acks: Annotated[tuple[GivenKey, ...], Meta(max_length=ACK_COUNT_MAX)] = ()
+    deps: Annotated[tuple[GivenKey, ...], Meta(max_length=DEP_COUNT_MAX)] = ()
+    files: Annotated[tuple[GivenKey, ...], Meta(max_length=FILE_COUNT_MAX)] = ()
 
 
 class Content(Wire, frozen=True):
     """What a commit says of itself. `timestamp` is unix milliseconds, asserted by the author and never believed."""
 
-    author: Id
-    branch: Id
-    epoch: Id
+    author: UserId
+    branch: BranchId
+    epoch: EpochId
     feed_sequence: Annotated[int, Meta(ge=1, le=FEED_SEQUENCE_MAX)]
-    feed_previous: Id | None
+    feed_previous: CommitId | None
     tangles: Annotated[tuple[TanglePlace, ...], Meta(max_length=TANGLE_COUNT_MAX)]
     timestamp: Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
     metadata: Annotated[bytes, Meta(max_length=METADATA_SIZE_MAX)]
@@ -109,22 +118,22 @@ class _CommitEncoding(Wire, frozen=True, tag=COMMIT_TAG):
 class Commit(Value, frozen=True):
     """A decoded commit: its shape holds, its signature and its meaning are not verified yet."""
 
-    commit_id: bytes
-    key: bytes
-    acks: tuple[bytes, ...]
+    commit_id: CommitId
+    key: BlockKey
+    acks: tuple[CommitId, ...]
     links: Links
     content: Content
-    signature: bytes
+    signature: Signature
 
     @property
-    def digest(self) -> bytes:
+    def digest(self) -> Digest:
         """What the author signed."""
         return hashing.commit_digest(encode(_Signed(self.acks, self.links, self.content)))
 
     @property
-    def branch_id(self) -> bytes:
+    def branch_id(self) -> BranchId:
         """The branch that the commit says, or begins."""
-        return self.commit_id if self.content.branch == NO_BRANCH else self.content.branch
+        return branch_begun_by(self.commit_id) if self.content.branch == NO_BRANCH else self.content.branch
 
     def place(self, kind: str) -> TanglePlace | None:
         """The commit's place in the further tangle of that kind, or None."""
@@ -132,7 +141,11 @@ class Commit(Value, frozen=True):
 
 
 def seal_commit(
-    acks: tuple[bytes, ...], links: Links, content: Content, author_secret: bytes, convergence_secret: bytes
+    acks: tuple[CommitId, ...],
+    links: Links,
+    content: Content,
+    author_secret: SigningKey,
+    convergence_secret: ConvergenceSecret,
 ) -> tuple[Commit, Block]:
     """Sign a commit and seal it into its block. Raises DecodeError when it would not be a legal commit."""
     signature = signing.sign(author_secret, hashing.commit_digest(encode(_Signed(acks, links, content))))
@@ -142,7 +155,7 @@ def seal_commit(
     return open_commit(block, key, convergence_secret), block
 
 
-def open_commit(block: Block, key: Key, convergence_secret: bytes) -> Commit:
+def open_commit(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> Commit:
     """The commit in `block`.
 
     Raises WrongKey, UnknownVersion, or DecodeError when the plaintext is not a commit of consistent shape.
@@ -154,10 +167,10 @@ def open_commit(block: Block, key: Key, convergence_secret: bytes) -> Commit:
         raise DecodeError("bad_tree", "a commit is one block")
     wire = decode(_CommitEncoding, plaintext, size_max=COMMIT_SIZE_MAX)
     _check_shape(block.acks, wire.links, wire.content)
-    return Commit(block.block_id, key, block.acks, wire.links, wire.content, wire.signature)
+    return Commit(CommitId(block.block_id), key, block.acks, wire.links, wire.content, wire.signature)
 
 
-def _check_shape(acks: tuple[bytes, ...], links: Links, content: Content) -> None:
+def _check_shape(acks: tuple[CommitId, ...], links: Links, content: Content) -> None:
     _check_unique("acks", acks)
     _check_unique("deps", links.deps + links.ndeps)
     _check_unique("files", links.files + links.nfiles)
@@ -180,7 +193,7 @@ def _check_shape(acks: tuple[bytes, ...], links: Links, content: Content) -> Non
         _check_unique("previous", place.previous)
 
 
-def _check_unique(name: str, ids: tuple[bytes, ...]) -> None:
+def _check_unique(name: str, ids: tuple[CommitId | ObjectId, ...]) -> None:
     if len(ids) > 1 and len(set(ids)) != len(ids):
         raise DecodeError("duplicate_ids", name)
 

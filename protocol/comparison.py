@@ -17,6 +17,7 @@ Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; th
 from collections import deque
 from collections.abc import Mapping
 
+from protocol.ids import SHORT_ID_SIZE, BlindTopic, ShortId
 from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
@@ -24,7 +25,6 @@ from protocol.limits.peers import (
     SUMMARY_ROUND_MAX,
 )
 from protocol.messages import Reconcile, Summary
-from protocol.riblt import SHORT_ID_SIZE
 from protocol.session_events import (
     Close,
     LoadPlan,
@@ -45,18 +45,18 @@ _RANGES_FROM_ROUND = 2
 class Comparison:
     """The part of a session that compares topics. After a `Close` it is not to be used any more."""
 
-    def __init__(self, topics: Mapping[bytes, TopicProgress]) -> None:
+    def __init__(self, topics: Mapping[BlindTopic, TopicProgress]) -> None:
         """`topics` are those of the session, by blinded topic."""
         self._topics = topics
         self._to_open: deque[TopicProgress] = deque()
         self._answering = 0
         self._asking = 0
 
-    def summary_loaded(self, blind: bytes, event: SummaryLoaded) -> list[Output]:
+    def summary_loaded(self, blind: BlindTopic, event: SummaryLoaded) -> list[Output]:
         """This node's summary of the topic's round."""
         progress = self._topics[blind]
         progress.own = event
-        heads = tuple(head[:SHORT_ID_SIZE] for head in event.heads)
+        heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in event.heads)
         said = Summary(blind, progress.round, heads, event.count, event.digest)
         return [Send(said), *self._plan(progress)]
 
@@ -117,7 +117,7 @@ class Comparison:
         progress.frames.append(taken)
         return [taken] if len(progress.frames) == 1 and not progress.is_planning else []
 
-    def reconciled(self, blind: bytes, event: Reconciled) -> list[Output]:
+    def reconciled(self, blind: BlindTopic, event: Reconciled) -> list[Output]:
         """What came of opening a reconciliation, or of its first frame that waited."""
         progress = self._topics[blind]
         if event.fault:

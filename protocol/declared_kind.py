@@ -13,6 +13,7 @@ from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
 from protocol.content import Imported, Post
 from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.object import BlockLookup, MissingBlocks, open_object
 
@@ -44,7 +45,7 @@ def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
 
 
 def read_body(
-    commit: Commit, lookup: BlockLookup, convergence_secret: bytes, *, is_root_branch: bool
+    commit: Commit, lookup: BlockLookup, convergence_secret: ConvergenceSecret, *, is_root_branch: bool
 ) -> tuple[Body | UnknownBody, bytes]:
     """A commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and nothing.
 

@@ -6,15 +6,16 @@ that does not decode is carried like one of an unknown kind, so that nodes which
 """
 
 from protocol.block import Reference
-from protocol.codec import Id, Signature, Wire
+from protocol.codec import Wire
 from protocol.content import UnixMilliseconds
+from protocol.ids import EpochId, RepoId, Signature, UserId
 from protocol.sealing import SealedSecret
 
 
 class DevicesRepo(Wire, frozen=True, tag="devices1"):
     """The author is `person`, or agrees to be a device of that person, who hands on in this repo what it has."""
 
-    person: Id
+    person: UserId
 
 
 class HandOn(Wire, frozen=True, tag="hand-on1"):
@@ -23,11 +24,11 @@ class HandOn(Wire, frozen=True, tag="hand-on1"):
     `signature` is the author's half of the statement (`Device`) for that repo, made at `since`.
     """
 
-    device: Id
-    repo: Id
+    device: UserId
+    repo: RepoId
     root: Reference
-    epoch: Id
-    epoch_author: Id
+    epoch: EpochId
+    epoch_author: UserId
     read_secret: SealedSecret
     since: UnixMilliseconds
     signature: Signature
@@ -36,8 +37,8 @@ class HandOn(Wire, frozen=True, tag="hand-on1"):
 class Device(Wire, frozen=True, tag="device1"):
     """Both say that `device` is a device of `person` in this repo, since then; both signatures are over one digest."""
 
-    person: Id
-    device: Id
+    person: UserId
+    device: UserId
     since: UnixMilliseconds
     person_signature: Signature
     device_signature: Signature
@@ -46,8 +47,8 @@ class Device(Wire, frozen=True, tag="device1"):
 class DeviceEnd(Wire, frozen=True, tag="device-end1"):
     """One of the two takes back what both said of them up to `until`; `by_person` says whose the signature is."""
 
-    person: Id
-    device: Id
+    person: UserId
+    device: UserId
     until: UnixMilliseconds
     by_person: bool
     signature: Signature

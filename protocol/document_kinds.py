@@ -16,20 +16,21 @@ from typing import Annotated, ClassVar, Final, Self
 import msgspec
 from msgspec import Meta
 
-from protocol.codec import Id, Wire
+from protocol.codec import Wire
+from protocol.ids import CommitId
 from protocol.limits.formats import DEP_COUNT_MAX, KIB
 
 SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
 """Commits whose words one snapshot says again: with these, names and short items fill most of a body."""
 
-Replaces = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
+Replaces = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
 
 
 class DocumentBody(Wire, frozen=True):
     """What a commit says of a document."""
 
     @property
-    def replaces(self) -> tuple[bytes, ...]:
+    def replaces(self) -> tuple[CommitId, ...]:
         """Ids of the commits whose words or updates it replaces, as these were first called."""
         return ()
 
@@ -48,7 +49,7 @@ class ValuesEdit(DocumentBody, frozen=True):
 
     @classmethod
     @abstractmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[bytes, ...]) -> Self:
+    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
         """An edit that says just this. Values of a set's items are ""."""
 
     @abstractmethod
@@ -79,11 +80,11 @@ class ValuesSnapshot(DocumentBody, frozen=True):
 
     @classmethod
     @abstractmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[bytes, Mapping[str, str]]]) -> Self:
+    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
         """A snapshot of this range: names of commits, each with as many of its items or keys as one edit may have."""
 
     @abstractmethod
-    def restated(self) -> Iterator[tuple[bytes, str, str]]:
+    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, item or key, value) of each word that is said again."""
 
     @property
@@ -163,7 +164,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[bytes, ...]) -> Self:
+    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
         """An edit that says just this."""
         return cls(tuple(there), gone, replaces)
 
@@ -180,7 +181,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 class SnapshotItems(Wire, frozen=True):
     """The items that one commit, by the id that it had first, added and that nobody replaced."""
 
-    name: Id
+    name: CommitId
     items: Annotated[tuple[SetItem, ...], Meta(min_length=1, max_length=SET_EDIT_COUNT_MAX)]
 
 
@@ -192,11 +193,11 @@ class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
     words: Annotated[tuple[SnapshotItems, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[bytes, Mapping[str, str]]]) -> Self:
+    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
         """A snapshot of this range."""
         return cls(first, end, tuple(SnapshotItems(name, tuple(items)) for name, items in words))
 
-    def restated(self) -> Iterator[tuple[bytes, str, str]]:
+    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, item, "") of each item."""
         return ((one.name, item, "") for one in self.words for item in one.items)
 
@@ -236,7 +237,7 @@ class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[bytes, ...]) -> Self:
+    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
         """An edit that says just this."""
         return cls(tuple(DictEntry(key, value) for key, value in there.items()), gone, replaces)
 
@@ -253,7 +254,7 @@ class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
 class SnapshotEntries(Wire, frozen=True):
     """The values that one commit, by the id that it had first, put and that nobody replaced."""
 
-    name: Id
+    name: CommitId
     entries: Annotated[tuple[DictEntry, ...], Meta(min_length=1, max_length=DICT_EDIT_COUNT_MAX)]
 
 
@@ -265,7 +266,7 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
     words: Annotated[tuple[SnapshotEntries, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[bytes, Mapping[str, str]]]) -> Self:
+    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
         """A snapshot of this range."""
         puts = (
             SnapshotEntries(name, tuple(DictEntry(key, value) for key, value in entries.items()))
@@ -273,7 +274,7 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
         )
         return cls(first, end, tuple(puts))
 
-    def restated(self) -> Iterator[tuple[bytes, str, str]]:
+    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, key, value) of each value."""
         return ((one.name, entry.key, entry.value) for one in self.words for entry in one.entries)
 

@@ -4,7 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from protocol.codec import Id, Key, Wire
+from protocol.codec import Wire
+from protocol.ids import BranchId, EpochId, Mark, TopicKey, UserId
+from protocol.keys import ReadSecret
 from protocol.limits.formats import (
     EPOCH_BOX_COUNT_MAX,
     EPOCH_HISTORY_COUNT_MAX,
@@ -17,14 +19,14 @@ from protocol.sealing import SealedSecret
 class BranchTopic(Wire, frozen=True):
     """A branch's topic in an epoch."""
 
-    branch: Id
-    topic: Id
+    branch: BranchId
+    topic: TopicKey
 
 
 class EpochBox(Wire, frozen=True):
     """An epoch's secret for one member: the write secret, or for who may not write the read secret."""
 
-    user: Id
+    user: UserId
     sealed: SealedSecret
 
 
@@ -35,8 +37,8 @@ class EpochInit(Wire, frozen=True, tag="epoch-init1"):
     its secrets for its members. Topics are stated in the epoch itself: who is excluded reads this.
     """
 
-    previous: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
-    mark: Id
+    previous: Annotated[tuple[EpochId, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
+    mark: Mark
     boxes: Annotated[tuple[EpochBox, ...], Meta(min_length=1, max_length=EPOCH_BOX_COUNT_MAX)]
 
 
@@ -46,9 +48,9 @@ class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
     `author` and `mark` are the init's.
     """
 
-    epoch: Id
-    author: Id
-    mark: Id
+    epoch: EpochId
+    author: UserId
+    mark: Mark
     topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
     boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=EPOCH_BOX_COUNT_MAX)]
 
@@ -56,9 +58,9 @@ class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
 class EarlierEpoch(Wire, frozen=True):
     """What opens an epoch for reading."""
 
-    epoch: Id
-    author: Id
-    read_secret: Key
+    epoch: EpochId
+    author: UserId
+    read_secret: ReadSecret
 
 
 class EpochHistory(Wire, frozen=True, tag="epoch-history1"):

@@ -1,7 +1,8 @@
 """Defines every hash context string and key derivation. Changing one changes every id or key made with it.
 
 A context string names what is derived from what. A new meaning gets a new string, never an
-old one. All functions take and give raw bytes; secrets are 32 bytes.
+old one. What is taken and given has the types of `protocol.ids` and
+`protocol.keys`.
 
 BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
 """
@@ -10,6 +11,32 @@ from collections.abc import Iterable
 from typing import Final
 
 from blake3 import blake3
+
+from protocol.ids import (
+    AnnouncedTopic,
+    BlindTopic,
+    BlockId,
+    BranchId,
+    Digest,
+    ItemId,
+    Mark,
+    PeerId,
+    RepoId,
+    SessionId,
+    TopicKey,
+)
+from protocol.keys import (
+    BlockKey,
+    BranchSecret,
+    CipherKey,
+    ConvergenceSecret,
+    HashKey,
+    ReadKey,
+    ReadSecret,
+    StoreKey,
+    TopicSeed,
+    WriteSecret,
+)
 
 _CONTEXT: Final = "ravel 2026-11 "
 _EPOCH_READ_SECRET: Final = _CONTEXT + "epoch write secret to epoch read secret v1"
@@ -39,124 +66,124 @@ _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
-def block_id(encoded: bytes) -> bytes:
+def block_id(encoded: bytes) -> BlockId:
     """Id of a block: plain BLAKE3 of its encoding."""
-    return blake3(encoded).digest()
+    return BlockId(blake3(encoded).digest())
 
 
-def block_key(convergence_secret: bytes, plaintext: bytes) -> bytes:
+def block_key(convergence_secret: ConvergenceSecret, plaintext: bytes) -> BlockKey:
     """Key of a block: keyed BLAKE3 of its plaintext, so that equal plaintexts share a block inside one epoch only."""
-    return blake3(plaintext, key=convergence_secret).digest()
+    return BlockKey(blake3(plaintext, key=convergence_secret).digest())
 
 
-def epoch_read_secret(write_secret: bytes) -> bytes:
+def epoch_read_secret(write_secret: WriteSecret) -> ReadSecret:
     """An epoch's read secret: who may write may read, so one secret serves a writer."""
-    return _derive(_EPOCH_READ_SECRET, write_secret)
+    return ReadSecret(_derive(_EPOCH_READ_SECRET, write_secret))
 
 
-def convergence_secret(read_secret: bytes) -> bytes:
+def convergence_secret(read_secret: ReadSecret) -> ConvergenceSecret:
     """The epoch's convergence secret. Anyone who holds it can confirm guesses about content; it opens nothing."""
-    return _derive(_CONVERGENCE, read_secret)
+    return ConvergenceSecret(_derive(_CONVERGENCE, read_secret))
 
 
-def branch_secret(read_secret: bytes, branch_id: bytes, generation: int) -> bytes:
+def branch_secret(read_secret: ReadSecret, branch_id: BranchId, generation: int) -> BranchSecret:
     """What opens one branch in one epoch; a new `generation` renews it without a new epoch."""
-    return _derive(_BRANCH_SECRET, read_secret + branch_id + generation.to_bytes(4, "little"))
+    return BranchSecret(_derive(_BRANCH_SECRET, read_secret + branch_id + generation.to_bytes(4, "little")))
 
 
-def branch_read_key(secret: bytes) -> bytes:
+def branch_read_key(secret: BranchSecret) -> ReadKey:
     """The key under which the keys of a branch's commits travel sealed."""
-    return _derive(_BRANCH_READ_KEY, secret)
+    return ReadKey(_derive(_BRANCH_READ_KEY, secret))
 
 
-def root_topic_seed(read_secret: bytes, repo_id: bytes) -> bytes:
+def root_topic_seed(read_secret: ReadSecret, repo_id: RepoId) -> TopicSeed:
     """Ed25519 seed of the root branch's topic: every member holds it, for readers too must be able to join and leave."""
-    return _derive(_ROOT_TOPIC_SEED, read_secret + repo_id)
+    return TopicSeed(_derive(_ROOT_TOPIC_SEED, read_secret + repo_id))
 
 
-def epoch_mark(root_topic: bytes) -> bytes:
+def epoch_mark(root_topic: TopicKey) -> Mark:
     """What names an epoch's root topic to who knows it: who is excluded reads it, and learns no topic."""
-    return _derive(_EPOCH_MARK, root_topic)
+    return Mark(_derive(_EPOCH_MARK, root_topic))
 
 
-def branch_topic_seed(write_secret: bytes, branch_id: bytes, generation: int) -> bytes:
+def branch_topic_seed(write_secret: WriteSecret, branch_id: BranchId, generation: int) -> TopicSeed:
     """Ed25519 seed of a branch's topic: writers hold it."""
-    return _derive(_BRANCH_TOPIC_SEED, write_secret + branch_id + generation.to_bytes(4, "little"))
+    return TopicSeed(_derive(_BRANCH_TOPIC_SEED, write_secret + branch_id + generation.to_bytes(4, "little")))
 
 
-def commit_digest(encoded: bytes) -> bytes:
+def commit_digest(encoded: bytes) -> Digest:
     """What a commit's author signs."""
-    return _derive(_COMMIT_SIGNED, encoded)
+    return Digest(_derive(_COMMIT_SIGNED, encoded))
 
 
-def repo_digest(encoded: bytes) -> bytes:
+def repo_digest(encoded: bytes) -> Digest:
     """What the repo's key signs, once."""
-    return _derive(_REPO_SIGNED, encoded)
+    return Digest(_derive(_REPO_SIGNED, encoded))
 
 
-def publication_digest(encoded: bytes) -> bytes:
+def publication_digest(encoded: bytes) -> Digest:
     """What the topic's key signs."""
-    return _derive(_PUBLICATION_SIGNED, encoded)
+    return Digest(_derive(_PUBLICATION_SIGNED, encoded))
 
 
-def invitation_digest(encoded: bytes) -> bytes:
+def invitation_digest(encoded: bytes) -> Digest:
     """What an invitation's key signs to admit one user."""
-    return _derive(_INVITATION_SIGNED, encoded)
+    return Digest(_derive(_INVITATION_SIGNED, encoded))
 
 
-def device_digest(encoded: bytes) -> bytes:
+def device_digest(encoded: bytes) -> Digest:
     """What a person's first device and another sign to be shown as one person."""
-    return _derive(_DEVICE_SIGNED, encoded)
+    return Digest(_derive(_DEVICE_SIGNED, encoded))
 
 
-def device_end_digest(encoded: bytes) -> bytes:
+def device_end_digest(encoded: bytes) -> Digest:
     """What either of them signs to be so no longer."""
-    return _derive(_DEVICE_END_SIGNED, encoded)
+    return Digest(_derive(_DEVICE_END_SIGNED, encoded))
 
 
-def blind_topic(topic: bytes, session_id: bytes) -> bytes:
+def blind_topic(topic: TopicKey, session_id: SessionId) -> BlindTopic:
     """How a topic is called on one connection: recognised by those who know it, meaningless to all others."""
-    return _derive(_TOPIC_BLIND, session_id + topic)
+    return BlindTopic(_derive(_TOPIC_BLIND, session_id + topic))
 
 
-def announced_topic(topic: bytes, session_id: bytes, *, by_dialer: bool) -> bytes:
+def announced_topic(topic: TopicKey, session_id: SessionId, *, by_dialer: bool) -> AnnouncedTopic:
     """How a side announces a topic on one connection. Who has heard the other's cannot make its own from it."""
-    return _derive(_TOPIC_ANNOUNCED, session_id + (b"\1" if by_dialer else b"\0") + topic)
+    return AnnouncedTopic(_derive(_TOPIC_ANNOUNCED, session_id + (b"\1" if by_dialer else b"\0") + topic))
 
 
-def lan_mark(salt: bytes, node_key: bytes) -> bytes:
+def lan_mark(salt: bytes, node_key: PeerId) -> Mark:
     """How a node is announced on its local network: recognised by those who know its key, another with each salt."""
-    return _derive(_LAN_MARK, salt + node_key)
+    return Mark(_derive(_LAN_MARK, salt + node_key))
 
 
-def symbol_key(topic: bytes) -> bytes:
+def symbol_key(topic: TopicKey) -> HashKey:
     """The key of a topic's coded symbols: known to anyone who knows the topic, so that a prefix of them can be kept."""
-    return _derive(_SYMBOL_KEY, topic)
+    return HashKey(_derive(_SYMBOL_KEY, topic))
 
 
-def symbol_bits(key: bytes, short_id: bytes) -> bytes:
+def symbol_bits(key: HashKey, material: bytes) -> bytes:
     """64 bytes for one short id: the check that its symbols carry, and the draws that choose them."""
-    return blake3(short_id, key=key).digest(64)
+    return blake3(material, key=key).digest(64)
 
 
-def range_key(topic: bytes, session_id: bytes) -> bytes:
+def range_key(topic: TopicKey, session_id: SessionId) -> HashKey:
     """The key of range fingerprints in one session: nobody knows it when ids are made."""
-    return _derive(_RANGE_KEY, session_id + topic)
+    return HashKey(_derive(_RANGE_KEY, session_id + topic))
 
 
-def range_fingerprint(key: bytes, ids: Iterable[bytes]) -> bytes:
+def range_fingerprint(key: HashKey, ids: Iterable[ItemId]) -> bytes:
     """16 bytes that stand for these ids in this order."""
     return blake3(b"".join(ids), key=key).digest(16)
 
 
-def set_lanes(commit_id: bytes) -> bytes:
+def set_lanes(commit_id: ItemId) -> bytes:
     """What one commit adds to the lanes of a set digest: 2048 bytes."""
     return blake3(commit_id, derive_key_context=_SET_LANES).digest(2048)
 
 
-def set_digest(lanes: bytes) -> bytes:
+def set_digest(lanes: bytes) -> Digest:
     """The digest of a set, from its lanes."""
-    return _derive(_SET_DIGEST, lanes)
+    return Digest(_derive(_SET_DIGEST, lanes))
 
 
 def link_checksum(payload: bytes) -> bytes:
@@ -164,34 +191,34 @@ def link_checksum(payload: bytes) -> bytes:
     return _derive(_LINK_CHECKSUM, payload)[:5]
 
 
-def store_mark(store_key: bytes) -> bytes:
+def store_mark(store_key: StoreKey) -> Mark:
     """What tells whether a store was sealed with a key, and opens nothing."""
-    return _derive(_STORE_MARK, store_key)
+    return Mark(_derive(_STORE_MARK, store_key))
 
 
-def store_mask_key(store_key: bytes) -> bytes:
+def store_mask_key(store_key: StoreKey) -> HashKey:
     """The key of the masks over 32-byte keys in a store."""
-    return _derive(_STORE_MASK_KEY, store_key)
+    return HashKey(_derive(_STORE_MASK_KEY, store_key))
 
 
-def store_box_key(store_key: bytes) -> bytes:
+def store_box_key(store_key: StoreKey) -> CipherKey:
     """The key of the boxes in a store."""
-    return _derive(_STORE_BOX_KEY, store_key)
+    return CipherKey(_derive(_STORE_BOX_KEY, store_key))
 
 
-def store_nonce_key(store_key: bytes) -> bytes:
+def store_nonce_key(store_key: StoreKey) -> HashKey:
     """The key that makes the nonces of the boxes in a store."""
-    return _derive(_STORE_NONCE_KEY, store_key)
+    return HashKey(_derive(_STORE_NONCE_KEY, store_key))
 
 
-def mask(key: bytes, place: bytes) -> bytes:
+def mask(key: HashKey, place: bytes) -> bytes:
     """32 bytes that hide a key which is kept in one place: no place ever keeps two."""
     return blake3(place, key=key).digest()
 
 
-def box_nonce(key: bytes, place: bytes, secret: bytes) -> bytes:
-    """24 bytes, different for every place and secret: equal ones have equal boxes, and nothing else is told."""
-    return blake3(len(place).to_bytes(4, "little") + place + secret, key=key).digest(24)
+def box_nonce(key: HashKey, place: bytes, plaintext: bytes) -> bytes:
+    """24 bytes, different for every place and plaintext: equal ones have equal boxes, and nothing else is told."""
+    return blake3(len(place).to_bytes(4, "little") + place + plaintext, key=key).digest(24)
 
 
 def timeline_digest() -> blake3:

@@ -7,6 +7,7 @@ relay takes none: it knows its topics' followers, who did not ask it to make the
 from collections.abc import Sequence
 from typing import Final
 
+from protocol.ids import BlindTopic, TopicKey
 from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     INTRODUCED_TO_ONE_MAX,
@@ -39,7 +40,7 @@ class Introducing:
     def __init__(self, *, takes_part: bool) -> None:
         self._takes_part = takes_part
         self._peer_takes_part = False
-        self._budgets: dict[bytes, _Budget] = {}  # by topic
+        self._budgets: dict[TopicKey, _Budget] = {}  # by topic
         self._checks = 0
 
     def peer_takes_part(self) -> bool:
@@ -69,7 +70,7 @@ class Introducing:
         is_time = self._checks % _CHECKS_BETWEEN == 0
         return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
 
-    def found(self, blind: bytes, event: PeersFound) -> list[Output]:
+    def found(self, blind: BlindTopic, event: PeersFound) -> list[Output]:
         """Tell what was not told yet, as far as that may be now; the rest is found again at the next check."""
         budget = self._budgets.get(event.topic)
         if budget is None:
@@ -84,7 +85,7 @@ class Introducing:
         budget.told.update(fresh)
         return [Send(Introduce(blind, fresh))]
 
-    def take(self, topic: bytes, message: Introduce) -> Output | str:
+    def take(self, topic: TopicKey, message: Introduce) -> Output | str:
         """What the peer tells; or why it may not."""
         budget = self._budgets.get(topic)
         if budget is None:

@@ -8,7 +8,8 @@ from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
-from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_loose_tag, peek_tag
+from protocol.codec import DecodeError, Wire, decode, encode, peek_loose_tag, peek_tag
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, CommitId, Digest, ShortId, TopicKey
 from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
@@ -22,10 +23,7 @@ from protocol.limits.peers import (
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
-from protocol.riblt import SHORT_ID_SIZE
 from protocol.text import PeerAddress
-
-ShortId = Annotated[bytes, Meta(min_length=SHORT_ID_SIZE, max_length=SHORT_ID_SIZE)]
 
 
 class Announce(Wire, frozen=True, tag="announce2"):
@@ -34,7 +32,7 @@ class Announce(Wire, frozen=True, tag="announce2"):
     Each side has its own name for a topic here, so that an announcement shows that its sender knows the topic.
     """
 
-    topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
+    topics: Annotated[tuple[AnnouncedTopic, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 
 
 class Summary(Wire, frozen=True, tag="sum3"):
@@ -43,17 +41,17 @@ class Summary(Wire, frozen=True, tag="sum3"):
     Heads are named by their first bytes: where another commit begins alike, the next round finds what was not sent.
     """
 
-    topic: Id
+    topic: BlindTopic
     round: Annotated[int, Meta(ge=0, le=SUMMARY_ROUND_MAX)]
     heads: Annotated[tuple[ShortId, ...], Meta(max_length=SUMMARY_HEAD_COUNT_MAX)]
     count: Annotated[int, Meta(ge=0, le=2**53 - 1)]
-    digest: Id
+    digest: Digest
 
 
 class Reconcile(Wire, frozen=True, tag="reconcile1"):
     """A step of finding out what differs of a topic; `kind` is a `reconciling.FrameKind`."""
 
-    topic: Id
+    topic: BlindTopic
     kind: Annotated[int, Meta(ge=0, le=7)]
     frame: Annotated[bytes, Meta(max_length=RANGE_FRAME_SIZE_MAX)]
 
@@ -61,7 +59,7 @@ class Reconcile(Wire, frozen=True, tag="reconcile1"):
 class Publications(Wire, frozen=True, tag="publications1"):
     """A batch of publications, causes before effects. Answered by one receipt."""
 
-    topic: Id
+    topic: BlindTopic
     items: Annotated[
         tuple[Annotated[bytes, Meta(max_length=PUBLICATION_SIZE_MAX)], ...],
         Meta(min_length=1, max_length=BATCH_COUNT_MAX),
@@ -71,27 +69,27 @@ class Publications(Wire, frozen=True, tag="publications1"):
 class Receipt(Wire, frozen=True, tag="receipt1"):
     """One batch was taken: what was good of it is durable at the sender of the receipt."""
 
-    topic: Id
+    topic: BlindTopic
 
 
 class Want(Wire, frozen=True, tag="want1"):
     """Commits that the sender lacks and has seen named."""
 
-    topic: Id
-    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
+    topic: BlindTopic
+    ids: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
 
 
 class Fetch(Wire, frozen=True, tag="fetch1"):
     """Blocks that the sender asks for: of files, whose content travels on demand."""
 
-    topic: Id
-    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=FETCHED_COUNT_MAX)]
+    topic: BlindTopic
+    ids: Annotated[tuple[BlockId, ...], Meta(min_length=1, max_length=FETCHED_COUNT_MAX)]
 
 
 class Blocks(Wire, frozen=True, tag="blocks1"):
     """The first of the blocks that were asked for and not answered yet, in that order; empty what is not held."""
 
-    topic: Id
+    topic: BlindTopic
     items: Annotated[
         tuple[Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)], ...],
         Meta(min_length=1, max_length=FETCHED_COUNT_MAX),
@@ -105,7 +103,7 @@ class Relay(Wire, frozen=True, tag="relay2"):
 class Deposit(Wire, frozen=True, tag="deposit1"):
     """Asks a relay to keep topics, named in clear: their public keys."""
 
-    topics: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
+    topics: Annotated[tuple[TopicKey, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
 
 
 class Introductions(Wire, frozen=True, tag="introductions1"):
@@ -115,14 +113,14 @@ class Introductions(Wire, frozen=True, tag="introductions1"):
 class Introduce(Wire, frozen=True, tag="introduce1"):
     """Where peers can be dialed that have joined a root branch's topic with the sender; the sender itself among them."""
 
-    topic: Id
+    topic: BlindTopic
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
 
 
 class Refused(Wire, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
-    topic: Id
+    topic: BlindTopic
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 

@@ -22,6 +22,8 @@ from typing import Final
 
 from nacl import bindings
 
+from protocol.ids import AgreementKey, PeerId, SessionId, Signature
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.noise import CipherState, Handshake, HandshakeError
 from protocol.signing import BadSignature, key_pair, sign, verify_public_key, verify_signature
 
@@ -38,15 +40,15 @@ class Session:
 
     send: CipherState
     receive: CipherState
-    peer_key: bytes
-    session_id: bytes
+    peer_key: PeerId
+    session_id: SessionId
     """32 bytes, equal on both sides, different in every session; not secret from an eavesdropper."""
 
 
 class DialerHandshake:
     """The side that knows whom it wants: `first_message`, then `take_second`."""
 
-    def __init__(self, seed: bytes, peer_key: bytes, ephemeral: bytes) -> None:
+    def __init__(self, seed: NodeSeed, peer_key: PeerId, ephemeral: AgreementSecret) -> None:
         """HandshakeError `bad_key` when nobody can hold `peer_key`. `ephemeral` is 32 fresh random bytes."""
         self._public_key, self._secret_key = key_pair(seed)
         self._peer_key = peer_key
@@ -60,8 +62,8 @@ class DialerHandshake:
     def take_second(self, message: bytes) -> tuple[bytes, Session]:
         """Message 3 and the session, once message 2 has proven the acceptor's key (else HandshakeError)."""
         signed = _ACCEPTOR_CONTEXT + self._noise.handshake_hash
-        signature = self._noise.read_message(message)
-        _verify(self._peer_key, signed, signature)
+        proof = Signature(self._noise.read_message(message))
+        _verify(self._peer_key, signed, proof)
         signature = sign(self._secret_key, _DIALER_CONTEXT + self._noise.handshake_hash)
         third = self._noise.write_message(self._public_key + signature)
         return third, _session(self._noise, self._peer_key)
@@ -70,7 +72,7 @@ class DialerHandshake:
 class AcceptorHandshake:
     """The side that learns who dials: `take_first`, then `take_third`."""
 
-    def __init__(self, seed: bytes, ephemeral: bytes) -> None:
+    def __init__(self, seed: NodeSeed, ephemeral: AgreementSecret) -> None:
         """`ephemeral` is 32 fresh random bytes."""
         self._secret_key = key_pair(seed)[1]
         self._noise = Handshake.responder(PROLOGUE, static_private_key(seed), ephemeral)
@@ -88,28 +90,28 @@ class AcceptorHandshake:
         payload = self._noise.read_message(message)
         if len(payload) != _PUBLIC_KEY_SIZE + _SIGNATURE_SIZE:
             raise HandshakeError("bad_payload")
-        peer_key, signature = payload[:_PUBLIC_KEY_SIZE], payload[_PUBLIC_KEY_SIZE:]
+        peer_key, signature = PeerId(payload[:_PUBLIC_KEY_SIZE]), Signature(payload[_PUBLIC_KEY_SIZE:])
         if static_public_key(peer_key) != self._noise.remote_static:
             raise HandshakeError("wrong_key")
         _verify(peer_key, signed, signature)
         return _session(self._noise, peer_key)
 
 
-def static_private_key(seed: bytes) -> bytes:
+def static_private_key(seed: NodeSeed) -> AgreementSecret:
     """The X25519 private key of a node's seed."""
-    return bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(seed)[1])
+    return AgreementSecret(bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(seed)[1]))
 
 
-def static_public_key(peer_key: bytes) -> bytes:
+def static_public_key(peer_key: PeerId) -> AgreementKey:
     """The X25519 public key of a peer id; HandshakeError `bad_key` unless `verify_public_key` passes it."""
     try:
         verify_public_key(peer_key)
     except BadSignature:
         raise HandshakeError("bad_key") from None
-    return bindings.crypto_sign_ed25519_pk_to_curve25519(peer_key)
+    return AgreementKey(bindings.crypto_sign_ed25519_pk_to_curve25519(peer_key))
 
 
-def _verify(key: bytes, signed: bytes, signature: bytes) -> None:
+def _verify(key: PeerId, signed: bytes, signature: Signature) -> None:
     if len(signature) != _SIGNATURE_SIZE:
         raise HandshakeError("bad_payload")
     try:
@@ -118,7 +120,7 @@ def _verify(key: bytes, signed: bytes, signature: bytes) -> None:
         raise HandshakeError("wrong_key") from None
 
 
-def _session(noise: Handshake, peer_key: bytes) -> Session:
-    session_id = noise.handshake_hash
+def _session(noise: Handshake, peer_key: PeerId) -> Session:
+    session_id = SessionId(noise.handshake_hash)
     send, receive = noise.split()
     return Session(send, receive, peer_key, session_id)

@@ -32,6 +32,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
+from protocol.ids import AgreementKey, Digest
+from protocol.keys import AgreementSecret, CipherKey
+
 Bytes = bytes | bytearray | memoryview
 PROTOCOL_NAME: Final = b"Noise_XK_25519_ChaChaPoly_BLAKE2s"
 KEY_SIZE: Final = 32
@@ -57,7 +60,7 @@ class CipherState:
 
     __slots__ = ("_aead", "_count")
 
-    def __init__(self, key: bytes, count: int = 0) -> None:
+    def __init__(self, key: CipherKey, count: int = 0) -> None:
         """`count` messages were sealed or opened before."""
         self._aead = ChaCha20Poly1305(key)
         self._count = count
@@ -91,16 +94,16 @@ class Handshake:
         *,
         is_initiator: bool,
         prologue: bytes,
-        static: bytes,
-        ephemeral: bytes,
-        remote_static: bytes | None,
+        static: AgreementSecret,
+        ephemeral: AgreementSecret,
+        remote_static: AgreementKey | None,
     ) -> None:
         """Use `initiator` or `responder`."""
         self._is_initiator = is_initiator
         self._static = X25519PrivateKey.from_private_bytes(static)
         self._ephemeral = X25519PrivateKey.from_private_bytes(ephemeral)
         self._remote_static = remote_static
-        self._remote_ephemeral: bytes | None = None
+        self._remote_ephemeral: AgreementKey | None = None
         self._turn = 0
         self._is_dead = False
         # The name has more than 32 bytes, so it is hashed (section 5.2).
@@ -111,7 +114,9 @@ class Handshake:
         self._mix_hash(remote_static if remote_static is not None else _public(self._static))
 
     @classmethod
-    def initiator(cls, prologue: bytes, static: bytes, ephemeral: bytes, remote_static: bytes) -> Self:
+    def initiator(
+        cls, prologue: bytes, static: AgreementSecret, ephemeral: AgreementSecret, remote_static: AgreementKey
+    ) -> Self:
         """The side that dials: its private keys, and the public key that the other side must have."""
         return cls(
             is_initiator=True,
@@ -122,19 +127,19 @@ class Handshake:
         )
 
     @classmethod
-    def responder(cls, prologue: bytes, static: bytes, ephemeral: bytes) -> Self:
+    def responder(cls, prologue: bytes, static: AgreementSecret, ephemeral: AgreementSecret) -> Self:
         """The side that is dialed."""
         return cls(
             is_initiator=False, prologue=prologue, static=static, ephemeral=ephemeral, remote_static=None
         )
 
     @property
-    def handshake_hash(self) -> bytes:
+    def handshake_hash(self) -> Digest:
         """Hash of all that was said so far; at the end, a name of the session on both sides. Not secret."""
-        return self._hash
+        return Digest(self._hash)
 
     @property
-    def remote_static(self) -> bytes:
+    def remote_static(self) -> AgreementKey:
         """The other side's static public key, proven once its message was read."""
         if self._remote_static is None:
             raise RuntimeError("the initiator's key is known after message 3")
@@ -168,11 +173,12 @@ class Handshake:
         for token in tokens:
             match token:
                 case "e":
-                    self._remote_ephemeral, rest = _cut(rest, KEY_SIZE)
-                    self._mix_hash(self._remote_ephemeral)
+                    ephemeral, rest = _cut(rest, KEY_SIZE)
+                    self._remote_ephemeral = AgreementKey(ephemeral)
+                    self._mix_hash(ephemeral)
                 case "s":
                     sealed, rest = _cut(rest, KEY_SIZE + TAG_SIZE)
-                    self._remote_static = self._open_and_hash(sealed)
+                    self._remote_static = AgreementKey(self._open_and_hash(sealed))
                 case _:
                     self._mix_shared_key(token)
         payload = self._open_and_hash(rest)
@@ -188,7 +194,7 @@ class Handshake:
         # Each cipher is for one direction; the first is the initiator's to send with.
         ours, theirs = (first, second) if self._is_initiator else (second, first)
         self._is_dead = True  # a second split would use the same nonces twice
-        return CipherState(ours), CipherState(theirs)
+        return CipherState(CipherKey(ours)), CipherState(CipherKey(theirs))
 
     def _tokens(self, *, is_ours: bool) -> tuple[str, ...]:
         initiator_writes = self._turn % 2 == 0
@@ -205,7 +211,7 @@ class Handshake:
         if public is None:
             raise RuntimeError("the pattern uses a key that is not known yet")
         self._chaining_key, key = _derive_two(self._chaining_key, _shared_secret(private, public))
-        self._cipher = CipherState(key)
+        self._cipher = CipherState(CipherKey(key))
 
     def _mix_hash(self, data: bytes) -> None:
         self._hash = blake2s(self._hash + data).digest()
@@ -231,7 +237,7 @@ def _public(private: X25519PrivateKey) -> bytes:
     return private.public_key().public_bytes_raw()
 
 
-def _shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
+def _shared_secret(private: X25519PrivateKey, public: AgreementKey) -> bytes:
     try:
         secret = private.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from protocol.block import Block, Reference, open_block, seal_block
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, ObjectId
+from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.limits.formats import (
     INNER_CHILD_COUNT_MAX,
     LEAF_SIZE,
@@ -21,15 +23,15 @@ from protocol.limits.formats import (
     OBJECT_IN_MEMORY_SIZE_MAX,
 )
 
-BlockLookup = Callable[[bytes], Block | None]
+BlockLookup = Callable[[BlockId], Block | None]
 BlockSink = Callable[[Block], None]
-_Child = tuple[bytes, bytes]  # id and key
+_Child = tuple[BlockId, BlockKey]  # id and key
 
 
 class MissingBlocks(Exception):
     """The object is not complete here: `ids` are to be fetched, then it is tried again."""
 
-    def __init__(self, ids: tuple[bytes, ...]) -> None:
+    def __init__(self, ids: tuple[BlockId, ...]) -> None:
         super().__init__(f"{len(ids)} blocks missing")
         self.ids = ids
 
@@ -37,7 +39,7 @@ class MissingBlocks(Exception):
 class ObjectBuilder:
     """Takes plaintext piece by piece and gives each block to `sink` as it is sealed, children before parents."""
 
-    def __init__(self, convergence_secret: bytes, sink: BlockSink) -> None:
+    def __init__(self, convergence_secret: ConvergenceSecret, sink: BlockSink) -> None:
         self._secret = convergence_secret
         self._sink = sink
         self._rest = bytearray()
@@ -68,9 +70,10 @@ class ObjectBuilder:
         while height < len(self._levels) - 1 or len(self._levels[height]) > 1:
             self._close(height)
             height += 1
-        return Reference(*self._levels[height][0])
+        root_id, key = self._levels[height][0]
+        return Reference(ObjectId(root_id), key)
 
-    def _seal(self, height: int, plaintext: bytes, child_ids: tuple[bytes, ...]) -> None:
+    def _seal(self, height: int, plaintext: bytes, child_ids: tuple[BlockId, ...]) -> None:
         block, key = seal_block(plaintext, self._secret, child_ids)
         self._sink(block)
         if height == len(self._levels):
@@ -90,11 +93,13 @@ class ObjectBuilder:
 class ObjectReader:
     """Reads any range of an object. Holds the inner blocks' keys on one path, which is all that reading onwards needs."""
 
-    def __init__(self, reference: Reference, lookup: BlockLookup, convergence_secret: bytes) -> None:
+    def __init__(
+        self, reference: Reference, lookup: BlockLookup, convergence_secret: ConvergenceSecret
+    ) -> None:
         """Find the size, by the right edge of the tree. Raises MissingBlocks, WrongKey, DecodeError `bad_tree`."""
         self._lookup = lookup
         self._secret = convergence_secret
-        self._root = (reference.object_id, reference.key)
+        self._root: _Child = (reference.object_id, reference.key)
         self._path: list[_Inner] = []  # of the leaf that was read last, the root first
         edge = [self._find(reference.object_id)]
         keys = [reference.key]
@@ -135,8 +140,8 @@ class ObjectReader:
         return self._last[1][start - first : max(stop - first, 0)]
 
     def find_missing(
-        self, start: int, stop: int, find_held: Callable[[list[bytes]], Collection[bytes]], limit: int
-    ) -> list[bytes]:
+        self, start: int, stop: int, find_held: Callable[[list[BlockId]], Collection[BlockId]], limit: int
+    ) -> list[BlockId]:
         """Ids of blocks that reading this range would lack, the first ones: all above what it knows of, not below.
 
         So it is to be called again when they have come. `find_held` says which of some leaves are there. Raises as `read`.
@@ -144,7 +149,7 @@ class ObjectReader:
         first, stop = max(start, 0) // LEAF_SIZE, -(-min(stop, self.size) // LEAF_SIZE)
         if first >= stop or not self._height:
             return []
-        missing: list[bytes] = []
+        missing: list[BlockId] = []
         ahead = [_Unread(self._root, 0, 0, self._leaf_count)]
         while ahead and len(missing) < limit:
             node = ahead.pop()
@@ -194,7 +199,7 @@ class ObjectReader:
             self._path.append(_Inner(first, stop, span, children))
         raise AssertionError("the loop ends at a leaf")
 
-    def _find(self, block_id: bytes) -> Block:
+    def _find(self, block_id: BlockId) -> Block:
         block = self._lookup(block_id)
         if block is None:
             raise MissingBlocks((block_id,))
@@ -202,7 +207,7 @@ class ObjectReader:
             raise DecodeError("bad_tree", "acks in a block that is not a commit's")
         return block
 
-    def _children(self, block: Block, key: bytes, *, is_last: bool, is_root: bool) -> list[_Child]:
+    def _children(self, block: Block, key: BlockKey, *, is_last: bool, is_root: bool) -> list[_Child]:
         count = len(block.child_ids)
         if count == 0 or (not is_last and count != INNER_CHILD_COUNT_MAX) or (is_root and count < 2):
             raise DecodeError("bad_tree", f"{count} children where another number belongs")
@@ -210,10 +215,11 @@ class ObjectReader:
         if len(keys) != 32 * count:
             raise DecodeError("bad_tree", "not one key for each child")
         return [
-            (child_id, keys[32 * index : 32 * index + 32]) for index, child_id in enumerate(block.child_ids)
+            (child_id, BlockKey(keys[32 * index : 32 * index + 32]))
+            for index, child_id in enumerate(block.child_ids)
         ]
 
-    def _leaf(self, block: Block, key: bytes, *, is_last: bool) -> bytes:
+    def _leaf(self, block: Block, key: BlockKey, *, is_last: bool) -> bytes:
         if block.child_ids:
             raise DecodeError("bad_tree", "children where a leaf belongs")
         leaf = open_block(block, key, self._secret)
@@ -242,7 +248,7 @@ class _Inner:
     children: list[_Child]
 
 
-def build_object(plaintext: bytes, convergence_secret: bytes) -> tuple[Reference, list[Block]]:
+def build_object(plaintext: bytes, convergence_secret: ConvergenceSecret) -> tuple[Reference, list[Block]]:
     """The reference and the blocks of an object, root last; equal input gives equal output on every platform.
 
     Raises DecodeError `too_large` above OBJECT_IN_MEMORY_SIZE_MAX bytes.
@@ -256,7 +262,7 @@ def build_object(plaintext: bytes, convergence_secret: bytes) -> tuple[Reference
 
 
 def open_object(
-    reference: Reference, lookup: BlockLookup, convergence_secret: bytes, *, size_max: int
+    reference: Reference, lookup: BlockLookup, convergence_secret: ConvergenceSecret, *, size_max: int
 ) -> bytes:
     """The plaintext of an object.
 

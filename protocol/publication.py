@@ -14,7 +14,9 @@ from nacl import bindings, exceptions
 
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
-from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Value, Wire, decode, encode, peek_tag
+from protocol.ids import BlockId, CommitId, Digest, ObjectId, PublicationId, Signature, TopicKey
+from protocol.keys import BlockKey, ReadKey, SigningKey, TopicSeed
 from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
 
 PUBLICATION_TAG: Final = "publication1"
@@ -28,7 +30,7 @@ SealedKey = Annotated[bytes, Meta(min_length=_SEALED_KEY_SIZE, max_length=_SEALE
 
 
 class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
-    topic: Id
+    topic: TopicKey
     sealed_key: SealedKey
     blocks: Annotated[
         tuple[Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)], ...],
@@ -38,17 +40,17 @@ class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
 
 
 class _BareEncoding(Wire, frozen=True, tag=BARE_TAG):
-    topic: Id
+    topic: TopicKey
     sealed_key: SealedKey
     block: Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)]
-    body_id: Id
+    body_id: ObjectId
     signature: Signature
 
 
 class _Published(Wire, frozen=True):
-    topic: Id
+    topic: TopicKey
     sealed_key: SealedKey
-    block_ids: tuple[Id, ...]
+    block_ids: tuple[BlockId, ...]
 
 
 class Publication(Value, frozen=True):
@@ -57,25 +59,25 @@ class Publication(Value, frozen=True):
     A bare one has that block alone, and the id of the body's.
     """
 
-    topic: bytes
+    topic: TopicKey
     sealed_key: bytes
     blocks: tuple[Block, ...]
-    signature: bytes
-    body_id: bytes | None = None
+    signature: Signature
+    body_id: ObjectId | None = None
 
     @property
-    def commit_id(self) -> bytes:
+    def commit_id(self) -> CommitId:
         """Id of the commit it carries."""
-        return self.blocks[0].block_id
+        return CommitId(self.blocks[0].block_id)
 
     @property
-    def digest(self) -> bytes:
+    def digest(self) -> Digest:
         """What the topic's key signed."""
         named = () if self.body_id is None else (self.body_id,)
         return _digest(self.topic, self.sealed_key, (*(block.block_id for block in self.blocks), *named))
 
     @property
-    def publication_id(self) -> bytes:
+    def publication_id(self) -> PublicationId:
         """Its id (`publication_id`)."""
         return _id(self.commit_id, self.digest)
 
@@ -85,7 +87,7 @@ class SealBroken(Exception):
 
 
 def seal_publication(
-    topic_seed: bytes, read_key: bytes, commit_key: bytes, blocks: tuple[Block, ...], nonce: bytes
+    topic_seed: TopicSeed, read_key: ReadKey, commit_key: BlockKey, blocks: tuple[Block, ...], nonce: bytes
 ) -> Publication:
     """A signed publication of a commit (its block first, then its body's). `nonce` is 24 fresh random bytes."""
     topic, secret = signing.key_pair(topic_seed)
@@ -100,18 +102,21 @@ def seal_publication(
     )
 
 
-def open_sealed_key(publication: Publication, read_key: bytes) -> bytes:
+def open_sealed_key(publication: Publication, read_key: ReadKey) -> BlockKey:
     """The commit's key. Raises SealBroken."""
     nonce, sealed = publication.sealed_key[:NONCE_SIZE], publication.sealed_key[NONCE_SIZE:]
     try:
-        return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+        opened = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
             sealed, publication.topic + publication.commit_id, nonce, read_key
         )
     except exceptions.CryptoError:
         raise SealBroken(publication.commit_id.hex()) from None
+    return BlockKey(opened)
 
 
-def encode_publication(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...], signature: bytes) -> bytes:
+def encode_publication(
+    topic: TopicKey, sealed_key: bytes, blocks: tuple[bytes, ...], signature: Signature
+) -> bytes:
     """The encoding of a publication from its parts, blocks as stored. Raises DecodeError `too_large`."""
     encoded = encode(_PublicationEncoding(topic, sealed_key, blocks, signature))
     if len(encoded) > PUBLICATION_SIZE_MAX or len(blocks) > PUBLICATION_BLOCK_COUNT_MAX:
@@ -119,7 +124,9 @@ def encode_publication(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...
     return encoded
 
 
-def encode_bare(topic: bytes, sealed_key: bytes, block: bytes, body_id: bytes, signature: bytes) -> bytes:
+def encode_bare(
+    topic: TopicKey, sealed_key: bytes, block: bytes, body_id: ObjectId, signature: Signature
+) -> bytes:
     """The encoding of a bare publication: the commit's block as stored, and the id of its body's."""
     return encode(_BareEncoding(topic, sealed_key, block, body_id, signature))
 
@@ -143,20 +150,20 @@ def decode_publication(encoded: bytes) -> Publication:
 
 
 def sign_publication(
-    topic_secret: bytes,
-    topic: bytes,
+    topic_secret: SigningKey,
+    topic: TopicKey,
     sealed_key: bytes,
     blocks: tuple[bytes, ...],
-    body_id: bytes | None = None,
-) -> bytes:
+    body_id: ObjectId | None = None,
+) -> Signature:
     """The topic's signature of a publication, made again from its parts, blocks as stored."""
     ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
     return signing.sign(topic_secret, _digest(topic, sealed_key, ids))
 
 
 def publication_id(
-    topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...], body_id: bytes | None = None
-) -> bytes:
+    topic: TopicKey, sealed_key: bytes, blocks: tuple[bytes, ...], body_id: ObjectId | None = None
+) -> PublicationId:
     """The id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
 
     All that it carries follows from it but the topic's signature. A commit's id does not say how its key is sealed, nor
@@ -164,13 +171,13 @@ def publication_id(
     it is that of the publication as it was: `body_id` is the body's.
     """
     block_ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
-    return _id(block_ids[0], _digest(topic, sealed_key, block_ids))
+    return _id(CommitId(block_ids[0]), _digest(topic, sealed_key, block_ids))
 
 
-def _id(commit_id: bytes, digest: bytes) -> bytes:
+def _id(commit_id: CommitId, digest: Digest) -> PublicationId:
     rest = len(commit_id) - PUBLICATION_ID_COMMIT_SIZE
-    return commit_id[:PUBLICATION_ID_COMMIT_SIZE] + digest[:rest]
+    return PublicationId(commit_id[:PUBLICATION_ID_COMMIT_SIZE] + digest[:rest])
 
 
-def _digest(topic: bytes, sealed_key: bytes, block_ids: tuple[bytes, ...]) -> bytes:
+def _digest(topic: TopicKey, sealed_key: bytes, block_ids: tuple[BlockId, ...]) -> Digest:
     return hashing.publication_digest(encode(_Published(topic, sealed_key, block_ids)))

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from protocol.hashing import range_fingerprint
+from protocol.ids import ItemId
+from protocol.keys import HashKey
 
 DEPTH_MAX: Final = 2**53 - 1
 """Depths lie below."""
 
-Item = tuple[int, bytes]
+Item = tuple[int, ItemId]
 """Depth and id (32 bytes)."""
 Bound = tuple[int, bytes]
 """Depth and at most 32 bytes."""
@@ -36,7 +38,7 @@ class RangeLookup(Protocol):
     def count(self, low: Bound, high: Bound) -> int:
         """Items from `low` up to `high`."""
 
-    def fingerprint(self, low: Bound, high: Bound, key: bytes) -> bytes:
+    def fingerprint(self, low: Bound, high: Bound, key: HashKey) -> bytes:
         """`hashing.range_fingerprint` of their ids, in order."""
 
     def items(self, low: Bound, high: Bound, limit: int) -> Sequence[Item]:
@@ -70,7 +72,7 @@ class SortedItems:
         first, last = self._span(low, high)
         return last - first
 
-    def fingerprint(self, low: Bound, high: Bound, key: bytes) -> bytes:
+    def fingerprint(self, low: Bound, high: Bound, key: HashKey) -> bytes:
         """See RangeLookup."""
         first, last = self._span(low, high)
         return range_fingerprint(key, [commit_id for _, commit_id in self._items[first:last]])

@@ -28,6 +28,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode
+from protocol.ids import AnyId, ItemId
+from protocol.keys import HashKey
 from protocol.limits.peers import (
     RANGE_DIFFERENCE_COUNT_MAX,
     RANGE_FRAME_COUNT_MAX,
@@ -128,7 +130,7 @@ def decode_ranges(frame: bytes) -> list[tuple[Bound, Range]]:
     return found
 
 
-def answer_ranges(lookup: RangeLookup, key: bytes, frame: bytes) -> bytes:
+def answer_ranges(lookup: RangeLookup, key: HashKey, frame: bytes) -> bytes:
     """The answerer's frame for one of the asker's. Raises DecodeError."""
     writer = _Writer(RANGE_FRAME_SIZE_MAX)
     for low, said in decode_ranges(frame):
@@ -145,7 +147,7 @@ def answer_ranges(lookup: RangeLookup, key: bytes, frame: bytes) -> bytes:
     return writer.frame()
 
 
-def _explain(lookup: RangeLookup, key: bytes, writer: _Writer, low: Bound, said: Range) -> None:
+def _explain(lookup: RangeLookup, key: HashKey, writer: _Writer, low: Bound, said: Range) -> None:
     """Say what is in a range: its ids, as many as fit, or fingerprints of its parts."""
     count = lookup.count(low, said.end)
     if said.kind == PRINT and count > LISTED_MAX:
@@ -176,16 +178,16 @@ class RangesAsker:
 
     __slots__ = ("_asked", "_frame_count", "_key", "_lookup", "_pending", "here", "there")
 
-    def __init__(self, lookup: RangeLookup, key: bytes) -> None:
+    def __init__(self, lookup: RangeLookup, key: HashKey) -> None:
         self._lookup = lookup
         self._key = key
         # What is still to be compared, the next one last: in this order few wait at a time. They never overlap.
         self._pending = [_Question(START, END, DIFFERS)]
         self._asked: list[_Question] = []
         self._frame_count = 0
-        self.here: set[bytes] = set()
+        self.here: set[ItemId] = set()
         """Ids that only this side holds, as far as told."""
-        self.there: set[bytes] = set()
+        self.there: set[ItemId] = set()
         """Ids that only the other side holds, as far as told. Whether they exist is its word."""
 
     @property
@@ -239,7 +241,9 @@ class RangesAsker:
 
     def _settle(self, low: Bound, said: Range) -> None:
         content = said.content
-        theirs = [content[start : start + ID_SIZE] for start in range(0, len(content), ID_SIZE)]
+        theirs: list[ItemId] = [
+            AnyId(content[start : start + ID_SIZE]) for start in range(0, len(content), ID_SIZE)
+        ]
         there = set(theirs)
         if len(there) < len(theirs):
             raise Unreconciled("bad_ids")

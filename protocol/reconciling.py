@@ -24,10 +24,10 @@ from typing import Final, Protocol
 
 from protocol.codec import DecodeError
 from protocol.hashing import range_key, symbol_key
+from protocol.ids import SHORT_ID_SIZE, SessionId, ShortId, TopicKey
 from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
 from protocol.range_items import RangeLookup
 from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import SHORT_ID_SIZE
 from protocol.symbols import (
     OPENING_COUNT,
     SymbolsAsker,
@@ -62,7 +62,7 @@ class HeldSet(Protocol):
     def symbols(self) -> Sequence[int]:
         """The kept prefix (`riblt.Prefix.symbols`)."""
 
-    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
         """Numbers of those of these commits that are here."""
 
     def lookup(self) -> RangeLookup:
@@ -84,7 +84,7 @@ class Step:
 class Reconciler:
     """One side of the reconciliation of one topic in one session."""
 
-    def __init__(self, topic: bytes, session_id: bytes, *, is_answerer: bool) -> None:
+    def __init__(self, topic: TopicKey, session_id: SessionId, *, is_answerer: bool) -> None:
         self._topic = topic
         self._range_key = range_key(topic, session_id)
         self._is_answerer = is_answerer
@@ -176,10 +176,10 @@ class Reconciler:
             return Step(((FrameKind.ALL, b""), (FrameKind.OVER, b"")), held.everything(), is_over=True)
         if question is not None:
             return Step(((FrameKind.ASK_RANGES, question),))
-        differences = [raw[:SHORT_ID_SIZE] for raw in self._ranges.here | self._ranges.there]
+        differences = [ShortId(raw[:SHORT_ID_SIZE]) for raw in self._ranges.here | self._ranges.there]
         return self._settle(held, differences)
 
-    def _settle(self, held: HeldSet, differences: Sequence[bytes]) -> Step:
+    def _settle(self, held: HeldSet, differences: Sequence[ShortId]) -> Step:
         """What is held here is sent, the rest is asked for."""
         ours = held.find(differences)
         lacking = [short_id for short_id in differences if short_id not in ours]

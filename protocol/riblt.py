@@ -35,10 +35,11 @@ from typing import Final, Self
 
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_bits
+from protocol.ids import SHORT_ID_SIZE, ItemId, ShortId
+from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
 from protocol.unreconciled import Unreconciled
 
-SHORT_ID_SIZE: Final = 16
 """Bytes of a short id: as many of the id's first."""
 SYMBOL_SIZE: Final = SHORT_ID_SIZE + 8
 """Bytes of a symbol: the sum of short ids and that of their checks."""
@@ -80,7 +81,7 @@ class Prefix:
 
     __slots__ = ("_key", "_symbols", "id_count")
 
-    def __init__(self, key: bytes, length: int) -> None:
+    def __init__(self, key: HashKey, length: int) -> None:
         assert is_prefix_length(length)
         self._key = key
         self._symbols = [0] * length
@@ -89,7 +90,7 @@ class Prefix:
     def __len__(self) -> int:
         return len(self._symbols)
 
-    def add(self, ids: Iterable[bytes]) -> None:
+    def add(self, ids: Iterable[ItemId]) -> None:
         """Ids of 32 bytes that are not in the set yet."""
         # The loop of `_places`, written out: half the time.
         symbols, length, key, jumps = self._symbols, len(self._symbols), self._key, _jumps()
@@ -107,7 +108,7 @@ class Prefix:
             count += 1
         self.id_count += count
 
-    def lengthen(self, length: int, ids: Iterable[bytes]) -> None:
+    def lengthen(self, length: int, ids: Iterable[ItemId]) -> None:
         """More symbols, for a set that has grown; `ids` are all that are in it."""
         longer = Prefix(self._key, length)
         longer.add(ids)
@@ -124,7 +125,7 @@ class Prefix:
         return _count.pack(self.id_count) + pack_symbols(self._symbols)
 
     @classmethod
-    def from_bytes(cls, key: bytes, kept: bytes) -> Self:
+    def from_bytes(cls, key: HashKey, kept: bytes) -> Self:
         """The prefix that was kept. Raises DecodeError."""
         length, rest = divmod(len(kept) - _count.size, SYMBOL_SIZE)
         if rest or not is_prefix_length(length):
@@ -140,12 +141,12 @@ class Peeler:
 
     __slots__ = ("_key", "_left", "_peeled", "_received", "_remaining")
 
-    def __init__(self, key: bytes, own: Sequence[int]) -> None:
+    def __init__(self, key: HashKey, own: Sequence[int]) -> None:
         self._key = key
         self._left = list(own)  # own symbols, then sums of both sides', less what was peeled
         self._received = 0
         self._remaining = 0  # received symbols that are not empty
-        self._peeled: dict[bytes, None] = {}
+        self._peeled: dict[ShortId, None] = {}
 
     @property
     def received(self) -> int:
@@ -158,7 +159,7 @@ class Peeler:
         return self._received > 0 and self._remaining == 0
 
     @property
-    def differences(self) -> tuple[bytes, ...]:
+    def differences(self) -> tuple[ShortId, ...]:
         """Short ids that one side alone holds, in the order in which they were told."""
         return tuple(self._peeled)
 
@@ -180,7 +181,7 @@ class Peeler:
         value = self._left[place]
         if not value:
             return
-        short_id = (value >> _CHECK_BITS).to_bytes(SHORT_ID_SIZE)
+        short_id = ShortId((value >> _CHECK_BITS).to_bytes(SHORT_ID_SIZE))
         bits = symbol_bits(self._key, short_id)
         if int.from_bytes(bits[:_CHECK_SIZE]) != value & _CHECK:
             return

@@ -11,6 +11,8 @@ from msgspec import Meta
 from nacl import bindings
 from nacl.exceptions import CryptoError
 
+from protocol.ids import RepoId, UserId
+from protocol.keys import EpochSecret, ReadSecret, SigningKey, WriteSecret
 from protocol.signing import BadSignature, verify_public_key
 
 NONCE_SIZE: Final = bindings.crypto_box_NONCEBYTES
@@ -22,7 +24,9 @@ class NotForUs(Exception):
     """The box was sealed by or for somebody else, for another repo, or was altered."""
 
 
-def seal_secret(author_secret: bytes, user: bytes, repo_id: bytes, secret: bytes, nonce: bytes) -> bytes:
+def seal_secret(
+    author_secret: SigningKey, user: UserId, repo_id: RepoId, secret: ReadSecret | WriteSecret, nonce: bytes
+) -> bytes:
     """A secret of 32 bytes for `user`. `nonce` must be random. Raises BadSignature when the user's key is no legal key."""
     verify_public_key(user)
     theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(user)
@@ -30,7 +34,7 @@ def seal_secret(author_secret: bytes, user: bytes, repo_id: bytes, secret: bytes
     return nonce + bindings.crypto_box(repo_id + secret, nonce, theirs, ours)
 
 
-def open_secret(user_secret: bytes, author: bytes, repo_id: bytes, sealed: bytes) -> bytes:
+def open_secret(user_secret: SigningKey, author: UserId, repo_id: RepoId, sealed: bytes) -> EpochSecret:
     """The secret that `author` sealed for the holder of `user_secret`. Raises NotForUs."""
     try:
         verify_public_key(author)
@@ -41,4 +45,4 @@ def open_secret(user_secret: bytes, author: bytes, repo_id: bytes, sealed: bytes
         raise NotForUs(str(error)) from None
     if len(opened) != 64 or not compare_digest(opened[:32], repo_id):
         raise NotForUs("of another repo")
-    return opened[32:]
+    return EpochSecret(opened[32:])

@@ -17,6 +17,7 @@ from collections import deque
 
 from protocol.comparison import Comparison
 from protocol.hashing import announced_topic, blind_topic, block_id
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, CommitId, SessionId, TopicKey
 from protocol.introducing import Introducing
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
@@ -82,7 +83,7 @@ class Session:
     """
 
     def __init__(
-        self, session_id: bytes, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
+        self, session_id: SessionId, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
     ) -> None:
         self._session_id = session_id
         self._introducing = Introducing(takes_part=introduces)
@@ -90,16 +91,16 @@ class Session:
         self._is_relay = is_relay
         self._peer_is_relay = False
         self._deposited = 0
-        self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
+        self._topics: dict[BlindTopic, TopicProgress] = {}  # by blinded topic
         self._comparison = Comparison(self._topics)
-        self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
+        self._blind: dict[TopicKey, BlindTopic] = {}  # followed topic -> blinded topic
         self._expected: dict[
-            bytes, bytes
+            AnnouncedTopic, BlindTopic
         ] = {}  # how the peer would announce a followed topic -> blinded topic
-        self._heard: set[bytes] = set()  # announced by the peer, and not followed here
+        self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
         self._asked_count = 0
         self._wanted_count = 0
-        self._turn: deque[bytes] = deque()
+        self._turn: deque[BlindTopic] = deque()
         self._is_dead = False
 
     @property
@@ -117,7 +118,7 @@ class Session:
         """Progress of the topics this node follows."""
         return list(self._topics.values())
 
-    def has_joined(self, topic: bytes) -> bool:
+    def has_joined(self, topic: TopicKey) -> bool:
         """Whether both sides follow a topic. In one step: callers ask it for each of many topics of each of many peers."""
         blind = self._blind.get(topic)
         return blind is not None and self._topics[blind].is_joined
@@ -236,7 +237,7 @@ class Session:
     def _has_peer_announced(self) -> bool:
         return bool(self._heard) or any(progress.is_joined for progress in self._topics.values())
 
-    def _take_deposit(self, topics: tuple[bytes, ...]) -> list[Output]:
+    def _take_deposit(self, topics: tuple[TopicKey, ...]) -> list[Output]:
         if not self._is_relay:
             return self._close("no_relay")
         self._deposited += len(topics)
@@ -244,7 +245,7 @@ class Session:
             return self._close("too_many_topics")
         return [OpenTopics(topics)]
 
-    def _ask(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+    def _ask(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
         """Ask for commits, each once on a topic: another may have it, and what is kept under one is not found by another."""
         if not progress.is_joined:
             return []
@@ -256,7 +257,7 @@ class Session:
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
         return [Send(Want(blind, tuple(part))) for part in parts]
 
-    def _wanted(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+    def _wanted(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
         """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
         self._wanted_count += len(ids)
         if self._wanted_count > WANTED_COUNT_MAX:
@@ -269,7 +270,7 @@ class Session:
         self._topics[blind].fetched.extend(event.ids)
         return [Send(Fetch(blind, event.ids))]
 
-    def _serve(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+    def _serve(self, progress: TopicProgress, ids: tuple[BlockId, ...]) -> list[Output]:
         is_idle = not progress.served
         progress.served.extend(ids)
         if sum(len(topic.served) for topic in self._topics.values()) > FETCHED_COUNT_MAX:
@@ -330,7 +331,9 @@ class Session:
                 return outputs
         raise AssertionError(f"no such event: {event}")
 
-    def _batch_loaded(self, progress: TopicProgress, blind: bytes, items: tuple[bytes, ...]) -> list[Output]:
+    def _batch_loaded(
+        self, progress: TopicProgress, blind: BlindTopic, items: tuple[bytes, ...]
+    ) -> list[Output]:
         progress.loading = False
         if progress.refused:
             return self._pump()

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from protocol.ids import AnnouncedTopic, BlockId, CommitId, Digest, ItemId, ShortId, TopicKey
 from protocol.messages import Announce, Deposit, Message
 from protocol.text import PeerAddress
 
@@ -14,7 +15,7 @@ from protocol.text import PeerAddress
 class TopicFollowed:
     """This node follows a topic from now on. `is_entrusted`: if the peer is a relay, it is asked to keep it."""
 
-    topic: bytes
+    topic: TopicKey
     is_root: bool
     is_entrusted: bool = False
 
@@ -30,10 +31,10 @@ class MessageReceived:
 class SummaryLoaded:
     """Answer to LoadSummary."""
 
-    topic: bytes
-    heads: tuple[bytes, ...]
+    topic: TopicKey
+    heads: tuple[ItemId, ...]
     count: int
-    digest: bytes
+    digest: Digest
     upto: int  # number of the last commit that it is about
 
 
@@ -46,7 +47,7 @@ class PlanLoaded:
     Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
     """
 
-    topic: bytes
+    topic: TopicKey
     nums: "array[int]"
     upto: int
     unread: Sequence[int] = ()
@@ -57,7 +58,7 @@ class PlanLoaded:
 class WantedFound:
     """Answer to FindWanted: numbers of those that are here, in order."""
 
-    topic: bytes
+    topic: TopicKey
     nums: list[int]
 
 
@@ -65,7 +66,7 @@ class WantedFound:
 class BatchLoaded:
     """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
 
-    topic: bytes
+    topic: TopicKey
     items: tuple[bytes, ...]
 
 
@@ -73,9 +74,9 @@ class BatchLoaded:
 class BatchTaken:
     """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
 
-    topic: bytes
+    topic: TopicKey
     accepted: int
-    wanted: tuple[bytes, ...]
+    wanted: tuple[CommitId, ...]
     refused: str = ""  # why no more is taken: a relay's quota
     dropped: int = 0  # publications that were at fault
     bodiless: int = 0  # of these, bare ones that cannot be judged without their bodies
@@ -85,7 +86,7 @@ class BatchTaken:
 class CommitsAccepted:
     """Commits were accepted, made here or come from another peer (never from this session's own)."""
 
-    topic: bytes
+    topic: TopicKey
     nums: tuple[int, ...]
 
 
@@ -93,23 +94,23 @@ class CommitsAccepted:
 class CommitsWanted:
     """Ask the peer for publications of these commits of a topic, as far as it was not asked on this session."""
 
-    topic: bytes
-    ids: tuple[bytes, ...]
+    topic: TopicKey
+    ids: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksWanted:
     """Ask the peer for these blocks, which this node needs of a joined topic."""
 
-    topic: bytes
-    ids: tuple[bytes, ...]
+    topic: TopicKey
+    ids: tuple[BlockId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksLoaded:
     """Answer to LoadBlocks: the first of the asked blocks (one at least), each encoded, or empty where it is not here."""
 
-    topic: bytes
+    topic: TopicKey
     items: tuple[bytes, ...]
 
 
@@ -117,7 +118,7 @@ class BlocksLoaded:
 class Reconciled:
     """Answer to OpenReconciliation and TakeFrame: frames to say (kind and content), and numbers of commits to send."""
 
-    topic: bytes
+    topic: TopicKey
     frames: tuple[tuple[int, bytes], ...]
     nums: Sequence[int]
     is_over: bool = False
@@ -128,7 +129,7 @@ class Reconciled:
 class TopicsRefused:
     """Answer to OpenTopics, of those that this relay does not keep, and why (a stable code)."""
 
-    topics: tuple[bytes, ...]
+    topics: tuple[TopicKey, ...]
     reason: str
 
 
@@ -136,7 +137,7 @@ class TopicsRefused:
 class PeersFound:
     """Peers that the peer may be told of on a topic, the more important ones first."""
 
-    topic: bytes
+    topic: TopicKey
     peers: tuple[PeerAddress, ...]
 
 
@@ -178,30 +179,30 @@ class Send:
 class LoadSummary:
     """Summarise a topic's branch."""
 
-    topic: bytes
+    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
     """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
 
-    topic: bytes
-    held: tuple[bytes, ...]
+    topic: TopicKey
+    held: tuple[ShortId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FindWanted:
     """Look up numbers of these commits."""
 
-    topic: bytes
-    ids: tuple[bytes, ...]
+    topic: TopicKey
+    ids: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadBatch:
     """Read publications of these commits, as many as fit a batch."""
 
-    topic: bytes
+    topic: TopicKey
     nums: tuple[int, ...]
 
 
@@ -209,7 +210,7 @@ class LoadBatch:
 class Take:
     """The peer sent these publications: verify and store them, those of root branches before what comes later."""
 
-    topic: bytes
+    topic: TopicKey
     items: tuple[bytes, ...]
     is_root: bool = False
 
@@ -218,23 +219,23 @@ class Take:
 class LoadBlocks:
     """Read the first of these blocks, as many as fit a frame."""
 
-    topic: bytes
-    ids: tuple[bytes, ...]
+    topic: TopicKey
+    ids: tuple[BlockId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """Answers to BlocksWanted: the ids, each with the block's encoding, or None where the peer has not got it."""
 
-    topic: bytes
-    blocks: tuple[tuple[bytes, bytes | None], ...]
+    topic: TopicKey
+    blocks: tuple[tuple[BlockId, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenReconciliation:
     """Begin to find out what differs of a topic, as its answerer."""
 
-    topic: bytes
+    topic: TopicKey
     by_ranges: bool
 
 
@@ -242,7 +243,7 @@ class OpenReconciliation:
 class TakeFrame:
     """A frame of a reconciliation; the first one begins it, as its asker."""
 
-    topic: bytes
+    topic: TopicKey
     kind: int
     frame: bytes
 
@@ -251,21 +252,21 @@ class TakeFrame:
 class OpenTopics:
     """The peer asks this relay to keep these topics: follow them, where that may be."""
 
-    topics: tuple[bytes, ...]
+    topics: tuple[TopicKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FindPeers:
     """The peer may be told of others on this topic: find them."""
 
-    topic: bytes
+    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
 class TakePeers:
     """The peer says where these can be dialed, who follow this topic."""
 
-    topic: bytes
+    topic: TopicKey
     peers: tuple[PeerAddress, ...]
 
 
@@ -296,8 +297,8 @@ Output = (
 
 def say_together(outputs: list[Output]) -> list[Output]:
     """The same, with one announcement (and one deposit) of many topics instead of many of one."""
-    announced: list[bytes] = []
-    deposited: list[bytes] = []
+    announced: list[AnnouncedTopic] = []
+    deposited: list[TopicKey] = []
     others: list[Output] = []
     for output in outputs:
         match output:

@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from protocol.codec import DecodeError
 from protocol.hashing import set_digest, set_lanes
+from protocol.ids import Digest, ItemId
 
 LANES_SIZE: Final = 2048
 """Bytes of all lanes: 1024 numbers of 16 bits, little-endian."""
@@ -37,20 +38,20 @@ class SetDigest:
         self._even = 0  # lanes 0, 2, 4, ... of 16 bits, each with 16 bits of room above it
         self._odd = 0
 
-    def add(self, ids: Iterable[bytes]) -> None:
+    def add(self, ids: Iterable[ItemId]) -> None:
         """Ids of 32 bytes that were not in the set."""
         for even, odd in _sums(ids):
             self._even = (self._even + even) & _EVEN
             self._odd = (self._odd + odd) & _EVEN
 
-    def remove(self, ids: Iterable[bytes]) -> None:
+    def remove(self, ids: Iterable[ItemId]) -> None:
         """Ids that were in the set."""
         for even, odd in _sums(ids):
             # With a bit above each lane, no lane borrows from the next.
             self._even = (self._even | _ABOVE) - (even & _EVEN) & _EVEN
             self._odd = (self._odd | _ABOVE) - (odd & _EVEN) & _EVEN
 
-    def digest(self) -> bytes:
+    def digest(self) -> Digest:
         """The digest, 32 bytes."""
         return set_digest(self.to_bytes())
 
@@ -69,7 +70,7 @@ class SetDigest:
         return made
 
 
-def _sums(ids: Iterable[bytes]) -> Iterable[tuple[int, int]]:
+def _sums(ids: Iterable[ItemId]) -> Iterable[tuple[int, int]]:
     """Sums of even and of odd lanes, for each batch. The latter are what is left of the total: one operation less."""
     total = even = count = 0
     for commit_id in ids:

@@ -7,9 +7,12 @@ of small order, and keys outside the prime-order group (`crypto_core_ed25519_is_
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 from nacl import bindings, exceptions
+
+from protocol.ids import Digest, InvitationKey, PeerId, PublicKey, RepoId, Signature, TopicKey, UserId
+from protocol.keys import InvitationSeed, NodeSeed, RepoSeed, Seed, SigningKey, TopicSeed, UserSeed
 
 _KEYS_REMEMBERED_MAX: Final = 4096  # about 1 MB
 _FIELD_PRIME: Final = 2**255 - 19
@@ -31,23 +34,44 @@ class BadSignature(Exception):
     """The signature does not hold, or the key is not one that may sign."""
 
 
-def key_pair(seed: bytes) -> tuple[bytes, bytes]:
+@overload
+def key_pair(seed: UserSeed) -> tuple[UserId, SigningKey]: ...
+@overload
+def key_pair(seed: NodeSeed) -> tuple[PeerId, SigningKey]: ...
+@overload
+def key_pair(seed: RepoSeed) -> tuple[RepoId, SigningKey]: ...
+@overload
+def key_pair(seed: InvitationSeed) -> tuple[InvitationKey, SigningKey]: ...
+@overload
+def key_pair(seed: TopicSeed) -> tuple[TopicKey, SigningKey]: ...
+def key_pair(seed: Seed) -> tuple[Any, SigningKey]:
     """(public key of 32 bytes, secret key of 64 bytes as libsodium holds it) of a 32-byte seed."""
-    return bindings.crypto_sign_seed_keypair(seed)
+    public, secret = bindings.crypto_sign_seed_keypair(seed)
+    return public, SigningKey(secret)
 
 
-def public_key(seed: bytes) -> bytes:
+@overload
+def public_key(seed: UserSeed) -> UserId: ...
+@overload
+def public_key(seed: NodeSeed) -> PeerId: ...
+@overload
+def public_key(seed: RepoSeed) -> RepoId: ...
+@overload
+def public_key(seed: InvitationSeed) -> InvitationKey: ...
+@overload
+def public_key(seed: TopicSeed) -> TopicKey: ...
+def public_key(seed: Seed) -> Any:
     """The public key of a seed."""
-    return key_pair(seed)[0]
+    return bindings.crypto_sign_seed_keypair(seed)[0]
 
 
-def sign(secret_key: bytes, digest: bytes) -> bytes:
-    """The deterministic Ed25519 signature (64 bytes) of a 32-byte digest."""
-    return bindings.crypto_sign(digest, secret_key)[:64]
+def sign(secret_key: SigningKey, message: bytes) -> Signature:
+    """The deterministic Ed25519 signature (64 bytes) of a message: a 32-byte digest, or a context and a handshake's hash."""
+    return Signature(bindings.crypto_sign(message, secret_key)[:64])
 
 
-def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
-    """Raise BadSignature unless `signature` is `key`'s own of `digest`, in canonical form."""
+def verify_signature(key: PublicKey, message: bytes, signature: Signature) -> None:
+    """Raise BadSignature unless `signature` is `key`'s own of `message`, in canonical form."""
     if len(key) != 32 or len(signature) != 64:
         raise BadSignature("wrong length")
     if int.from_bytes(signature[32:], "little") >= _GROUP_ORDER:
@@ -57,7 +81,7 @@ def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
     if not _may_sign(key):
         raise BadSignature("not a public key")
     try:
-        bindings.crypto_sign_open(signature + digest, key)
+        bindings.crypto_sign_open(signature + message, key)
     except (exceptions.BadSignatureError, ValueError):
         raise BadSignature("signature does not match") from None
 
@@ -65,21 +89,21 @@ def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
 class Claim(NamedTuple):
     """That `key` signed `digest` with `signature`: to be checked."""
 
-    key: bytes
-    digest: bytes
-    signature: bytes
+    key: PublicKey
+    digest: Digest
+    signature: Signature
 
 
 CheckClaims = Callable[[Sequence[Claim]], Sequence[bool]]
 """Says of each claim whether it holds. `check_claims`, or something that runs it elsewhere."""
 
 
-def check_claims(claims: Iterable[tuple[bytes, bytes, bytes]]) -> list[bool]:
+def check_claims(claims: Iterable[tuple[PublicKey, Digest, Signature]]) -> list[bool]:
     """Check each claim, here and now."""
     return [_holds(key, digest, signature) for key, digest, signature in claims]
 
 
-def _holds(key: bytes, digest: bytes, signature: bytes) -> bool:
+def _holds(key: PublicKey, digest: Digest, signature: Signature) -> bool:
     try:
         verify_signature(key, digest, signature)
     except BadSignature:
@@ -93,13 +117,13 @@ def is_good_point(encoded: bytes) -> bool:
     return y < _FIELD_PRIME and y not in _SMALL_ORDER_Y
 
 
-def verify_public_key(key: bytes) -> None:
+def verify_public_key(key: PublicKey) -> None:
     """Raise BadSignature unless `key` may stand for someone: on the curve, canonical, in the prime-order group."""
     if not _may_sign(key):
         raise BadSignature("not a public key")
 
 
 @lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
-def _may_sign(key: bytes) -> bool:
+def _may_sign(key: PublicKey) -> bool:
     """Looking takes nearly as long as checking a signature, and the same few keys sign again and again."""
     return len(key) == 32 and is_good_point(key) and bindings.crypto_core_ed25519_is_valid_point(key)

@@ -24,9 +24,10 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode
+from protocol.ids import SHORT_ID_SIZE, ShortId
+from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
 from protocol.riblt import (
-    SHORT_ID_SIZE,
     SYMBOL_SIZE,
     Peeler,
     is_prefix_length,
@@ -89,7 +90,7 @@ def decode_ask(frame: bytes) -> AskSymbols:
     return decode(AskSymbols, frame, size_max=_FRAME_ROOM)
 
 
-def encode_lacks(short_ids: Sequence[bytes]) -> list[bytes]:
+def encode_lacks(short_ids: Sequence[ShortId]) -> list[bytes]:
     """Frames that ask for these commits."""
     step = SHORT_ID_FRAME_COUNT_MAX
     return [
@@ -97,12 +98,12 @@ def encode_lacks(short_ids: Sequence[bytes]) -> list[bytes]:
     ]
 
 
-def decode_lacks(frame: bytes) -> list[bytes]:
+def decode_lacks(frame: bytes) -> list[ShortId]:
     """The short ids in a frame. Raises DecodeError."""
     packed = decode(Lacks, frame, size_max=SHORT_ID_SIZE * SHORT_ID_FRAME_COUNT_MAX + _FRAME_ROOM).short_ids
     if len(packed) % SHORT_ID_SIZE:
         raise DecodeError("bad_shape", f"{len(packed)} bytes of short ids")
-    found = [packed[start : start + SHORT_ID_SIZE] for start in range(0, len(packed), SHORT_ID_SIZE)]
+    found = [ShortId(packed[start : start + SHORT_ID_SIZE]) for start in range(0, len(packed), SHORT_ID_SIZE)]
     if len(set(found)) < len(found):
         raise DecodeError("duplicate_ids")
     return found
@@ -137,7 +138,7 @@ class SymbolsAsker:
 
     __slots__ = ("_asked", "_heard", "_key", "_length", "_marks_equal", "_own", "_peeler", "estimate")
 
-    def __init__(self, key: bytes, own: Sequence[int]) -> None:
+    def __init__(self, key: HashKey, own: Sequence[int]) -> None:
         self._key = key
         self._own = own
         self._peeler: Peeler | None = None
@@ -159,7 +160,7 @@ class SymbolsAsker:
         return self._heard >= self._asked
 
     @property
-    def differences(self) -> tuple[bytes, ...]:
+    def differences(self) -> tuple[ShortId, ...]:
         """Short ids that one side alone holds; all of them once `is_done`. Looking them up says which side."""
         return self._peeler.differences if self._peeler is not None else ()
 

@@ -13,8 +13,10 @@ from msgspec import Meta
 from protocol import hashing
 from protocol.block import Reference
 from protocol.body import Permission
-from protocol.codec import DecodeError, Id, Key, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
 from protocol.content import Name, UnixMilliseconds
+from protocol.ids import AnyId, BranchId, CommitId, EpochId, Id, PeerId, RepoId, TopicKey, UserId, root_branch
+from protocol.keys import BranchSecret, ConvergenceSecret, InvitationSeed, ReadSecret, WriteSecret
 from protocol.limits.formats import (
     ADDRESS_SIZE_MAX,
     LINK_CHANNEL_COUNT_MAX,
@@ -42,7 +44,7 @@ class PeerAddress(Wire, frozen=True):
     """Where a peer may be reached: host:port, and the key that it must prove."""
 
     address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
-    peer: Id
+    peer: PeerId
 
 
 class InvitationLink(Wire, frozen=True, tag="invitation2"):
@@ -52,14 +54,14 @@ class InvitationLink(Wire, frozen=True, tag="invitation2"):
     The secrets of earlier epochs are in the epoch, as its author says (`body.EpochHistory`).
     """
 
-    repo: Id
+    repo: RepoId
     root: Reference
-    epoch: Id
-    epoch_author: Id
-    read_secret: Key
-    write_secret: Key | None
-    invitation: Id
-    invitation_seed: Key
+    epoch: EpochId
+    epoch_author: UserId
+    read_secret: ReadSecret
+    write_secret: WriteSecret | None
+    invitation: CommitId
+    invitation_seed: InvitationSeed
     permission: Permission
     expires_at: UnixMilliseconds
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
@@ -75,7 +77,7 @@ class DeviceLink(Wire, frozen=True, tag="device-link1"):
     It is a bearer secret: anyone who uses it first is given all that the person has.
     """
 
-    person: Id
+    person: UserId
     invitation: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
 
     def __repr__(self) -> str:
@@ -93,11 +95,11 @@ class ReadCapability(Wire, frozen=True, tag="read2"):
     It is a bearer secret that does not expire; what is written in later epochs it does not open.
     """
 
-    repo: Id
+    repo: RepoId
     root: Reference
-    epoch: Id
-    epoch_author: Id
-    read_secret: Key
+    epoch: EpochId
+    epoch_author: UserId
+    read_secret: ReadSecret
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
@@ -108,10 +110,10 @@ class ReadCapability(Wire, frozen=True, tag="read2"):
 class BranchChannel(Wire, frozen=True):
     """What opens one branch on one topic, and nothing else of the epoch."""
 
-    epoch: Id
-    topic: Id
-    branch_secret: Key
-    convergence_secret: Key
+    epoch: EpochId
+    topic: TopicKey
+    branch_secret: BranchSecret
+    convergence_secret: ConvergenceSecret
 
 
 class BranchCapability(Wire, frozen=True, tag="branch1"):
@@ -120,9 +122,9 @@ class BranchCapability(Wire, frozen=True, tag="branch1"):
     It is a bearer secret: it opens what was written, and what follows until the branch's secrets are renewed.
     """
 
-    repo: Id
-    init: Id
-    branch: Id
+    repo: RepoId
+    init: CommitId
+    branch: BranchId
     name: Name
     channels: Annotated[tuple[BranchChannel, ...], Meta(min_length=1, max_length=LINK_CHANNEL_COUNT_MAX)]
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
@@ -132,12 +134,12 @@ class BranchCapability(Wire, frozen=True, tag="branch1"):
         return f"BranchCapability(branch={id_text(self.branch)})"
 
 
-def id_text(raw: bytes) -> str:
+def id_text(raw: Id) -> str:
     """The text form of 32 bytes: 52 characters."""
     return _base32(raw)
 
 
-def parse_id_prefix(text: str) -> tuple[bytes, bytes]:
+def parse_id_prefix(text: str) -> tuple[AnyId, AnyId]:
     """The least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
     digits = [_ALPHABET.find(char) for char in text]
     loose_bits = 0b1111 if len(text) == _ID_TEXT_SIZE else 0
@@ -149,15 +151,15 @@ def parse_id_prefix(text: str) -> tuple[bytes, bytes]:
     free = 5 * (_ID_TEXT_SIZE - len(text))
     # 52 characters carry 260 bits, the last four of them zero.
     low, high = value << free >> 4, ((value + 1 << free) - 1) >> 4
-    return low.to_bytes(32, "big"), high.to_bytes(32, "big")
+    return AnyId(low.to_bytes(32, "big")), AnyId(high.to_bytes(32, "big"))
 
 
-def parse_id(text: str) -> bytes:
+def parse_id(text: str) -> AnyId:
     """The 32 bytes of a full text id. Raises DecodeError `bad_id`."""
     raw = _unbase32(text, "bad_id")
     if len(raw) != 32:
         raise DecodeError("bad_id", "an id has 52 characters")
-    return raw
+    return AnyId(raw)
 
 
 def invitation_text(link: InvitationLink) -> str:
@@ -185,7 +187,7 @@ def parse_device_link(text: str) -> DeviceLink:
     return link
 
 
-def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, bytes | None]:
+def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, UserId | None]:
     """An invitation as it is kept until it is used, and whose device it makes the user, if any's. Raises DecodeError."""
     if peek_tag(encoded) != DeviceLink.__struct_config__.tag:
         return decode(InvitationLink, encoded, size_max=LINK_SIZE_MAX), None
@@ -216,7 +218,7 @@ def parse_branch_capability(text: str) -> BranchCapability:
 def decode_branch_capability(encoded: bytes) -> BranchCapability:
     """The capability of a branch whose encoding is given. Raises DecodeError, also for a root branch: that opens a repo."""
     capability: BranchCapability = decode(BranchCapability, encoded, size_max=LINK_SIZE_MAX)
-    if capability.branch == capability.repo:
+    if capability.branch == root_branch(capability.repo):
         raise DecodeError("bad_shape", "a root branch is not followed by itself")
     return capability
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
 from protocol.messages import Summary
 from protocol.session_events import SummaryLoaded, TakeFrame
@@ -14,7 +15,7 @@ from protocol.session_events import SummaryLoaded, TakeFrame
 class TopicProgress:
     """How one topic stands on this session; read by status."""
 
-    topic: bytes
+    topic: TopicKey
     is_root: bool
     is_entrusted: bool  # to the peer, if it is a relay
     is_joined: bool  # the peer has announced it too
@@ -38,11 +39,11 @@ class TopicProgress:
     sent_sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
     unreceipted: int = 0
     # What the peer asked for; the first is being looked up.
-    wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
-    asked: set[bytes] = field(default_factory=set)  # commits that the peer was asked for
-    fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
+    wants: "deque[tuple[CommitId, ...]]" = field(default_factory=deque)
+    asked: set[CommitId] = field(default_factory=set)  # commits that the peer was asked for
+    fetched: "deque[BlockId]" = field(default_factory=deque)  # blocks that the peer was asked for
     # That the peer asked for; the first ones are being read.
-    served: "deque[bytes]" = field(default_factory=deque)
+    served: "deque[BlockId]" = field(default_factory=deque)
     refused: str = ""  # why the peer takes no more
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there

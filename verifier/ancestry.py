@@ -9,7 +9,9 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-LoadPlaces = Callable[[Iterable[bytes]], "Mapping[bytes, GraphNode]"]
+from protocol.ids import NO_COMMIT, CommitId
+
+LoadPlaces = Callable[[Iterable[CommitId]], "Mapping[CommitId, GraphNode]"]
 """Gives the places of commits, all of which must be known."""
 
 _LINES_KEPT_MAX: Final = 4
@@ -20,7 +22,7 @@ class GraphNode(NamedTuple):
     """Where a commit stands in its branch: its rank, and what it acks."""
 
     rank: int
-    acks: Sequence[bytes]
+    acks: Sequence[CommitId]
 
 
 class AckWalks:
@@ -38,8 +40,8 @@ class AckWalks:
         """Commits that were walked over or loaded so far, by all searches: what they cost."""
 
     def find_implied(
-        self, commit_id: bytes, acks: Sequence[bytes], load_places: LoadPlaces, *, floor: int = 0
-    ) -> set[bytes]:
+        self, commit_id: CommitId, acks: Sequence[CommitId], load_places: LoadPlaces, *, floor: int = 0
+    ) -> set[CommitId]:
         """Those of `acks` of a commit that one of the `visits_max` latest commits acks, among the acks and their ancestors.
 
         Latest is by (rank, id). `floor` is a rank: acks below it are known not to be implied, so that nothing need be looked
@@ -58,7 +60,9 @@ class AckWalks:
             self._lines = [walk, *self._lines[: _LINES_KEPT_MAX - 1]]
         return found
 
-    def _go_on(self, own: Mapping[bytes, GraphNode], load_places: LoadPlaces, floor: int) -> "_Walk | None":
+    def _go_on(
+        self, own: Mapping[CommitId, GraphNode], load_places: LoadPlaces, floor: int
+    ) -> "_Walk | None":
         """The walk of these acks, continued from one that it meets; None where that one has missed too much since."""
         walk = _Walk(self._visits_max, own)
         for line in sorted(self._lines, key=lambda line: -line.tip_rank):
@@ -84,15 +88,15 @@ class _Walk:
     A level (all that is known of one rank) is *open* until it was walked over. All above the highest open one is known.
     """
 
-    def __init__(self, visits_max: int, places: Mapping[bytes, GraphNode]) -> None:
-        self.tip = b""
+    def __init__(self, visits_max: int, places: Mapping[CommitId, GraphNode]) -> None:
+        self.tip = NO_COMMIT
         self.tip_rank = -1
-        self.ranks: dict[bytes, int] = {}
+        self.ranks: dict[CommitId, int] = {}
         self.visits = 0  # since it was last taken up
         self.is_reusable = True
         self._visits_max = visits_max
-        self._acked_by: dict[bytes, tuple[int, bytes]] = {}  # the latest commit that acks it
-        self._open: dict[int, dict[bytes, Sequence[bytes]]] = {}  # by rank: commits, each with its acks
+        self._acked_by: dict[CommitId, tuple[int, CommitId]] = {}  # the latest commit that acks it
+        self._open: dict[int, dict[CommitId, Sequence[CommitId]]] = {}  # by rank: commits, each with its acks
         self._open_ranks: list[int] = []  # a heap, negative
         self._edge: int | None = None  # the lowest rank that was walked over
         self._count = 0  # commits of this rank and above
@@ -111,7 +115,7 @@ class _Walk:
             self._walk_over(rank, self._open.pop(rank), load_places, is_new=is_new)
 
     def _walk_over(
-        self, rank: int, level: dict[bytes, Sequence[bytes]], load_places: LoadPlaces, *, is_new: bool
+        self, rank: int, level: dict[CommitId, Sequence[CommitId]], load_places: LoadPlaces, *, is_new: bool
     ) -> None:
         if is_new:
             self._edge = rank
@@ -119,7 +123,7 @@ class _Walk:
         if len(level) > self._visits_max:  # the larger ids are the later ones, and the only ones that count
             level = {raw: level[raw] for raw in sorted(level, reverse=True)[: self._visits_max]}
             self.is_reusable = False
-        followed: set[bytes] = set()
+        followed: set[CommitId] = set()
         for commit_id, acks in level.items():
             self._note_acks(rank, commit_id, acks)
             followed.update(acks)
@@ -128,26 +132,26 @@ class _Walk:
         if new:
             self._add(load_places(new))
 
-    def _note_acks(self, rank: int, commit_id: bytes, acks: Sequence[bytes]) -> None:
+    def _note_acks(self, rank: int, commit_id: CommitId, acks: Sequence[CommitId]) -> None:
         acker = (rank, commit_id)
         for ack in acks:
-            if self._acked_by.get(ack, (-1, b"")) < acker:
+            if self._acked_by.get(ack, (-1, NO_COMMIT)) < acker:
                 self._acked_by[ack] = acker
 
-    def _add(self, places: Mapping[bytes, GraphNode]) -> None:
+    def _add(self, places: Mapping[CommitId, GraphNode]) -> None:
         for commit_id, (rank, acks) in places.items():
             self.ranks[commit_id] = rank
             self._count += self._edge is not None and rank >= self._edge
             self._open_level(rank)[commit_id] = acks
         self.visits += len(places)
 
-    def _open_level(self, rank: int) -> dict[bytes, Sequence[bytes]]:
+    def _open_level(self, rank: int) -> dict[CommitId, Sequence[CommitId]]:
         if rank not in self._open:
             self._open[rank] = {}
             heapq.heappush(self._open_ranks, -rank)
         return self._open[rank]
 
-    def is_acked(self, commit_id: bytes) -> bool:
+    def is_acked(self, commit_id: CommitId) -> bool:
         """Whether one of the latest of these commits acks it."""
         acker = self._acked_by.get(commit_id)
         if acker is None or self._count <= self._visits_max:
@@ -171,7 +175,7 @@ class _Walk:
         self.is_reusable = self.is_reusable and other.is_reusable
         self.visits = 0
 
-    def end_with(self, commit_id: bytes, acks: Sequence[bytes]) -> None:
+    def end_with(self, commit_id: CommitId, acks: Sequence[CommitId]) -> None:
         """From now on this is the walk of a commit with these acks, which all are in it."""
         self.tip, self.tip_rank = commit_id, 1 + max((self.ranks[ack] for ack in acks), default=-1)
         self.ranks[commit_id] = self.tip_rank
@@ -184,17 +188,17 @@ class _Walk:
 
 
 def find_implied(
-    acks: Sequence[bytes], load_places: LoadPlaces, *, floor: int = 0, visits_max: int
-) -> set[bytes]:
+    acks: Sequence[CommitId], load_places: LoadPlaces, *, floor: int = 0, visits_max: int
+) -> set[CommitId]:
     """What `AckWalks.find_implied` finds, and remember nothing."""
-    return AckWalks(visits_max).find_implied(b"", acks, load_places, floor=floor)
+    return AckWalks(visits_max).find_implied(NO_COMMIT, acks, load_places, floor=floor)
 
 
 def find_outside(
-    ends: Iterable[bytes],
-    inside: Iterable[bytes],
+    ends: Iterable[CommitId],
+    inside: Iterable[CommitId],
     load_places: LoadPlaces,
-) -> set[bytes]:
+) -> set[CommitId]:
     """Those of `ends` and their ancestors that are neither among `inside` nor ancestors of these.
 
     It costs what lies above the lowest rank of what is found.
@@ -202,12 +206,12 @@ def find_outside(
     covered = set(inside)
     uncovered = set(ends) - covered
     places = dict(load_places(covered | uncovered))
-    levels: dict[int, list[bytes]] = {}
+    levels: dict[int, list[CommitId]] = {}
     for commit_id, place in places.items():
         levels.setdefault(place.rank, []).append(commit_id)
     ranks = [-rank for rank in levels]
     heapq.heapify(ranks)
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     while uncovered:
         level = levels.pop(-heapq.heappop(ranks))
         below = {ack for commit_id in level for ack in places[commit_id].acks}

@@ -8,6 +8,7 @@ a device of one person has no devices of its own, and who agreed to be a device 
 from collections.abc import Sequence
 
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.ids import RepoId, UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest, verify_device, verify_device_end
 from protocol.signing import BadSignature, verify_signature
@@ -15,7 +16,7 @@ from verifier.operations import Operation
 from verifier.resolution import Resolution
 
 
-def is_signed(repo_id: bytes, operation: Operation) -> bool:
+def is_signed(repo_id: RepoId, operation: Operation) -> bool:
     """Whether the signatures inside something said of devices hold, beside the commit's own."""
     body = operation.body
     try:
@@ -34,13 +35,13 @@ def is_signed(repo_id: bytes, operation: Operation) -> bool:
     return True
 
 
-def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[bytes, bytes]:
+def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[UserId, UserId]:
     """Members who are devices of others, each with the member that its person is known by; of signed `words`.
 
     Of one person, those who have been devices for longest are found, with it DEVICE_COUNT_MAX.
     """
-    since: dict[tuple[bytes, bytes], int] = {}
-    until: dict[tuple[bytes, bytes], int] = {}
+    since: dict[tuple[UserId, UserId], int] = {}
+    until: dict[tuple[UserId, UserId], int] = {}
     for one in words:
         body = one.body
         if not isinstance(body, Device | DeviceEnd) or not now.counts(one):
@@ -53,11 +54,11 @@ def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[bytes, byt
         else:
             until[pair] = max(until.get(pair, 0), body.until)
     standing = [pair for pair in since if since[pair] > until.get(pair, -1)]
-    persons_of: dict[bytes, set[bytes]] = {}
+    persons_of: dict[UserId, set[UserId]] = {}
     for person, device in standing:
         persons_of.setdefault(device, set()).add(person)
-    found: dict[bytes, bytes] = {}
-    counts: dict[bytes, int] = {}
+    found: dict[UserId, UserId] = {}
+    counts: dict[UserId, int] = {}
     for person, device in sorted(standing, key=lambda pair: (since[pair], pair)):
         if person in persons_of or len(persons_of[device]) > 1:
             continue

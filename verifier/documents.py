@@ -44,9 +44,10 @@ from protocol.document_kinds import (
     ValuesEdit,
     ValuesSnapshot,
 )
+from protocol.ids import CommitId
 from verifier.snapshots import Coverage, PlacedSnapshot
 
-OrderKey = tuple[int, int, int, bytes]
+OrderKey = tuple[int, int, int, CommitId]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
 _SILENT: Final[dict[str, DocumentBody]] = {
@@ -61,7 +62,7 @@ class DocumentOperation:
     Snapshots of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
     """
 
-    name: bytes
+    name: CommitId
     place: OrderKey
     body: DocumentBody | None
     bit: int = 0
@@ -72,7 +73,7 @@ class DocumentOperation:
 class DocumentValue:
     """A word that stands: the value of an item or key, or None where it says that it is gone. An item's value is ""."""
 
-    name: bytes
+    name: CommitId
     place: OrderKey
     value: str | None
 
@@ -119,10 +120,12 @@ def find_redundant(kind: DocumentKind, said: Iterable[DocumentOperation]) -> lis
     return find_settled(said) if kind.snapshots_cover else find_snapshotted(said)
 
 
-def snapshot_values(entries: Mapping[str, Entry], first: str, end: str | None) -> dict[bytes, dict[str, str]]:
+def snapshot_values(
+    entries: Mapping[str, Entry], first: str, end: str | None
+) -> dict[CommitId, dict[str, str]]:
     """What a snapshot of these entries says again: by commit, the items or keys of its range and their values."""
     start, stop = first.encode(), None if end is None else end.encode()
-    words: dict[bytes, dict[str, str]] = {}
+    words: dict[CommitId, dict[str, str]] = {}
     for key, entry in entries.items():
         if start <= key.encode() and (stop is None or key.encode() < stop):
             for word in entry.values:
@@ -174,7 +177,7 @@ def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
     snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
     counting = {one.name for one in updates if not isinstance(one.body, TextSnapshot)}
     missing = [len(set(names) - counting) for _, names in snapshots]
-    named_by: dict[bytes, list[int]] = {}
+    named_by: dict[CommitId, list[int]] = {}
     for number, (_, names) in enumerate(snapshots):
         for name in set(names) - counting:
             named_by.setdefault(name, []).append(number)
@@ -220,16 +223,16 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     if missing:
         raise ErasedValues(missing)
     said = sorted(said, key=lambda one: one.place)
-    places: dict[bytes, OrderKey] = {}
-    covered_by: dict[bytes, int] = {}  # by name: what was carried twice is one word
+    places: dict[CommitId, OrderKey] = {}
+    covered_by: dict[CommitId, int] = {}  # by name: what was carried twice is one word
     for one in said:
         if one.covered_by:
             covered_by[one.name] = covered_by.get(one.name, 0) | one.covered_by
     for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
 
-    spoken: list[tuple[DocumentOperation, dict[str, str | None], tuple[bytes, ...]]] = []
-    keys_of: dict[bytes, set[str]] = {}
+    spoken: list[tuple[DocumentOperation, dict[str, str | None], tuple[CommitId, ...]]] = []
+    keys_of: dict[CommitId, set[str]] = {}
     for one in said:
         if not isinstance(one.body, ValuesEdit):
             continue
@@ -243,13 +246,13 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     for name, key, _ in again:
         keys_of.setdefault(name, set()).add(key)
 
-    replaced: dict[bytes, set[str]] = {}
+    replaced: dict[CommitId, set[str]] = {}
     for _, own, names in spoken:
         for name in names:
             both = keys_of.get(name, set()) & own.keys()
             if both:
                 replaced.setdefault(name, set()).update(both)
-    tips: dict[str, dict[tuple[bytes, str | None], DocumentValue]] = {}
+    tips: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
     for one, own, _ in spoken:
         gone = replaced.get(one.name, set())
         for key, value in own.items():
@@ -270,10 +273,10 @@ def _place_of(word: DocumentValue) -> OrderKey:
 
 
 def _said_again(
-    said: Sequence[DocumentOperation], coverage: Coverage, covered_by: Mapping[bytes, int]
-) -> Iterator[tuple[bytes, str, str]]:
+    said: Sequence[DocumentOperation], coverage: Coverage, covered_by: Mapping[CommitId, int]
+) -> Iterator[tuple[CommitId, str, str]]:
     """Words that all snapshots on top say again that have them in their past."""
-    sayers: dict[tuple[bytes, str, str], int] = {}
+    sayers: dict[tuple[CommitId, str, str], int] = {}
     for one in said:
         if one.bit and isinstance(one.body, ValuesSnapshot):
             for name, key, value in one.body.restated():

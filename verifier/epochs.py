@@ -17,6 +17,7 @@ from typing import Final
 
 from protocol.body import BranchAdd, Grant, Permission, Remove, RepoInit, Revoke
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
+from protocol.ids import BranchId, EpochId, TopicKey, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
@@ -29,14 +30,14 @@ _REMOVALS_LOOKED_AT: Final = 64
 class EpochPlan:
     """What an epoch's init names: ids in their order. Of more than a commit can hold, the first are named."""
 
-    previous: tuple[bytes, ...]
-    members: tuple[bytes, ...]
+    previous: tuple[EpochId, ...]
+    members: tuple[UserId, ...]
 
 
 def describe_epoch(before: Resolution) -> EpochPlan:
     """What the init of an epoch has to name that is started after these operations."""
     return EpochPlan(
-        tuple(tip.commit_id for tip in before.epoch_tips())[:EPOCH_TIP_COUNT_MAX],
+        tuple(tip.started_epoch for tip in before.epoch_tips())[:EPOCH_TIP_COUNT_MAX],
         tuple(sorted(before.members())[:EPOCH_BOX_COUNT_MAX]),
     )
 
@@ -98,16 +99,20 @@ def _kind_of(removal: Operation) -> str:
     return "leave" if removal.body.user == removal.author else "removal"
 
 
-def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes, set[bytes]]:
+def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[EpochId, set[UserId]]:
     """By epoch: users who hold its secrets, as far as commits tell.
 
     They wrote in it, or have a box in a commit of an epoch that they hold; in the first, anyone who was granted something
     is taken for a reader, and (unless `is_sure`) in the others too: they may follow by a link. Who holds an epoch holds
     those before it, by its history.
     """
-    readers = {epoch.commit_id: _who_may_read(operations, epoch, is_sure) for epoch in operations.epochs}
+    readers = {epoch.started_epoch: _who_may_read(operations, epoch, is_sure) for epoch in operations.epochs}
     boxes = [
-        (one.commit_id if isinstance(one.body, EpochInit) else one.body.epoch, one.epoch, _boxed(one.body))
+        (
+            one.started_epoch if isinstance(one.body, EpochInit) else one.body.epoch,
+            one.epoch,
+            _boxed(one.body),
+        )
         for one in [*operations.epochs, *operations.epoch_adds]
         if isinstance(one.body, EpochInit | EpochAdd)
     ]
@@ -118,24 +123,24 @@ def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes,
         for epoch in reversed(operations.epochs):
             if isinstance(epoch.body, EpochInit):
                 for previous in epoch.body.previous:
-                    readers[previous] |= readers[epoch.commit_id]
+                    readers[previous] |= readers[epoch.started_epoch]
     return readers
 
 
-def _who_may_read(operations: Operations, epoch: Operation, is_sure: bool) -> set[bytes]:
+def _who_may_read(operations: Operations, epoch: Operation, is_sure: bool) -> set[UserId]:
     found = {epoch.author}
-    for one in operations.published_in(epoch.commit_id):
+    for one in operations.published_in(epoch.started_epoch):
         found.add(one.author)
         if isinstance(one.body, Grant) and (isinstance(epoch.body, RepoInit) or not is_sure):
             found.add(one.body.user)
     return found
 
 
-def _boxed(body: EpochInit | EpochAdd) -> set[bytes]:
+def _boxed(body: EpochInit | EpochAdd) -> set[UserId]:
     return {box.user for box in body.boxes}
 
 
-def lacks_writing(operations: Operations, now: Resolution, epoch: Operation, user: bytes) -> bool:
+def lacks_writing(operations: Operations, now: Resolution, epoch: Operation, user: UserId) -> bool:
     """Whether a reader of an epoch who may write now may have been given its read secret alone."""
     grants = [one for one in operations.grants_of(user) if not operations.precedes(one, epoch)]
     if not grants or user == epoch.author:
@@ -147,12 +152,12 @@ def lacks_writing(operations: Operations, now: Resolution, epoch: Operation, use
     return not any(may_write_at(now, one, user) for one in sealed)
 
 
-def may_write_at(now: Resolution, one: Operation, user: bytes) -> bool:
+def may_write_at(now: Resolution, one: Operation, user: UserId) -> bool:
     """Whether a user held the right to write where an operation was made, as it counts now."""
     return (now.permission(user, (one.commit_id,)) or 0) >= Permission.WRITE
 
 
-def _is_addition(one: Operation, epoch: Operation, user: bytes) -> bool:
+def _is_addition(one: Operation, epoch: Operation, user: UserId) -> bool:
     return (
         isinstance(one.body, EpochAdd)
         and one.body.epoch == epoch.commit_id
@@ -160,11 +165,11 @@ def _is_addition(one: Operation, epoch: Operation, user: bytes) -> bool:
     )
 
 
-def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, bytes]]:
+def find_topics(operations: Operations, epoch: Operation) -> list[tuple[BranchId, TopicKey]]:
     """Branches of an epoch and their topics, as commits state them: of several statements, the first is taken."""
     found = [
         (one.body.branch, one.body.topic)
-        for one in operations.published_in(epoch.commit_id)
+        for one in operations.published_in(epoch.started_epoch)
         if isinstance(one.body, BranchAdd)
     ]
     for added in additions_to(operations, epoch):
@@ -172,13 +177,13 @@ def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, b
     return found
 
 
-def find_opened(operations: Operations, epoch: bytes) -> set[bytes]:
+def find_opened(operations: Operations, epoch: EpochId) -> set[EpochId]:
     """Earlier epochs that anyone who reads this one can open, by its history and theirs."""
-    histories: dict[bytes, set[bytes]] = {}
+    histories: dict[EpochId, set[EpochId]] = {}
     for history in operations.histories:
         if isinstance(history.body, EpochHistory):
             histories.setdefault(history.epoch, set()).update(item.epoch for item in history.body.earlier)
-    opened: set[bytes] = set()
+    opened: set[EpochId] = set()
     ahead = [epoch]
     while ahead:
         fresh = histories.get(ahead.pop(), set()) - opened

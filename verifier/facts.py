@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.codec import Value
+from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId
 from verifier.ancestry import AckWalks, GraphNode
 
 
 class CommitFacts(Value, frozen=True):
     """What the rules need to know of an accepted commit."""
 
-    branch_id: bytes
-    author: bytes
+    branch_id: BranchId
+    author: UserId
     feed_sequence: int
     rank: int
-    acks: tuple[bytes, ...]
+    acks: tuple[CommitId, ...]
 
 
 class CommitLookup(Protocol):
@@ -26,19 +27,19 @@ class CommitLookup(Protocol):
         """What earlier looks for implied acks have walked."""
         ...
 
-    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+    def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit, or None."""
         ...
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
+    def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         """Places of commits that accepted ones ack, which are thus accepted too."""
         ...
 
-    def is_acked(self, commit_id: bytes) -> bool:
+    def is_acked(self, commit_id: CommitId) -> bool:
         """Whether any accepted commit acks this accepted one."""
         ...
 
-    def is_rejected(self, commit_id: bytes) -> bool:
+    def is_rejected(self, commit_id: CommitId) -> bool:
         """Whether the commit was rejected here (which is for good)."""
         ...
 
@@ -47,14 +48,17 @@ class CommitLookup(Protocol):
 class BranchFacts:
     """What pins a branch on a topic: its repo, the one commit that may stand at its root, and the topic's epoch."""
 
-    repo_id: bytes
-    init_id: bytes  # the root branch's first commit
-    branch_id: bytes
-    root_id: bytes
-    epoch_id: bytes
+    repo_id: RepoId
+    init_id: CommitId  # the root branch's first commit
+    branch_id: BranchId
+    root_id: CommitId
+    epoch_id: EpochId
     has_members: bool = True  # whether the root branch is followed too, so that rights can be judged
 
     @property
     def is_root_branch(self) -> bool:
         """Whether this is the repo's root branch, which holds the membership."""
-        return self.branch_id == self.repo_id
+        root_id: bytes = (
+            self.repo_id
+        )  # `root_branch` without its calls: this is asked several times for each commit
+        return self.branch_id == root_id

@@ -61,6 +61,8 @@ from protocol.commit import Commit
 from protocol.devices import DeviceBody
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
+from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
+from protocol.keys import ReadSecret
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
@@ -79,29 +81,29 @@ _RESOLUTIONS_KEPT: Final = 64
 class Membership:
     """The membership of one repo, grown commit by commit."""
 
-    def __init__(self, repo_id: bytes) -> None:
+    def __init__(self, repo_id: RepoId) -> None:
         self._repo_id = repo_id
         self.operations = Operations()
-        self._founders: frozenset[bytes] = frozenset()
+        self._founders: frozenset[UserId] = frozenset()
         self.device_statements: list[Operation] = []
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
-        self._counting_after: dict[bytes, frozenset[bytes]] = {}
-        self._latest: tuple[tuple[bytes, ...], Resolution] = (
+        self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
+        self._latest: tuple[tuple[CommitId, ...], Resolution] = (
             (),
             Resolution(self.operations, (), frozenset()),
         )
-        self._resolutions: OrderedDict[tuple[bytes, ...], Resolution] = OrderedDict()
+        self._resolutions: OrderedDict[tuple[CommitId, ...], Resolution] = OrderedDict()
 
     # --- what holds ---
 
-    def at(self, heads: tuple[bytes, ...]) -> Resolution:
+    def at(self, heads: tuple[CommitId, ...]) -> Resolution:
         """What counts among these root branch commits and their past, all of which must have been added."""
         if heads == self._latest[0]:  # most content names the same heads as the one before
             return self._latest[1]
         key = self.operations.reduce(heads) if len(heads) > 1 else heads
         known = self._resolutions.get(key)
         if known is None:
-            counting: frozenset[bytes] = frozenset()
+            counting: frozenset[CommitId] = frozenset()
             if key:
                 # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
                 counting = self._counting_after[self.operations.last_common(key).commit_id]
@@ -121,7 +123,7 @@ class Membership:
     # --- what may be done ---
 
     def authorise_content(
-        self, author: bytes, seen: tuple[bytes, ...], needs: Permission = Permission.WRITE
+        self, author: UserId, seen: tuple[CommitId, ...], needs: Permission = Permission.WRITE
     ) -> None:
         """Raise Refused unless `author` may write, or (`needs`: manage) compact, after the root branch commits `seen`."""
         rule = (
@@ -132,7 +134,7 @@ class Membership:
         need(self.at(seen).permission(author), needs, rule)
 
     def authorise_checkpoint(
-        self, proposal: bytes, branch: bytes, acks: tuple[bytes, ...], seen: tuple[bytes, ...]
+        self, proposal: CommitId, branch: BranchId, acks: tuple[CommitId, ...], seen: tuple[CommitId, ...]
     ) -> None:
         """Raise Refused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
         authorise_checkpoint(self.operations, proposal, branch, acks, self.at(seen))
@@ -212,7 +214,7 @@ class Membership:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         return Operation(commit.commit_id, author, body, needs, commit.content.epoch, demands)
 
-    def add(self, operation: Operation, acks: tuple[bytes, ...]) -> None:
+    def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         counting = self.at(acks).counting if acks else frozenset()
         if isinstance(operation.body, Remove | Revoke):
@@ -245,15 +247,15 @@ class Membership:
             raise Refused("bad_certificate", f"M1: {error}") from None
 
     def _check_branch(self, before: Resolution, body: BranchAdd) -> None:
-        if body.branch != body.root.object_id:
+        if body.branch != branch_begun_by(CommitId(body.root.object_id)):
             raise Refused("bad_branch", "M2: a branch's id is that of its first commit")
         added = any(
             self.operations.is_within(one, before.heads) for one in self.operations.branch_adds(body.branch)
         )
-        if added or body.branch == self._repo_id:
+        if added or body.branch == root_branch(self._repo_id):
             raise Refused("branch_exists", "M2: the branch was added before")
 
-    def _check_renewal(self, body: BranchRenew, epoch: bytes, before: Resolution) -> None:
+    def _check_renewal(self, body: BranchRenew, epoch: EpochId, before: Resolution) -> None:
         operations = self.operations
         if not any(before.is_within(one) for one in operations.branch_adds(body.branch)):
             raise Refused("bad_branch", "M2: no such branch in the commit's past")
@@ -277,7 +279,7 @@ class Membership:
         ):
             raise Refused("bad_epoch", "M9: the secrets of an earlier epoch")
 
-    def _check_epoch_add(self, body: EpochAdd, published_in: bytes, before: Resolution) -> None:
+    def _check_epoch_add(self, body: EpochAdd, published_in: EpochId, before: Resolution) -> None:
         epoch = self.operations.find(body.epoch)
         if epoch is None or not isinstance(epoch.body, EpochInit) or not before.is_within(epoch):
             raise Refused("bad_epoch", "M10: no such epoch in the commit's past")
@@ -315,7 +317,7 @@ class Membership:
             raise Refused("bad_epoch", "M11: an epoch is named twice")
 
     def _check_answer(
-        self, author: bytes, held: Permission | None, body: Answer, before: Resolution
+        self, author: UserId, held: Permission | None, body: Answer, before: Resolution
     ) -> Permission:
         offer = self.operations.find(body.offer)
         if offer is None or not isinstance(offer.body, Offer) or not before.is_within(offer):
@@ -325,7 +327,7 @@ class Membership:
         need(held, needs, f"M12: answering needs {_name(needs)}")
         return needs
 
-    def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
+    def _find_invitation(self, commit_id: CommitId, before: Resolution) -> Operation | None:
         found = self.operations.find(commit_id)
         if found is None or not isinstance(found.body, Invite):
             return None
@@ -359,7 +361,7 @@ class Membership:
             raise Refused("bad_proof", f"M4: {error}") from None
 
     def _check_remove(
-        self, author: bytes, held: Permission | None, body: Remove, before: Resolution
+        self, author: UserId, held: Permission | None, body: Remove, before: Resolution
     ) -> Permission | None:
         target = before.permission(body.user)
         if target is None or (body.keeps or 0) >= target:
@@ -376,12 +378,12 @@ class Membership:
 
 
 @lru_cache(maxsize=_MARKS_REMEMBERED_MAX)  # making a key costs as much as judging a commit
-def mark_of(repo_id: bytes, read_secret: bytes) -> bytes:
+def mark_of(repo_id: RepoId, read_secret: ReadSecret) -> Mark:
     """The mark of an epoch with this read secret."""
     return epoch_mark(public_key(root_topic_seed(read_secret, repo_id)))
 
 
-def _check_user(user: bytes) -> None:
+def _check_user(user: UserId) -> None:
     try:
         verify_public_key(user)
     except BadSignature as error:

@@ -6,6 +6,7 @@ Nothing rests on a name, so among words that were said at the same time it is en
 from dataclasses import dataclass
 
 from protocol.body import BranchAdd, BranchEdit, Tag
+from protocol.ids import BranchId
 from verifier.membership import Membership
 
 
@@ -17,10 +18,10 @@ class BranchName:
     is_archived: bool
 
 
-def find_branch_names(membership: Membership) -> dict[bytes, BranchName]:
+def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
     """How all branches are shown. Edits that do not count change nothing; a branch whose addition does not is archived."""
     now, operations = membership.now(), membership.operations
-    found: dict[bytes, BranchName] = {}
+    found: dict[BranchId, BranchName] = {}
     for branch in operations.branches():
         added = operations.in_order(operations.branch_adds(branch))
         body = added[0].body

@@ -31,6 +31,7 @@ from protocol.body import (
 )
 from protocol.commit import NO_EPOCH
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
+from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 
 _FOUNDATIONS_KEPT: Final = 1000
@@ -42,7 +43,7 @@ class Demand:
     """That so many of these approvals count, which are of one signer each."""
 
     threshold: int
-    approvals: tuple[bytes, ...]
+    approvals: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,18 @@ class Operation:
     `demands` are what quorums ask of a removal (Q2).
     """
 
-    commit_id: bytes
-    author: bytes
+    commit_id: CommitId
+    author: UserId
     body: Body | UnknownBody
     needs: Permission | None = None
-    epoch: bytes = NO_EPOCH  # in which it was published
+    epoch: EpochId = NO_EPOCH  # in which it was published
     demands: tuple[Demand, ...] = ()
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
+
+    @property
+    def started_epoch(self) -> EpochId:
+        """The id of the epoch that this starts, if it is the init of one: the commit's own."""
+        return EpochId(self.commit_id)
 
 
 class Operations:
@@ -66,24 +72,24 @@ class Operations:
 
     def __init__(self) -> None:
         self._graph: Tangle | None = None
-        self._by_id: dict[bytes, Operation] = {}
-        self._grants: dict[bytes, list[Operation]] = {}
-        self._authored: dict[bytes, list[Operation]] = {}
-        self._removals_of: dict[bytes, list[Operation]] = {}
-        self._revocations_of: dict[bytes, list[Operation]] = {}
-        self._joins_by: dict[bytes, list[Operation]] = {}
-        self._branch_adds: dict[bytes, list[Operation]] = {}
-        self._renewals_of: dict[bytes, list[Operation]] = {}
-        self._answers_to: dict[bytes, list[Operation]] = {}
-        self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
-        self._adoptions_of: dict[bytes, list[Operation]] = {}
-        self._published_in: dict[bytes, list[Operation]] = {}
-        self._approvals_of: dict[bytes, list[Operation]] = {}
-        self._proposed_removals: dict[bytes, list[Operation]] = {}
+        self._by_id: dict[CommitId, Operation] = {}
+        self._grants: dict[UserId, list[Operation]] = {}
+        self._authored: dict[UserId, list[Operation]] = {}
+        self._removals_of: dict[UserId, list[Operation]] = {}
+        self._revocations_of: dict[CommitId, list[Operation]] = {}
+        self._joins_by: dict[CommitId, list[Operation]] = {}
+        self._branch_adds: dict[BranchId, list[Operation]] = {}
+        self._renewals_of: dict[BranchId, list[Operation]] = {}
+        self._answers_to: dict[CommitId, list[Operation]] = {}
+        self._foundations: dict[CommitId, Mapping[UserId, Sequence[Operation]]] = {}
+        self._adoptions_of: dict[CommitId, list[Operation]] = {}
+        self._published_in: dict[EpochId, list[Operation]] = {}
+        self._approvals_of: dict[CommitId, list[Operation]] = {}
+        self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
         self.proposals: list[Operation] = []
         """Of checkpoints and of removals."""
-        self.edits: dict[bytes, list[Operation]] = {}
+        self.edits: dict[BranchId, list[Operation]] = {}
         """Edits of branches, by branch."""
         self.tags: dict[str, list[Operation]] = {}
         """What gives a name to a commit, moves it or takes it away, by name."""
@@ -100,7 +106,7 @@ class Operations:
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
 
-    def add(self, operation: Operation, acks: Iterable[bytes]) -> None:
+    def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
         made = replace(operation, num=len(self._by_id))
         if self._graph is None:
@@ -166,71 +172,71 @@ class Operations:
     def __contains__(self, commit_id: object) -> bool:
         return commit_id in self._by_id
 
-    def __getitem__(self, commit_id: bytes) -> Operation:
+    def __getitem__(self, commit_id: CommitId) -> Operation:
         """The operation of that commit. Raises KeyError."""
         return self._by_id[commit_id]
 
-    def find(self, commit_id: bytes) -> Operation | None:
+    def find(self, commit_id: CommitId) -> Operation | None:
         """The operation of that commit, if it is here."""
         return self._by_id.get(commit_id)
 
-    def heads(self) -> tuple[bytes, ...]:
+    def heads(self) -> tuple[CommitId, ...]:
         """Commits that nothing follows, sorted; none before the root has come."""
         return () if self._graph is None else tuple(self._graph.tips())
 
-    def users(self) -> list[bytes]:
+    def users(self) -> list[UserId]:
         """Everyone who was ever granted something, sorted."""
         return sorted(self._grants)
 
-    def authored_by(self, user: bytes) -> Sequence[Operation]:
+    def authored_by(self, user: UserId) -> Sequence[Operation]:
         """Everything that this user did."""
         return self._authored.get(user, ())
 
-    def grants_of(self, user: bytes) -> Sequence[Operation]:
+    def grants_of(self, user: UserId) -> Sequence[Operation]:
         """What gives this user permissions: foundings, grants and joins."""
         return self._grants.get(user, ())
 
-    def removals_of(self, user: bytes) -> Sequence[Operation]:
+    def removals_of(self, user: UserId) -> Sequence[Operation]:
         """What takes permissions from this user."""
         return self._removals_of.get(user, ())
 
-    def revocations_of(self, invitation: bytes) -> Sequence[Operation]:
+    def revocations_of(self, invitation: CommitId) -> Sequence[Operation]:
         """What revokes this invitation."""
         return self._revocations_of.get(invitation, ())
 
-    def joins_by(self, invitation: bytes) -> Sequence[Operation]:
+    def joins_by(self, invitation: CommitId) -> Sequence[Operation]:
         """Joins that name this invitation."""
         return self._joins_by.get(invitation, ())
 
-    def branches(self) -> Iterable[bytes]:
+    def branches(self) -> Iterable[BranchId]:
         """Ids of all branches that were ever added."""
         return self._branch_adds
 
-    def published_in(self, epoch: bytes) -> Sequence[Operation]:
+    def published_in(self, epoch: EpochId) -> Sequence[Operation]:
         """Everything that was published in this epoch, its init aside."""
         return self._published_in.get(epoch, ())
 
-    def adoptions_of(self, commit_id: bytes) -> Sequence[Operation]:
+    def adoptions_of(self, commit_id: CommitId) -> Sequence[Operation]:
         """What adopts this content commit."""
         return self._adoptions_of.get(commit_id, ())
 
-    def branch_adds(self, branch: bytes) -> Sequence[Operation]:
+    def branch_adds(self, branch: BranchId) -> Sequence[Operation]:
         """What adds this branch."""
         return self._branch_adds.get(branch, ())
 
-    def renewals_of(self, branch: bytes) -> Sequence[Operation]:
+    def renewals_of(self, branch: BranchId) -> Sequence[Operation]:
         """What renews this branch's secrets inside an epoch."""
         return self._renewals_of.get(branch, ())
 
-    def answers_to(self, offer: bytes) -> Sequence[Operation]:
+    def answers_to(self, offer: CommitId) -> Sequence[Operation]:
         """What accepts or refuses this offer."""
         return self._answers_to.get(offer, ())
 
-    def approvals_of(self, proposal: bytes) -> Sequence[Operation]:
+    def approvals_of(self, proposal: CommitId) -> Sequence[Operation]:
         """What approves of this proposal."""
         return self._approvals_of.get(proposal, ())
 
-    def proposed_removals_of(self, user: bytes) -> Sequence[Operation]:
+    def proposed_removals_of(self, user: UserId) -> Sequence[Operation]:
         """What asks to take permissions from this user."""
         return self._proposed_removals.get(user, ())
 
@@ -245,13 +251,13 @@ class Operations:
             return [self._by_id[operation.body.invitation]]
         return [grant for grant in self.grants_of(operation.author) if self.precedes(grant, operation)]
 
-    def foundations(self, operation: Operation) -> Mapping[bytes, Sequence[Operation]]:
+    def foundations(self, operation: Operation) -> Mapping[UserId, Sequence[Operation]]:
         """The operation and everything that the verdict on it may rest on, by author."""
         known = self._foundations.get(operation.commit_id)
         if known is not None:
             return known
         found = {operation.commit_id}
-        by_author: dict[bytes, list[Operation]] = {operation.author: [operation]}
+        by_author: dict[UserId, list[Operation]] = {operation.author: [operation]}
         ahead = [operation]
         while ahead:
             for one in self.rests_on(ahead.pop()):
@@ -285,7 +291,7 @@ class Operations:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def reduce(self, commit_ids: Iterable[bytes]) -> tuple[bytes, ...]:
+    def reduce(self, commit_ids: Iterable[CommitId]) -> tuple[CommitId, ...]:
         """These commits without those that others of them follow, sorted."""
         assert self._graph is not None
         graph, chosen = self._graph, sorted(set(commit_ids))
@@ -295,7 +301,7 @@ class Operations:
             if graph.is_tip(one) or not any(graph.precedes(one, other) for other in chosen if other != one)
         )
 
-    def last_common(self, heads: Iterable[bytes]) -> Operation:
+    def last_common(self, heads: Iterable[CommitId]) -> Operation:
         """The latest operation that every path from these commits to the root passes."""
         assert self._graph is not None
         return self._by_id[self._graph.last_common(heads)]
@@ -306,7 +312,7 @@ class Operations:
         assert graph is not None
         return sorted(operations, key=lambda one: (graph.rank(one.commit_id), one.commit_id))
 
-    def is_within(self, operation: Operation, heads: Iterable[bytes]) -> bool:
+    def is_within(self, operation: Operation, heads: Iterable[CommitId]) -> bool:
         """Whether it is one of these commits or in the past of one."""
         assert self._graph is not None
         commit_id = operation.commit_id

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
+from protocol.ids import BranchId, CommitId, UserId
 from verifier.operations import Demand, Operation, Operations
 from verifier.refusal import Refused
 from verifier.resolution import Resolution
@@ -37,7 +38,7 @@ def find_demands(
     operations: Operations, before: Resolution, proposal: Operation, quorums: Iterable[Operation]
 ) -> tuple[Demand, ...]:
     """What each of these quorums asks for, with the first approval by each of its signers that counts there."""
-    approvals: dict[bytes, bytes] = {}
+    approvals: dict[UserId, CommitId] = {}
     for one in operations.in_order(operations.approvals_of(proposal.commit_id)):
         if one.author not in approvals and before.is_within(one) and before.counts(one):
             approvals[one.author] = one.commit_id
@@ -77,7 +78,7 @@ def demand_removal(operations: Operations, body: Remove, before: Resolution) -> 
 
 
 def find_checkpoint_demands(
-    operations: Operations, proposal: bytes, before: Resolution
+    operations: Operations, proposal: CommitId, before: Resolution
 ) -> tuple[Demand, ...] | None:
     """What the quorums in force ask for a proposed checkpoint; None where there is no such proposal, or no quorum."""
     found = operations.find(proposal)
@@ -87,7 +88,11 @@ def find_checkpoint_demands(
 
 
 def authorise_checkpoint(
-    operations: Operations, proposal: bytes, branch: bytes, acks: tuple[bytes, ...], before: Resolution
+    operations: Operations,
+    proposal: CommitId,
+    branch: BranchId,
+    acks: tuple[CommitId, ...],
+    before: Resolution,
 ) -> None:
     """Raise Refused unless a checkpoint of a branch that acks these is what a proposal asked for, and approved (M13)."""
     demands = find_checkpoint_demands(operations, proposal, before)
@@ -111,7 +116,7 @@ def check_quorum(body: Quorum, before: Resolution) -> None:
         raise Refused("bad_quorum", "M13: a signer who is no member")
 
 
-def check_approval(operations: Operations, author: bytes, body: Approve, before: Resolution) -> None:
+def check_approval(operations: Operations, author: UserId, body: Approve, before: Resolution) -> None:
     """Raise Refused unless there is such a proposal, and a quorum in force names the author (M14)."""
     proposal = operations.find(body.proposal)
     if (

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from protocol.body import Remove
+from protocol.ids import CommitId, UserId
 from verifier.components import find_components
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution, could_void, left_by
@@ -17,8 +18,8 @@ _GRANTS_COMPARED_MAX: Final = 64
 
 
 def find_counting(
-    operations: Operations, heads: Sequence[bytes], before: frozenset[bytes]
-) -> frozenset[bytes]:
+    operations: Operations, heads: Sequence[CommitId], before: frozenset[CommitId]
+) -> frozenset[CommitId]:
     """Ids of the removals and revocations that count among the operations within `heads`.
 
     `before` are those that count among what the last common operation of the heads has in its past, itself included.
@@ -42,9 +43,9 @@ class _Decision:
     def __init__(
         self,
         operations: Operations,
-        heads: Sequence[bytes],
+        heads: Sequence[CommitId],
         removals: list[Operation],
-        before: frozenset[bytes],
+        before: frozenset[CommitId],
     ) -> None:
         self._operations = operations
         self._removals = removals
@@ -73,7 +74,7 @@ class _Decision:
         }
         return find_components(edges)
 
-    def _reaches(self, removal: Operation, foundations: Mapping[bytes, Sequence[Operation]]) -> bool:
+    def _reaches(self, removal: Operation, foundations: Mapping[UserId, Sequence[Operation]]) -> bool:
         """Whether the removal could take away what another rests on: something that it does not have in its past."""
         if isinstance(removal.body, Remove):
             candidates: Iterable[Operation] = foundations.get(removal.body.user, ())
@@ -89,7 +90,7 @@ class _Decision:
     def _without_juniors(self, group: list[int], so_far: Resolution) -> list[int]:
         """Those of a circle whose author is not below the one whom it removes (R4)."""
         held = {index: self._held(self._removals[index], so_far) for index in group}
-        highest: dict[bytes, int] = {}
+        highest: dict[UserId, int] = {}
         for index in group:
             author = self._removals[index].author
             highest[author] = max(highest.get(author, 0), held[index])
@@ -125,7 +126,7 @@ class _Decision:
         others = self._membership(removal.body.user, removal, so_far)
         return any(all(self._operations.precedes(grant, own) for own in authors) for grant in others)
 
-    def _membership(self, user: bytes, removal: Operation, so_far: Resolution) -> list[Operation]:
+    def _membership(self, user: UserId, removal: Operation, so_far: Resolution) -> list[Operation]:
         """Grants in the removal's past that make the user a member, by what counts and is not after it; the first ones."""
         operations = self._operations
         exclusions = [

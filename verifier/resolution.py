@@ -21,6 +21,7 @@ lines, over plain sets.
 from collections.abc import Callable, Iterable, Sequence
 
 from protocol.body import Join, Permission, Remove, RepoInit, Revoke
+from protocol.ids import CommitId, UserId
 from verifier.operations import Demand, Operation, Operations
 
 
@@ -30,16 +31,18 @@ class Resolution:
     What nobody asks for is not computed, and what is, is remembered.
     """
 
-    def __init__(self, operations: Operations, heads: Sequence[bytes], counting: frozenset[bytes]) -> None:
+    def __init__(
+        self, operations: Operations, heads: Sequence[CommitId], counting: frozenset[CommitId]
+    ) -> None:
         self._operations = operations
         self.heads = tuple(heads)
         self.counting = counting
         # Of all there is, membership need not be looked up; what comes later is not within.
         self._is_whole = self.heads == operations.heads()
         self._size = len(operations)
-        self._verdicts: dict[bytes, bool] = {}
-        self._judged: set[bytes] = set()  # authors of what has a verdict
-        self._held: dict[bytes, Permission | None] = {}
+        self._verdicts: dict[CommitId, bool] = {}
+        self._judged: set[UserId] = set()  # authors of what has a verdict
+        self._held: dict[UserId, Permission | None] = {}
         self._epoch_tips: tuple[Operation, ...] | None = None
 
     def having(self, removals: Sequence[Operation]) -> "Resolution":
@@ -59,7 +62,7 @@ class Resolution:
             return operation.num < self._size
         return self._operations.is_within(operation, self.heads)
 
-    def permission(self, user: bytes, heads: Sequence[bytes] | None = None) -> Permission | None:
+    def permission(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Permission | None:
         """The highest permission that the user holds after `heads` (of this set; default: all of it), or None."""
         if heads is not None:
             return self._level(user, lambda operation: self._operations.is_within(operation, heads))
@@ -67,7 +70,7 @@ class Resolution:
             self._held[user] = self._level(user, self.is_within)
         return self._held[user]
 
-    def members(self) -> dict[bytes, Permission]:
+    def members(self) -> dict[UserId, Permission]:
         """Every member with the highest permission held."""
         users = self._operations.users()
         return {user: held for user in users if (held := self.permission(user)) is not None}
@@ -80,7 +83,7 @@ class Resolution:
             self._settle(operation)
         return self._verdicts[operation.commit_id]
 
-    def counting_removals_of(self, user: bytes) -> list[Operation]:
+    def counting_removals_of(self, user: UserId) -> list[Operation]:
         """Removals of this user that count."""
         return [one for one in self._operations.removals_of(user) if one.commit_id in self.counting]
 
@@ -105,7 +108,7 @@ class Resolution:
             and not operations.precedes(one, operation)
         ]
 
-    def effective_grants(self, user: bytes) -> list[Operation]:
+    def effective_grants(self, user: UserId) -> list[Operation]:
         """What the user's membership rests on: grants that count and of which no removal leaves nothing."""
         operations = self._operations
         exclusions = [one for one in self.counting_removals_of(user) if left_by(one) is None]
@@ -133,7 +136,7 @@ class Resolution:
 
     # --- R1 to R3 ---
 
-    def _level(self, user: bytes, is_seen: Callable[[Operation], bool]) -> Permission | None:
+    def _level(self, user: UserId, is_seen: Callable[[Operation], bool]) -> Permission | None:
         operations = self._operations
         removals = [one for one in reversed(self.counting_removals_of(user)) if is_seen(one)]
         highest = 0
@@ -152,7 +155,7 @@ class Resolution:
 
     def _settle(self, operation: Operation) -> None:
         """Judge an operation after all that its verdict rests on, which is in its past."""
-        found: dict[bytes, Operation] = {}
+        found: dict[CommitId, Operation] = {}
         ahead = [operation]
         while ahead:
             one = ahead.pop()

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from protocol.ids import CommitId
 from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.dominators import DominatorTree
 
@@ -23,7 +24,7 @@ _NONE = -1
 class _SetAside:
     """A commit that waits for `lacking` others."""
 
-    previous: tuple[bytes, ...]
+    previous: tuple[CommitId, ...]
     is_shown: bool
     lacking: int
 
@@ -35,7 +36,7 @@ class Tangle:
     can be added again later.
     """
 
-    def __init__(self, root: bytes, *, pending_max: int = TANGLE_PENDING_COUNT_MAX) -> None:
+    def __init__(self, root: CommitId, *, pending_max: int = TANGLE_PENDING_COUNT_MAX) -> None:
         self._ids = [root]
         self._nums = {root: 0}
         self._tree = DominatorTree()
@@ -48,14 +49,16 @@ class Tangle:
         self._last_edge_to = array("q", [_NONE])
         self._tips = {0}
         self._branches: set[int] = set()
-        self._hidden: dict[bytes, tuple[int, ...]] = {}
-        self._waiting: dict[bytes, _SetAside] = {}
-        self._waiting_for: dict[bytes, list[bytes]] = {}
+        self._hidden: dict[CommitId, tuple[int, ...]] = {}
+        self._waiting: dict[CommitId, _SetAside] = {}
+        self._waiting_for: dict[CommitId, list[CommitId]] = {}
         self._pending_max = pending_max
 
     # --- growth ---
 
-    def add(self, commit_id: bytes, previous: Iterable[bytes], *, is_shown: bool = True) -> tuple[bytes, ...]:
+    def add(
+        self, commit_id: CommitId, previous: Iterable[CommitId], *, is_shown: bool = True
+    ) -> tuple[CommitId, ...]:
         """Add a commit that follows `previous` (at least one), and give the ids of all that entered by it, in order.
 
         Nothing enters while something it follows is missing, or when it is here already. A commit that is not shown is
@@ -77,8 +80,10 @@ class Tangle:
             return ()
         return self._enter(commit_id, followed, is_shown)
 
-    def _enter(self, commit_id: bytes, followed: tuple[bytes, ...], is_shown: bool) -> tuple[bytes, ...]:
-        entered: list[bytes] = []
+    def _enter(
+        self, commit_id: CommitId, followed: tuple[CommitId, ...], is_shown: bool
+    ) -> tuple[CommitId, ...]:
+        entered: list[CommitId] = []
         ready = [(commit_id, followed, is_shown)]
         for ready_id, ready_followed, ready_shown in ready:  # grows while it is read
             nums = self._resolve(ready_followed)
@@ -95,7 +100,7 @@ class Tangle:
                     ready.append((waiting_id, aside.previous, aside.is_shown))
         return tuple(entered)
 
-    def _resolve(self, followed: Sequence[bytes]) -> tuple[int, ...]:
+    def _resolve(self, followed: Sequence[CommitId]) -> tuple[int, ...]:
         """Numbers of what these ids stand for, without those that others among them imply."""
         if len(followed) == 1:
             num = self._nums.get(followed[0])
@@ -110,7 +115,7 @@ class Tangle:
             if num in self._tips or not any(self._precedes(num, other) for other in nums if other != num)
         )
 
-    def _append(self, commit_id: bytes, previous: tuple[int, ...]) -> None:
+    def _append(self, commit_id: CommitId, previous: tuple[int, ...]) -> None:
         num = self._tree.add(previous)
         self._ids.append(commit_id)
         self._nums[commit_id] = num
@@ -131,7 +136,7 @@ class Tangle:
     # --- what is here ---
 
     @property
-    def root(self) -> bytes:
+    def root(self) -> CommitId:
         """The first commit."""
         return self._ids[0]
 
@@ -146,47 +151,47 @@ class Tangle:
         """How many commits are set aside."""
         return len(self._waiting)
 
-    def missing(self) -> list[bytes]:
+    def missing(self) -> list[CommitId]:
         """What commits that are set aside lack and what is not set aside itself: what to ask others for. Sorted."""
         return sorted(self._waiting_for.keys() - self._waiting.keys())
 
-    def tips(self) -> list[bytes]:
+    def tips(self) -> list[CommitId]:
         """What nothing here follows, sorted: what a new commit follows, all of it and nothing else."""
         return sorted(self._ids[num] for num in self._tips)
 
-    def forks(self) -> list[bytes]:
+    def forks(self) -> list[CommitId]:
         """Every commit that several follow, in canonical order. In a feed, that is where its author forked it."""
         return [self._ids[num] for num in sorted(self._branches, key=self._order)]
 
     # --- one commit ---
 
-    def rank(self, commit_id: bytes) -> int:
+    def rank(self, commit_id: CommitId) -> int:
         """Length of the longest path to the root."""
         return self._tree.rank[self._nums[commit_id]]
 
-    def previous(self, commit_id: bytes) -> list[bytes]:
+    def previous(self, commit_id: CommitId) -> list[CommitId]:
         """What the commit follows directly, in its own order."""
         return [self._ids[num] for num in self._previous(self._nums[commit_id])]
 
-    def followers(self, commit_id: bytes) -> list[bytes]:
+    def followers(self, commit_id: CommitId) -> list[CommitId]:
         """What follows the commit directly, sorted."""
         return sorted(self._ids[num] for num in self._followers(self._nums[commit_id]))
 
-    def is_tip(self, commit_id: bytes) -> bool:
+    def is_tip(self, commit_id: CommitId) -> bool:
         """Whether nothing follows it."""
         return self._nums[commit_id] in self._tips
 
-    def is_branch(self, commit_id: bytes) -> bool:
+    def is_branch(self, commit_id: CommitId) -> bool:
         """Whether several commits follow it directly."""
         return self._nums[commit_id] in self._branches
 
-    def is_merge(self, commit_id: bytes) -> bool:
+    def is_merge(self, commit_id: CommitId) -> bool:
         """Whether it follows several commits directly."""
         return len(self._previous(self._nums[commit_id])) > 1
 
     # --- several commits ---
 
-    def precedes(self, earlier: bytes, later: bytes) -> bool:
+    def precedes(self, earlier: CommitId, later: CommitId) -> bool:
         """Whether a path leads from `later` to `earlier`; no commit precedes itself.
 
         O(w log n), where w counts the commits of higher rank than `earlier` in the part of the tangle around it that no
@@ -194,12 +199,12 @@ class Tangle:
         """
         return self._precedes(self._nums[earlier], self._nums[later])
 
-    def concurrent(self, one: bytes, other: bytes) -> bool:
+    def concurrent(self, one: CommitId, other: CommitId) -> bool:
         """Whether the two differ and neither precedes the other. Costs as much as `precedes`."""
         first, second = self._nums[one], self._nums[other]
         return first != second and not self._precedes(first, second) and not self._precedes(second, first)
 
-    def last_common(self, ids: Iterable[bytes]) -> bytes:
+    def last_common(self, ids: Iterable[CommitId]) -> CommitId:
         """The latest commit on every path from these (at least one) to the root; O(log n) for each of them."""
         nums = [self._nums[commit_id] for commit_id in ids]
         common = nums[0]
@@ -207,15 +212,15 @@ class Tangle:
             common = self._tree.meet(common, num)
         return self._ids[common]
 
-    def ancestors(self, commit_id: bytes) -> Iterator[bytes]:
+    def ancestors(self, commit_id: CommitId) -> Iterator[CommitId]:
         """All that precedes the commit, the last in canonical order first; a rank is looked at when it is reached."""
         return self._walk(self._nums[commit_id], self._previous, -1)
 
-    def descendants(self, commit_id: bytes) -> Iterator[bytes]:
+    def descendants(self, commit_id: CommitId) -> Iterator[CommitId]:
         """All that the commit precedes, in canonical order; a rank is looked at when it is reached."""
         return self._walk(self._nums[commit_id], self._followers, 1)
 
-    def path_to_root(self, commit_id: bytes) -> Iterator[bytes]:
+    def path_to_root(self, commit_id: CommitId) -> Iterator[CommitId]:
         """From the commit to the root along edges, both included: always to the previous of the lowest (rank, id)."""
         num = self._nums[commit_id]
         while num:
@@ -223,7 +228,7 @@ class Tangle:
             num = min(self._previous(num), key=self._order)
         yield self.root
 
-    def in_order(self) -> Iterator[bytes]:
+    def in_order(self) -> Iterator[CommitId]:
         """All commits in canonical order, (rank, id), which is a topological one."""
         yield self.root
         yield from self._walk(0, self._followers, 1)
@@ -239,12 +244,12 @@ class Tangle:
             yield self._edge_from[edge]
             edge = self._other_edge[edge]
 
-    def _order(self, num: int) -> tuple[int, bytes]:
+    def _order(self, num: int) -> tuple[int, CommitId]:
         return self._tree.rank[num], self._ids[num]
 
     def _walk(
         self, start: int, neighbours: Callable[[int], Iterable[int]], direction: int
-    ) -> Iterator[bytes]:
+    ) -> Iterator[CommitId]:
         """What is reached over these edges, rank by rank, upwards (1) or downwards (-1)."""
         rank = self._tree.rank
         levels: dict[int, set[int]] = {}

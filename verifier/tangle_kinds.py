@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
+from protocol.ids import CommitId
 from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.tangle import Tangle
 
@@ -64,7 +65,7 @@ class TangleKind:
 
     name: str
     is_candidate: Predicate
-    recipe: Callable[[ReadCommit], tuple[bytes, ...]]
+    recipe: Callable[[ReadCommit], tuple[CommitId, ...]]
     hands_on: Predicate = _never
     span: Span = Span.REPO
 
@@ -79,7 +80,7 @@ class KindTangle:
         self.root = root
         self.graph = Tangle(root.commit.commit_id, pending_max=pending_max)
 
-    def take(self, commit: ReadCommit) -> tuple[bytes, ...]:
+    def take(self, commit: ReadCommit) -> tuple[CommitId, ...]:
         """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
         is_candidate = self.kind.is_candidate(commit, self.root)
         if not is_candidate and not self.kind.hands_on(commit, self.root):
@@ -126,7 +127,7 @@ def stated_kind(name: str) -> TangleKind:
         place = commit.commit.place(name)
         return place is not None and place.root == root.commit.commit_id
 
-    def recipe(commit: ReadCommit) -> tuple[bytes, ...]:
+    def recipe(commit: ReadCommit) -> tuple[CommitId, ...]:
         place = commit.commit.place(name)
         return place.previous if place else ()
 
@@ -138,7 +139,7 @@ def _is_of_feed(commit: ReadCommit, root: ReadCommit) -> bool:
     return (one.content.author, one.branch_id) == (first.content.author, first.branch_id)
 
 
-def _feed_previous(commit: ReadCommit) -> tuple[bytes, ...]:
+def _feed_previous(commit: ReadCommit) -> tuple[CommitId, ...]:
     previous = commit.commit.content.feed_previous
     return () if previous is None else (previous,)
 
@@ -147,7 +148,7 @@ def _is_of_branch(commit: ReadCommit, root: ReadCommit) -> bool:
     return commit.commit.branch_id == root.commit.branch_id
 
 
-def _acks(commit: ReadCommit) -> tuple[bytes, ...]:
+def _acks(commit: ReadCommit) -> tuple[CommitId, ...]:
     return commit.commit.acks
 
 
@@ -156,7 +157,7 @@ def _is_of_group(commit: ReadCommit, root: ReadCommit) -> bool:
     return _is_of_branch(commit, root) or (place is not None and place.root == root.commit.commit_id)
 
 
-def _acks_and_group_previous(commit: ReadCommit) -> tuple[bytes, ...]:
+def _acks_and_group_previous(commit: ReadCommit) -> tuple[CommitId, ...]:
     place = commit.commit.place(GROUP)
     return commit.commit.acks + (place.previous if place else ())
 

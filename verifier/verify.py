@@ -44,6 +44,7 @@ from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.content import Compaction, Files
 from protocol.declared_kind import declared_kind
+from protocol.ids import CommitId, root_branch
 from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership
@@ -91,14 +92,14 @@ class Pending:
     """Nothing speaks against it, but these causes are not here."""
 
     signed: SignedCommit
-    missing: tuple[bytes, ...]
+    missing: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A rule speaks against it, for good."""
 
-    commit_id: bytes
+    commit_id: CommitId
     code: str
     detail: str
 
@@ -129,7 +130,7 @@ def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> Signed
     return SignedCommit(commit, body, _MAKER)
 
 
-def find_causes(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
+def find_causes(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]:
     """What must be accepted before a commit that was published in the branch can be; some may stand twice."""
     links = commit.links
     feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
@@ -163,8 +164,8 @@ def _judge(
         seen = ()
     causes = dict.fromkeys(find_causes(commit, branch))
 
-    facts: dict[bytes, CommitFacts] = {}
-    missing: list[bytes] = []
+    facts: dict[CommitId, CommitFacts] = {}
+    missing: list[CommitId] = []
     for cause in causes:
         known = lookup.accepted(cause)
         if known is not None:
@@ -200,7 +201,7 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
         raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
 
 
-def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: CommitLookup) -> None:
+def _check_implied(commit: Commit, facts: dict[CommitId, CommitFacts], lookup: CommitLookup) -> None:
     """What nobody acks yet is an ancestor of none, so most merges are decided without looking at the graph."""
     top = max((facts[ack].rank for ack in commit.acks), default=0)
     suspects = [facts[ack].rank for ack in commit.acks if facts[ack].rank < top and lookup.is_acked(ack)]
@@ -219,7 +220,7 @@ def _check_files(commit: Commit, body: Body | UnknownBody) -> None:
         raise Refused("bad_files", "V8: not one name for each file, or no file at all")
 
 
-def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
+def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]:
     place = commit.place(GROUP)
     if branch.is_root_branch:
         if place is not None:
@@ -231,12 +232,12 @@ def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
 
 
 def _check_links(
-    commit: Commit, branch: BranchFacts, facts: dict[bytes, CommitFacts], seen: tuple[bytes, ...]
+    commit: Commit, branch: BranchFacts, facts: dict[CommitId, CommitFacts], seen: tuple[CommitId, ...]
 ) -> None:
     content, links = commit.content, commit.links
     if any(facts[cause].branch_id != branch.branch_id for cause in commit.acks + links.deps + links.ndeps):
         raise Refused("ack_of_other_branch", "V6: acks and deps stay in the branch")
-    if any(facts[cause].branch_id != branch.repo_id for cause in seen):
+    if any(facts[cause].branch_id != root_branch(branch.repo_id) for cause in seen):
         raise Refused("bad_group_place", "V6: the group tangle's previous are root branch commits")
     for link, sequence in (
         (content.feed_previous, content.feed_sequence - 1),

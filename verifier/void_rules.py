@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from protocol.body import Adopt, FeedEnd, Grant, Invite, Permission, Remove, Revoke
+from protocol.ids import BranchId, CommitId, UserId
 from verifier.membership import Membership
 from verifier.operations import Demand, Operation
 from verifier.quorums import find_checkpoint_demands
@@ -32,12 +33,12 @@ class Void:
 
 def find_void(
     membership: Membership,
-    commit_id: bytes,
-    branch: bytes,
-    author: bytes,
-    seen: tuple[bytes, ...],
+    commit_id: CommitId,
+    branch: BranchId,
+    author: UserId,
+    seen: tuple[CommitId, ...],
     is_in_feed: Callable[[FeedEnd], bool],
-    proposal: bytes | None = None,
+    proposal: CommitId | None = None,
     needs: Permission = Permission.WRITE,
 ) -> Void | None:
     """Whether an accepted content commit is void now; `proposal` is a checkpoint's, `needs` what its author must hold.
@@ -69,13 +70,13 @@ def find_void(
     return None
 
 
-def _demands(membership: Membership, proposal: bytes, seen: tuple[bytes, ...]) -> tuple[Demand, ...]:
+def _demands(membership: Membership, proposal: CommitId, seen: tuple[CommitId, ...]) -> tuple[Demand, ...]:
     demands = find_checkpoint_demands(membership.operations, proposal, membership.at(seen))
     assert demands is not None, "M13: without a quorum it is refused"
     return demands
 
 
-def find_adoption(membership: Membership, commit_id: bytes, branch: bytes) -> Operation | None:
+def find_adoption(membership: Membership, commit_id: CommitId, branch: BranchId) -> Operation | None:
     """An operation that counts and adopts the commit."""
     now = membership.now()
     for adoption in membership.operations.adoptions_of(commit_id):
@@ -84,13 +85,13 @@ def find_adoption(membership: Membership, commit_id: bytes, branch: bytes) -> Op
     return None
 
 
-def find_affected(membership: Membership, removals: Collection[bytes]) -> set[bytes]:
+def find_affected(membership: Membership, removals: Collection[CommitId]) -> set[UserId]:
     """Users whose commits may become void or cease to be when these removals start or cease to count."""
     operations = membership.operations
-    affected: set[bytes] = set()
-    ahead: list[bytes] = []
+    affected: set[UserId] = set()
+    ahead: list[UserId] = []
 
-    def add(users: Iterable[bytes]) -> None:
+    def add(users: Iterable[UserId]) -> None:
         for user in users:
             if user not in affected:
                 affected.add(user)

@@ -17,6 +17,7 @@ from node.contract.timelines import EditWindow as EditWindowAnswer
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
+from protocol.ids import TopicKey
 from protocol.limits.users import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
 from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
@@ -84,7 +85,7 @@ class EditSource:
         """Be told no more."""
         self._hub.remove(self)
 
-    def commits_accepted(self, topic: bytes, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
         """The hub's word. What the root branch says may make commits void, or move them."""
         found = self._hub.replica.by_topic.get(topic)
         if found is None or found.num == self._branch.num or found.facts.is_root_branch:

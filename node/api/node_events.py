@@ -9,6 +9,7 @@ from node.api.event_streams import Event
 from node.contract.peers import PeerList
 from node.contract.repos import RepoList
 from node.sync.hub import Hub
+from protocol.ids import TopicKey
 
 _LOOK_SECONDS: Final = 1.0
 """Between two looks: rates are differences of the counts."""
@@ -38,7 +39,7 @@ class NodeSource:
         """Be told no more."""
         self._hub.remove(self)
 
-    def commits_accepted(self, _topic: bytes, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, _topic: TopicKey, _nums: tuple[int, ...]) -> None:
         """The hub's word."""
         self._has_changed = True
 

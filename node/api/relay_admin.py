@@ -6,6 +6,7 @@ from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from node.sync.relay import Relay
 from protocol.codec import DecodeError
+from protocol.ids import PeerId, TopicKey
 from protocol.text import id_text, parse_id
 from storage.relay.relay import KeptTopic
 
@@ -32,7 +33,7 @@ class Relaying:
         """Never forget a topic to make room; a full id may be of one that is not kept yet."""
         relay = self._relay()
         try:
-            topic_id = parse_id(topic)
+            topic_id = TopicKey(parse_id(topic))
         except DecodeError:
             topic_id = self._find(relay, topic)
         return await self._pin(relay, topic_id, is_pinned=True)
@@ -46,7 +47,7 @@ class Relaying:
         """Know a peer, of a full id, from its next connection on; what it brought before counts as a known peer's."""
         relay = self._relay()
         try:
-            key = parse_id(peer)
+            key = PeerId(parse_id(peer))
         except DecodeError:
             raise ServiceError(
                 "bad_request", f"{peer!r} is not a peer id", "`ravel id` on the other node prints it"
@@ -61,13 +62,13 @@ class Relaying:
         await relay.allow(key, is_allowed=False)
         return {"peer": id_text(key), "allowed": False}
 
-    async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> RelayedTopic:
+    async def _pin(self, relay: Relay, topic: TopicKey, *, is_pinned: bool) -> RelayedTopic:
         await relay.pin(topic, is_pinned=is_pinned)
         if topic not in relay.topics:
             raise ServiceError("too_large", "this relay keeps as many topics as it may")
         return _topic_view(relay.topics[topic])
 
-    def _find(self, relay: Relay, text: str) -> bytes:
+    def _find(self, relay: Relay, text: str) -> TopicKey:
         return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
 
     def _relay(self) -> Relay:

@@ -52,6 +52,7 @@ from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
 from protocol.content import Post
+from protocol.ids import CommitId, PeerId
 from protocol.text import PeerAddress, id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_facts
@@ -72,7 +73,7 @@ class NodeService:
         network: Network,
         author: Author,
         joiner: Joiner,
-        node_key: bytes,
+        node_key: PeerId,
         home: Path,
         listen: str,
         advertise: str,
@@ -370,7 +371,7 @@ class NodeService:
 
         return await self._hub.run_blocking(read)
 
-    def _commit_view(self, branch: Branch, commit_id: bytes) -> WrittenCommit:
+    def _commit_view(self, branch: Branch, commit_id: CommitId) -> WrittenCommit:
         with self._hub.replica.database.read() as connection:
             rank = load_facts(connection, [commit_id])[commit_id].rank
         return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}

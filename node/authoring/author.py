@@ -38,6 +38,19 @@ from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, R
 from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
 from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
+from protocol.ids import (
+    CommitId,
+    Digest,
+    EpochId,
+    ObjectId,
+    RepoId,
+    Signature,
+    TopicKey,
+    UserId,
+    branch_begun_by,
+    root_branch,
+)
+from protocol.keys import EpochSecret, GivenKey, ReadSecret, RepoSeed, UserSeed, WriteSecret
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.text import id_text
@@ -65,17 +78,17 @@ def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) ->
 class Author:
     """Writes commits as one user."""
 
-    def __init__(self, replica: Replica, user_seed: bytes, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
         self._replica = replica
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
         self._begun = IngestResult()  # what an epoch that was started for a write came to, until that is told
         # By repo: root branch heads with which no epoch is due.
-        self._not_due: dict[bytes, tuple[bytes, ...]] = {}
+        self._not_due: dict[RepoId, tuple[CommitId, ...]] = {}
 
     @property
-    def user(self) -> bytes:
+    def user(self) -> UserId:
         """Whom it writes for."""
         return self._keys.user
 
@@ -140,22 +153,22 @@ class Author:
                 ingested = self._take(current, written, after=lambda transaction: after(transaction, written))
         return written, self._with_begun(ingested)
 
-    def seal_secret(self, repo: Repo, user: bytes, secret: bytes) -> bytes:
+    def seal_secret(self, repo: Repo, user: UserId, secret: ReadSecret | WriteSecret) -> bytes:
         """A secret of the repo for another user."""
         nonce = secrets.token_bytes(sealing.NONCE_SIZE)
         return sealing.seal_secret(self._keys.secret, user, repo.repo_id, secret, nonce)
 
-    def seal_epoch(self, repo: Repo, epoch: Epoch, user: bytes, permission: Permission) -> EpochBox:
+    def seal_epoch(self, repo: Repo, epoch: Epoch, user: UserId, permission: Permission) -> EpochBox:
         """An epoch for a member: the write secret to who may write, to others the read secret."""
         secret = epoch.write_secret if permission >= Permission.WRITE else epoch.read_secret
         assert secret is not None, "who cannot write does not seal for others"
         return EpochBox(user, self.seal_secret(repo, user, secret))
 
-    def open_secret(self, repo: Repo, author: bytes, sealed: bytes) -> bytes:
+    def open_secret(self, repo: Repo, author: UserId, sealed: bytes) -> EpochSecret:
         """The secret that a member sealed for this user. Raises NotForUs."""
         return sealing.open_secret(self._keys.secret, author, repo.repo_id, sealed)
 
-    def sign(self, digest: bytes) -> bytes:
+    def sign(self, digest: Digest) -> Signature:
         """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
         return signing.sign(self._keys.secret, digest)
 
@@ -167,13 +180,13 @@ class Author:
         Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
         unique here and is not: nobody else makes one of that name meanwhile.
         """
-        repo_seed, write_secret = (secrets.token_bytes(32) for _ in range(2))
+        repo_seed, write_secret = RepoSeed(secrets.token_bytes(32)), WriteSecret(secrets.token_bytes(32))
         read_secret = epoch_read_secret(write_secret)
         repo_id = signing.public_key(repo_seed)
         owners = (self.user,)
         body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
         # The init's own id is not known before it is sealed.
-        facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH, NO_EPOCH)
+        facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH, NO_EPOCH)
         epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
         root = new_branch(facts, epoch)
         with self._lock:
@@ -185,15 +198,15 @@ class Author:
                 root, self._encode_draft(root, Draft(body), CommitPosition(NO_EPOCH, sequence=1))
             )
             repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
-            epoch = replace(epoch, epoch_id=init.commit_id)
+            epoch = replace(epoch, epoch_id=EpochId(init.commit_id))
             followups = [(root.topic, init.encoded)]
             if branch:
                 new = self._seal_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
                 root = new_branch(
-                    replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=repo.init_id), epoch
+                    replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=epoch.epoch_id), epoch
                 )
-                keys = HeaderKeys(acks=(init.key,))
-                place = CommitPosition(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
+                keys = HeaderKeys(acks=(GivenKey(init.key),))
+                place = CommitPosition(epoch.epoch_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
                 pin = make_publication(root, self._encode_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
             ingested = accept_batch(
@@ -240,7 +253,7 @@ class Author:
         return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
 
     def _seal_branch(
-        self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[bytes, ...]
+        self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[CommitId, ...]
     ) -> "_NewBranch":
         # The branch's id is that of its first commit, so that nobody can pin another.
         unnamed = new_branch(
@@ -248,11 +261,12 @@ class Author:
         )
         place = CommitPosition(epoch.epoch_id, sequence=1, seen=seen)
         sealed = self._encode_draft(unnamed, Draft(first), place)
-        branch_id = sealed.commit.commit_id
-        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
+        root_id = sealed.commit.commit_id
+        branch_id = branch_begun_by(root_id)
+        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, root_id, epoch.epoch_id)
         branch = new_branch(facts, epoch)
         root_commit = make_publication(branch, sealed)
-        pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
+        pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(ObjectId(root_id), root_commit.key))
         return _NewBranch(branch, root_commit, pin)
 
     def start_epoch(self, repo: Repo) -> IngestResult:
@@ -348,7 +362,7 @@ class Author:
         return self.take_begun()
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, IngestResult]:
-        write_secret = secrets.token_bytes(32)
+        write_secret = WriteSecret(secrets.token_bytes(32))
         read_secret = epoch_read_secret(write_secret)
         epoch = Epoch(0, repo.num, NO_EPOCH, self.user, read_secret, write_secret)
         root = self._replica.root_branch(repo)
@@ -368,7 +382,7 @@ class Author:
                 ),
             )
             written = self._seal(connection, root, [Draft(body, heads)])
-            epoch = replace(epoch, epoch_id=written[0].commit_id)
+            epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
         ingested = self._take(
             root,
             written,
@@ -383,7 +397,7 @@ class Author:
         *,
         before: InTransaction | None = None,
         after: InTransaction | None = None,
-        followups: Sequence[tuple[bytes, bytes]] = (),
+        followups: Sequence[tuple[TopicKey, bytes]] = (),
     ) -> IngestResult:
         batch = open_batch(branch, [item.encoded for item in written])
         if batch.dropped or batch.rejected:
@@ -421,7 +435,7 @@ class Author:
         named.update(dep for draft in drafts for dep in draft.deps)
         ids = sorted(raw for raw in named if isinstance(raw, bytes))
         keys = load_commit_keys(connection, branch.epoch_num, ids)
-        seen: tuple[bytes, ...] = ()
+        seen: tuple[CommitId, ...] = ()
         if not branch.facts.is_root_branch:
             root = self._replica.root_branch(self._replica.repos[branch.repo_num])
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
@@ -442,9 +456,9 @@ class Author:
                 acks,
                 # Who holds the secrets of this epoch alone gets no key of an earlier one.
                 HeaderKeys(
-                    tuple(keys.get(ack, b"") for ack in acks),
-                    tuple(keys.get(dep, b"") for dep in deps),
-                    tuple(file.key for file in draft.files),
+                    tuple(GivenKey(keys.get(ack, b"")) for ack in acks),
+                    tuple(GivenKey(keys.get(dep, b"")) for dep in deps),
+                    tuple(GivenKey(file.key) for file in draft.files),
                 ),
             )
             item = make_publication(branch, self._encode_draft(branch, replace(draft, deps=deps), place))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from protocol.ids import BlockId, CommitId
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.commits.commits import load_places
 from verifier.ancestry import AckWalks, GraphNode
@@ -17,12 +18,12 @@ class DraftGraph:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._places: dict[bytes, GraphNode] = {}
-        self._acked: set[bytes] = set()
+        self._places: dict[CommitId, GraphNode] = {}
+        self._acked: set[CommitId] = set()
         self._count = 0
         self._walks = AckWalks(2 * IMPLIED_ACK_VISITS_MAX)
 
-    def add(self, parents: Sequence[bytes | int]) -> tuple[bytes | int, ...]:
+    def add(self, parents: Sequence[CommitId | int]) -> tuple[CommitId | int, ...]:
         """What the next draft acks of its parents (commit ids, and places of earlier drafts; at least one)."""
         acks = tuple(dict.fromkeys(one if isinstance(one, bytes) else _key(one) for one in parents))
         places = self._load(acks)
@@ -37,11 +38,12 @@ class DraftGraph:
         self._count += 1
         return tuple(int.from_bytes(ack, "big") if len(ack) == 4 else ack for ack in acks)
 
-    def _load(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
+    def _load(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         wanted = list(ids)
         self._places.update(load_places(self._connection, [raw for raw in wanted if raw not in self._places]))
         return {raw: self._places[raw] for raw in wanted}
 
 
-def _key(place: int) -> bytes:
-    return place.to_bytes(4, "big")
+def _key(place: int) -> CommitId:
+    """What stands for the id of a draft."""
+    return CommitId(BlockId(place.to_bytes(4, "big")))

@@ -17,6 +17,8 @@ from protocol.body import Body, encode_body
 from protocol.codec import DecodeError
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.declared_kind import declare_kind
+from protocol.ids import CommitId, EpochId, ObjectId, UserId
+from protocol.keys import BlockKey, SigningKey
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from storage.repos.repos import Branch, Epoch, branch_keys
@@ -27,8 +29,8 @@ from verifier.tangle_kinds import GROUP
 class AuthorKeys(NamedTuple):
     """Who signs: the user, and the secret key (64 bytes)."""
 
-    user: bytes
-    secret: bytes
+    user: UserId
+    secret: SigningKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,19 @@ class Draft:
     """
 
     body: Body
-    acks: tuple[bytes | int, ...] | None = None
+    acks: tuple[CommitId | int, ...] | None = None
     timestamp: int | None = None
-    deps: tuple[bytes | int, ...] = ()
+    deps: tuple[CommitId | int, ...] = ()
     files: tuple[Reference, ...] = ()
-    removed_files: tuple[bytes, ...] = ()
+    removed_files: tuple[ObjectId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenCommit:
     """A commit as written, ready for the way in."""
 
-    commit_id: bytes
-    key: bytes
+    commit_id: CommitId
+    key: BlockKey
     encoded: bytes
 
 
@@ -68,12 +70,12 @@ class EncodedCommit:
 class CommitPosition:
     """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
 
-    epoch: bytes
+    epoch: EpochId
     sequence: int
-    previous: bytes | None = None
-    skip: bytes | None = None
-    seen: tuple[bytes, ...] = ()
-    acks: tuple[bytes, ...] = ()
+    previous: CommitId | None = None
+    skip: CommitId | None = None
+    seen: tuple[CommitId, ...] = ()
+    acks: tuple[CommitId, ...] = ()
     keys: HeaderKeys = field(default_factory=HeaderKeys)
 
 

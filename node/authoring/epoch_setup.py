@@ -10,6 +10,8 @@ from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Body
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochHistory, EpochInit
+from protocol.ids import BranchId, EpochId, TopicKey, root_branch
+from protocol.keys import ReadSecret, WriteSecret
 from protocol.limits.formats import EPOCH_HISTORY_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch, Epoch, Repo, branch_keys
@@ -28,7 +30,7 @@ def is_due(replica: Replica, repo: Repo, membership: Membership) -> bool:
         return True
     if len(operations.epochs) < 2:
         return False
-    first = replica.tables.epochs_of(repo, membership).get(operations.epochs[0].commit_id)
+    first = replica.tables.epochs_of(repo, membership).get(operations.epochs[0].started_epoch)
     body = find_preferred(now.epoch_tips()).body
     return (
         first is not None
@@ -43,12 +45,12 @@ def set_up_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) 
     with replica.membership_lock:
         operations = replica.membership(repo.repo_id).operations
         started = operations[epoch.epoch_id]
-        before = [one.commit_id for one in operations.epochs if operations.precedes(one, started)]
+        before = [one.started_epoch for one in operations.epochs if operations.precedes(one, started)]
         branches = sorted(operations.branches())
     assert isinstance(started.body, EpochInit), "it was just started"
     chosen = dict.fromkeys([*started.body.previous, *reversed(before[-_EARLIER_OPENED:])])
     open_earlier(replica, repo, epoch.epoch_id, chosen, write_on)
-    root = replica.by_topic[topic_in(repo, epoch.read_secret, epoch.write_secret, repo.repo_id)]
+    root = replica.by_topic[topic_in(repo, epoch.read_secret, epoch.write_secret, root_branch(repo.repo_id))]
     for part in chunks(branches, EPOCH_TOPIC_COUNT_MAX):
         topics = tuple(
             BranchTopic(branch, topic_in(repo, epoch.read_secret, epoch.write_secret, branch))
@@ -59,7 +61,7 @@ def set_up_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) 
 
 
 def open_earlier(
-    replica: Replica, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes], write_on: WriteOn
+    replica: Replica, repo: Repo, epoch_id: EpochId, chosen: Iterable[EpochId], write_on: WriteOn
 ) -> None:
     """Open those of the chosen epochs whose secrets are here to anyone who reads this one."""
     with replica.membership_lock:
@@ -74,8 +76,8 @@ def open_earlier(
 
 
 def topic_in(
-    repo: Repo, read_secret: bytes, write_secret: bytes, branch_id: bytes, generation: int = 0
-) -> bytes:
+    repo: Repo, read_secret: ReadSecret, write_secret: WriteSecret, branch_id: BranchId, generation: int = 0
+) -> TopicKey:
     """The topic of a branch in an epoch of these secrets."""
     seed = branch_keys(repo.repo_id, read_secret, write_secret, branch_id, generation).topic_seed
     assert seed is not None, "the write secret is there"

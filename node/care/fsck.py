@@ -33,6 +33,8 @@ from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody
 from protocol.commit import Commit
 from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.ids import BlockId, CommitId, root_branch
+from protocol.keys import StoreKey
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
@@ -73,7 +75,7 @@ from verifier.verify import Accepted, judge
 _BATCH: Final = 200
 
 
-def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Findings:
+def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
         return check_all(connection, home)
@@ -123,7 +125,9 @@ def _judge_all(connection: Connection, findings: Findings) -> None:
         try:
             memberships[repo.num] = load_membership(connection, tables, repo.repo_id)
         except UNREADABLE as error:
-            root = next((one for one in tables.branches.values() if one.branch_id == repo.repo_id), None)
+            root = next(
+                (one for one in tables.branches.values() if one.branch_id == root_branch(repo.repo_id)), None
+            )
             if root is not None and find_damaged_in(connection, root.num) is not None:
                 continue  # named before
             findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
@@ -150,12 +154,12 @@ class _Judging:
         self._findings = findings
         self._review = VoidRecheck(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
-        self._facts: dict[bytes, CommitFacts] = {}
+        self._facts: dict[CommitId, CommitFacts] = {}
         self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)
         # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
         self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
         self._removals: Mapping[int, set[int]] = {}
-        self._voids: Mapping[bytes, bool] = {}
+        self._voids: Mapping[CommitId, bool] = {}
 
     def run(self) -> None:
         """Judge them, a batch at a time."""
@@ -169,23 +173,23 @@ class _Judging:
                 if row["num"] in opened:
                     self._check(row, opened[row["num"]])
 
-    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+    def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
+    def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         """Places of accepted commits (`CommitLookup`)."""
         return load_places(self._connection, ids)
 
-    def is_acked(self, _commit_id: bytes) -> bool:
+    def is_acked(self, _commit_id: CommitId) -> bool:
         """So that implied acks are looked for wherever there could be one (`CommitLookup`)."""
         return True
 
-    def is_rejected(self, _commit_id: bytes) -> bool:
+    def is_rejected(self, _commit_id: CommitId) -> bool:
         """What is not accepted is told by that (`CommitLookup`)."""
         return False
 
-    def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
+    def _load_kept(self, nums: Sequence[int], ids: Sequence[CommitId]) -> None:
         self._files = load_kept_files(self._connection, nums)
         self._removals = load_kept_removals(self._connection, nums)
         self._voids = self._review.find_voids(self._branch, ids)
@@ -195,7 +199,7 @@ class _Judging:
             if not isinstance(found, str):
                 yield num, found
             elif not find_damaged(
-                self._connection, [bytes.fromhex(self._name(num))]
+                self._connection, [CommitId(BlockId(bytes.fromhex(self._name(num))))]
             ):  # those are named before
                 self._findings.add("commit", self._name(num), found)
 
@@ -232,9 +236,9 @@ class _Judging:
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
 
 
-def _named(opened: Iterable[Opened]) -> set[bytes]:
+def _named(opened: Iterable[Opened]) -> set[CommitId]:
     """Commits that some commits name."""
-    named: set[bytes] = set()
+    named: set[CommitId] = set()
     for one in opened:
         commit = one.signed.commit
         named.update(commit.acks, commit.links.deps, commit.links.ndeps)

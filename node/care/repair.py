@@ -31,6 +31,8 @@ from node.ingest.stored_commits import (
 from node.ingest.void_recheck import VoidRecheck
 from protocol.body import Checkpoint
 from protocol.commit import Commit
+from protocol.ids import BlockId, ObjectId
+from protocol.keys import BlockKey, StoreKey
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import Findings
 from storage.check.rebuild_derived import (
@@ -78,7 +80,7 @@ class _Undone(Exception):
     """Nothing of it is to be kept."""
 
 
-def repair_store(home: Path, store_key: bytes | None, url: str = "", *, dry_run: bool = False) -> Repair:
+def repair_store(home: Path, store_key: StoreKey | None, url: str = "", *, dry_run: bool = False) -> Repair:
     """Put right what can be; with `dry_run` do all of it, and keep nothing. Raises ServiceError, StorageError."""
     with lock_home(home), hold_content(home, alone=True):
         rebuilt: RebuildResult | None = None
@@ -245,11 +247,12 @@ class _Work:
         for file_num, (object_id, key, name, size) in zip([*kept, *fresh], wanted, strict=False):
             assert isinstance(object_id, bytes), "an id"
             assert isinstance(key, bytes), "a key"
+            place = file_place(file_num, ObjectId(BlockId(object_id)))
             values = {
                 "branch_num": branch.num,
                 "commit_num": num,
                 "object_id": object_id,
-                "object_key": self._cipher.mask(file_place(file_num, object_id), key),
+                "object_key": self._cipher.mask(place, BlockKey(key)),
                 "name": name,
                 "size": size,
             }

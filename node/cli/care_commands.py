@@ -155,6 +155,7 @@ def collect(
     """
     from node.content.erasing import DAY_MS, Erased, erase_store, measure_erasable
     from node.home.home import hold_content, lock_home, open_home
+    from protocol.keys import StoreKey
     from storage.blobs.garbage_collection import collect_garbage, find_garbage
     from storage.engine.database import StorageError
     from storage.engine.quarantine import empty_quarantine, measure_quarantine
@@ -163,7 +164,8 @@ def collect(
     opened = open_home(settings(context).home)
     home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days
     now_ms = time.time_ns() // 1_000_000
-    store_key = unlocked(context).store_key if days else b""  # what is erased is read, garbage is not
+    # What is erased is read, garbage is not.
+    store_key = unlocked(context).store_key if days else StoreKey(b"")
     erased = Erased(0, 0)
     try:
         if dry_run:

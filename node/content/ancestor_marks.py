@@ -4,20 +4,21 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from protocol.ids import CommitId
 from storage.commits.commits import load_graph
 from storage.repos.repos import Branch
 
 
 def find_pasts(
-    connection: Connection, parts: Sequence[tuple[Branch, tuple[bytes, ...]]], bits: Mapping[bytes, int]
-) -> dict[bytes, int]:
+    connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]], bits: Mapping[CommitId, int]
+) -> dict[CommitId, int]:
     """For each commit, the bits of those that have it in their past; of none, nothing.
 
     `parts` are a branch and what it continues (`lineage`). Costs a look at each commit of them, void ones included.
     """
     if not bits:
         return {}
-    found: dict[bytes, int] = {}
+    found: dict[CommitId, int] = {}
     later = 0
     for branch, commits in parts:
         for commit_id in commits:  # where what came later began

@@ -15,6 +15,7 @@ from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody, DocumentKind, ValuesSnapshot
+from protocol.ids import CommitId
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
@@ -32,7 +33,7 @@ _COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.
 class _Opened(NamedTuple):
     """A commit's first id, what it says (None: nothing of documents, or its body is not here), and the bytes of its body."""
 
-    name: bytes
+    name: CommitId
     content: DocumentBody | None
     size: int
 
@@ -141,7 +142,7 @@ def not_here(error: ErasedValues) -> ServiceError:
     )
 
 
-def deps_of(replaced: Iterable[DocumentOperation | DocumentValue], own: int) -> tuple[bytes, ...]:
+def deps_of(replaced: Iterable[DocumentOperation | DocumentValue], own: int) -> tuple[CommitId, ...]:
     """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 

@@ -18,6 +18,7 @@ from node.contract.document_values import DocumentSnapshot, ValuesService, Value
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.document_kinds import ValuesKind
+from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
@@ -176,7 +177,7 @@ def group_values(words: Iterable[NewValue], count_max: int) -> Iterator[list[New
     is gone; they will be replaced with it.
     """
     group: dict[str, NewValue] = {}
-    names: set[bytes] = set()
+    names: set[CommitId] = set()
     size = 0
     for word in _split(words):
         more = names | {tip.name for tip in word.replaces}

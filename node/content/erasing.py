@@ -30,6 +30,8 @@ from protocol.commit import open_commit
 from protocol.content import Compaction
 from protocol.declared_kind import ERASABLE, WORDS, declared_kind
 from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.ids import CommitId
+from protocol.keys import StoreKey
 from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow
@@ -120,7 +122,7 @@ def _saying_kinds(
     return found
 
 
-def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = "") -> Erased:
+def measure_erasable(home: Path, store_key: StoreKey, before_ms: int, url: str = "") -> Erased:
     """What `erase_store` would erase. Nothing is changed. Raises StorageError."""
     with read_store(home, store_key, url) as connection:
         tables = load_tables(connection)
@@ -128,7 +130,7 @@ def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = ""
         return Erased(sum(map(len, found)), sum(measure_bodies(connection, rows) for rows in found))
 
 
-def erase_store(home: Path, store_key: bytes, before_ms: int, now_ms: int, url: str = "") -> Erased:
+def erase_store(home: Path, store_key: StoreKey, before_ms: int, now_ms: int, url: str = "") -> Erased:
     """Erase what may go, of all branches, in one transaction; nobody else may have the store open. Raises StorageError."""
     database = Database(home, store_key, url)
     try:
@@ -159,9 +161,9 @@ def _find_settled(tables: Replica | Tables, connection: Connection, branch: Bran
         yield from (one.place[-1] for one in settled)
 
 
-def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[bytes]:
+def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[CommitId]:
     """Commits of the branch that others here continue."""
-    points: set[bytes] = set()
+    points: set[CommitId] = set()
     for other in tables.branches.values():
         if other.num == branch.num or other.repo_num != branch.repo_num or other.facts.is_root_branch:
             continue

@@ -26,6 +26,7 @@ from protocol.block import WrongKey
 from protocol.codec import DecodeError
 from protocol.content import FileEntry
 from protocol.content import Files as FilesBody
+from protocol.ids import BlockId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -201,7 +202,7 @@ class Files:
         return rows
 
 
-def _find_missing(file: OpenFile, start: int, stop: int) -> list[bytes]:
+def _find_missing(file: OpenFile, start: int, stop: int) -> list[BlockId]:
     with _content_faults():
         return file.content.find_missing(start, stop, FETCH_WINDOW_COUNT_MAX)
 

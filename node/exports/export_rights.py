@@ -13,6 +13,7 @@ from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import UNREADABLE
 from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.epochs import EpochAdd, EpochInit
+from protocol.ids import EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
 from storage.engine.streaming import stream_rows
 from storage.export.export import RepoRights, Unjudged
@@ -29,9 +30,9 @@ from verifier.operations import Operation, Operations
 class _Effect(NamedTuple):
     """What an operation says of one member or one epoch: the columns of MEMBERSHIPS between `operation` and `counts`."""
 
-    member: bytes | None = None
+    member: UserId | None = None
     permission: Permission | None = None
-    epoch: bytes | None = None
+    epoch: EpochId | None = None
     reason: str | None = None
     sealed_to: int | None = None
 
@@ -51,15 +52,16 @@ def _open_repo(
     connection: Connection, tables: Tables, root: Branch, told: Pseudonym
 ) -> RepoRights | Unjudged:
     try:
-        membership = load_membership(connection, tables, root.branch_id)
+        membership = load_membership(connection, tables, root.facts.repo_id)
     except UNREADABLE:  # damage; a database that fails raises none of these
         return Unjudged(is_damaged_here=find_damaged_in(connection, root.num) is not None)
     return RepoRights(
-        _membership_rows(connection, root, membership, told), _member_rows(root.branch_id, membership, told)
+        _membership_rows(connection, root, membership, told),
+        _member_rows(root.facts.repo_id, membership, told),
     )
 
 
-def _themselves(user: bytes) -> bytes:
+def _themselves(user: UserId) -> UserId:
     return user
 
 
@@ -85,12 +87,13 @@ def _membership_rows(
 
 
 def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
-    body, own_id = operation.body, operation.commit_id
+    body = operation.body
     match body:
         case RepoInit():
             reason = why_started(operations, operation)
             return [
-                _Effect(owner, Permission.OWNER, own_id, reason, len(body.owners)) for owner in body.owners
+                _Effect(owner, Permission.OWNER, operation.started_epoch, reason, len(body.owners))
+                for owner in body.owners
             ]
         case Grant():
             return [_Effect(body.user, body.permission)]
@@ -102,13 +105,13 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
             return [_Effect(permission=body.permission)]
         case EpochInit():
             reason = why_started(operations, operation)
-            return [_Effect(epoch=own_id, reason=reason, sealed_to=len(body.boxes))]
+            return [_Effect(epoch=operation.started_epoch, reason=reason, sealed_to=len(body.boxes))]
         case EpochAdd():
             return [_Effect(epoch=body.epoch, sealed_to=len(body.boxes))]
     return [_Effect()]
 
 
-def _member_rows(repo_id: bytes, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
+def _member_rows(repo_id: RepoId, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
     now = membership.now()
     persons = find_persons(now, membership.device_statements)
     for user, held in now.members().items():

@@ -25,6 +25,7 @@ from sqlalchemy import Connection
 from node.exports.export_rights import open_rights
 from node.ingest.replica import Tables, load_blocks_of, load_tables, open_encoded
 from node.ingest.stored_commits import UNREADABLE
+from protocol.keys import HashKey, StoreKey
 from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.commits.commits import TimelineRow, iterate_between
 from storage.engine.database import StorageError, read_store
@@ -80,14 +81,14 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             created_at=request.created_at,
             keep_seconds=request.keep_seconds,
             parts_max=request.parts_max,
-            pseudonym_key=bytes.fromhex(request.pseudonym_key) or None,
+            pseudonym_key=HashKey(bytes.fromhex(request.pseudonym_key)) or None,
             bodies=_open_bodies if request.has_bodies else None,
             blocks=request.has_blocks,
             rights=open_rights,
             holdings=partial(count_holdings, folder=home),
             quotas=request.quotas,
         )
-        store_key = bytes.fromhex(request.store_key) or None
+        store_key = StoreKey(bytes.fromhex(request.store_key)) or None
         destination = open_destination(request.destination, request.options, home / SCRATCH_NAME)
         return export_store(partial(read_store, home, store_key, request.storage_url), destination, plan)
 

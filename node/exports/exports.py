@@ -21,6 +21,7 @@ from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import Family, Sample
+from protocol.keys import StoreKey
 from protocol.limits.formats import MIB
 from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.engine.database import StorageError
@@ -60,7 +61,7 @@ class Exports:
     """Exports to one destination, in the name of one node."""
 
     def __init__(
-        self, home: Home, node: str, clock: Callable[[], float], store_key: bytes, *, has_quotas: bool
+        self, home: Home, node: str, clock: Callable[[], float], store_key: StoreKey, *, has_quotas: bool
     ) -> None:
         """`store_key` opens what is sealed in the store."""
         self._home = home

@@ -19,6 +19,7 @@ from node.home.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUM
 from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
+from protocol.ids import PeerId
 from protocol.text import parse_id
 from storage.engine.urls import check_url
 
@@ -37,7 +38,7 @@ class PeerConfig:
     """A peer to keep a connection to."""
 
     address: str
-    peer: bytes
+    peer: PeerId
     relay: bool = False  # whether it may keep all that is followed here
 
 
@@ -317,7 +318,7 @@ class _Reader:
         if not isinstance(relay, bool):
             raise self._bad("network", "peers", f"a peer's relay is true or false, not {relay!r}")
         try:
-            return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""), relay)
+            return PeerConfig(address, PeerId(parse_id(peer if isinstance(peer, str) else "")), relay)
         except DecodeError:
             raise self._bad(
                 "network", "peers", f"a peer's id has 52 characters a-z and 2-7, not {peer!r}"

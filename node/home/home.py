@@ -31,6 +31,7 @@ from node.home.identity import adopt_older_keys, create_keys, has_keys
 from node.home.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
 from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
 from node.runtime.errors import ServiceError
+from protocol.keys import HashKey
 from storage.engine.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
@@ -140,7 +141,7 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 
-def load_pseudonym_key(path: Path) -> bytes:
+def load_pseudonym_key(path: Path) -> HashKey:
     """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
 
     Nodes with copies of one such file give an author the same pseudonym. A checksum follows the key, since with a damaged
@@ -149,12 +150,12 @@ def load_pseudonym_key(path: Path) -> bytes:
     file = path / PSEUDONYM_KEY_NAME
     try:
         with suppress(FileExistsError):
-            key = secrets.token_bytes(SECRET_SIZE)
+            key = HashKey(secrets.token_bytes(SECRET_SIZE))
             create_file(file, f"{key.hex()} {_key_checksum(key)}\n".encode())
     except OSError as error:
         raise _failed(path, error) from None
     found = _PSEUDONYM_KEY.fullmatch(read_file(file, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip())
-    key = bytes.fromhex(found[1].decode()) if found else b""
+    key = HashKey(bytes.fromhex(found[1].decode()) if found else b"")
     if not found or (found[2] and not compare_digest(found[2].decode(), _key_checksum(key))):
         raise ServiceError(
             "bad_config",
@@ -164,7 +165,7 @@ def load_pseudonym_key(path: Path) -> bytes:
     return key
 
 
-def _key_checksum(key: bytes) -> str:
+def _key_checksum(key: HashKey) -> str:
     return blake3(key).hexdigest()[:_KEY_CHECKSUM_LENGTH]
 
 

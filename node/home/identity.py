@@ -29,6 +29,7 @@ from node.home.key_file import (
 from node.home.private_files import create_file, read_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
+from protocol.keys import NodeSeed, UserSeed
 from protocol.limits.files import KEY_FILE_SIZE_MAX
 from storage.engine.snapshot_copy import drop_open_copies
 
@@ -100,7 +101,7 @@ def adopt_older_keys(home: Path) -> None:
         return
     if not (home / KEYS_NAME).exists():
         node_seed, user_seed = (_read_older(home / name) for name in (OLDER_NODE_NAME, OLDER_USER_NAME))
-        keys = Keys(node_seed, user_seed, fresh_keys().store_key)
+        keys = Keys(NodeSeed(node_seed), UserSeed(user_seed), fresh_keys().store_key)
         with suppress(FileExistsError):  # another process was faster, and its store key counts
             create_keys(home, keys, "none")
     for name in (OLDER_USER_NAME, OLDER_NODE_NAME):

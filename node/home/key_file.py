@@ -17,6 +17,7 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 
 from node.runtime.errors import ServiceError
+from protocol.keys import NodeSeed, StoreKey, UserSeed
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
 from protocol.limits.formats import KIB, MIB
 from protocol.signing import public_key
@@ -67,15 +68,18 @@ class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Keys:
     """What a node's file holds: 32 bytes each. They never show in its repr."""
 
-    node_seed: bytes = field(repr=False)
-    user_seed: bytes = field(repr=False)
-    store_key: bytes = field(repr=False)  # what seals secrets in the store
+    node_seed: NodeSeed = field(repr=False)
+    user_seed: UserSeed = field(repr=False)
+    store_key: StoreKey = field(repr=False)  # what seals secrets in the store
 
 
-def fresh_keys(user_seed: bytes | None = None) -> Keys:
+def fresh_keys(user_seed: UserSeed | None = None) -> Keys:
     """New keys, or all but the user's."""
-    drawn = Keys(*(secrets.token_bytes(SECRET_SIZE) for _ in range(3)))
-    return drawn if user_seed is None else Keys(drawn.node_seed, user_seed, drawn.store_key)
+    return Keys(
+        NodeSeed(secrets.token_bytes(SECRET_SIZE)),
+        UserSeed(secrets.token_bytes(SECRET_SIZE)) if user_seed is None else user_seed,
+        StoreKey(secrets.token_bytes(SECRET_SIZE)),
+    )
 
 
 def seal_node_keys(keys: Keys, protection: Protection, secret: bytes, cost: Cost = COST) -> KeyFile:
@@ -85,7 +89,7 @@ def seal_node_keys(keys: Keys, protection: Protection, secret: bytes, cost: Cost
     return _seal("node", node, user, content, protection, secret, cost)
 
 
-def seal_user_key(user_seed: bytes, passphrase: bytes, cost: Cost = COST) -> KeyFile:
+def seal_user_key(user_seed: UserSeed, passphrase: bytes, cost: Cost = COST) -> KeyFile:
     """A user's key alone, sealed with a passphrase."""
     return _seal("user", "", id_text(public_key(user_seed)), user_seed, "passphrase", passphrase, cost)
 
@@ -125,16 +129,16 @@ def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
 def open_node_keys(file: KeyFile, name: str, secret: bytes) -> Keys:
     """The keys of a node's file. Raises ServiceError `wrong_passphrase`, `bad_config`, `locked`."""
     content = _open(file, name, secret)
-    keys = Keys(content[:32], content[32:64], content[64:])
+    keys = Keys(NodeSeed(content[:32]), UserSeed(content[32:64]), StoreKey(content[64:]))
     ids = id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))
     if ids != (file.node, file.user):
         raise _bad("node", name, "its keys are not those of the ids that it names")
     return keys
 
 
-def open_user_key(file: KeyFile, name: str, passphrase: bytes) -> bytes:
+def open_user_key(file: KeyFile, name: str, passphrase: bytes) -> UserSeed:
     """The user's seed in a file of it alone. Raises ServiceError `wrong_passphrase`, `bad_input`."""
-    seed = _open(file, name, passphrase)
+    seed = UserSeed(_open(file, name, passphrase))
     if id_text(public_key(seed)) != file.user:
         raise _bad("user", name, "its key is not that of the id that it names")
     return seed

@@ -11,18 +11,19 @@ from typing import Final
 from mnemonic import Mnemonic
 
 from node.runtime.errors import ServiceError
+from protocol.keys import UserSeed
 
 WORD_COUNT: Final = 24
 TEXT_SIZE_MAX: Final = 1024
 """Characters of typed words: the longest 24 have 216 with the spaces between them."""
 
 
-def words_of(seed: bytes) -> list[str]:
+def words_of(seed: UserSeed) -> list[str]:
     """The 24 words of a key."""
     return _list().to_mnemonic(seed).split()
 
 
-def seed_of(text: str) -> bytes:
+def seed_of(text: str) -> UserSeed:
     """The key of typed words, in any case and spacing. Raises ServiceError `bad_input`, which says which word is wrong."""
     words = unicodedata.normalize("NFKD", text[:TEXT_SIZE_MAX]).lower().split()
     if len(words) != WORD_COUNT:
@@ -32,7 +33,7 @@ def seed_of(text: str) -> bytes:
     if unknown:
         raise _bad(f"not in the list: word {', '.join(unknown)}")
     try:
-        return bytes(_list().to_entropy(words))
+        return UserSeed(bytes(_list().to_entropy(words)))
     except ValueError:
         raise _bad("their checksum is wrong: a word is another, or two changed places") from None
 

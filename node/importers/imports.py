@@ -19,6 +19,7 @@ from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import Imported
+from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 from storage.commits.heads import count_heads
@@ -99,9 +100,9 @@ def list_imported(author: Author, branch: Branch, source: str, after: int, limit
 
 def _known(
     connection: Connection, branch: Branch, source: str, items: Sequence[ImportItem]
-) -> dict[str, bytes]:
+) -> dict[str, CommitId]:
     named = {item.id for item in items}.union(*(item.parents for item in items))
-    known: dict[str, bytes] = {}
+    known: dict[str, CommitId] = {}
     ordered = sorted(named)
     for start in range(0, len(ordered), 500):
         known.update(load_imported(connection, branch.num, source, ordered[start : start + 500]))
@@ -111,16 +112,16 @@ def _known(
 class _Parents:
     """Which commits, or earlier items of the batch, an item's parents became."""
 
-    def __init__(self, branch: Branch, known: dict[str, bytes], fresh: Sequence[ImportItem]) -> None:
+    def __init__(self, branch: Branch, known: dict[str, CommitId], fresh: Sequence[ImportItem]) -> None:
         self._root = branch.facts.root_id
         self._known = known
         self._order = {item.id: index for index, item in enumerate(fresh)}
 
-    def of(self, item: ImportItem, index: int) -> list[bytes | int]:
+    def of(self, item: ImportItem, index: int) -> list[CommitId | int]:
         """A root of the other system follows the branch's own root."""
         return [self._find(item, parent, index) for parent in item.parents] or [self._root]
 
-    def _find(self, item: ImportItem, parent: str, index: int) -> bytes | int:
+    def _find(self, item: ImportItem, parent: str, index: int) -> CommitId | int:
         place = self._order.get(parent)
         if parent in self._known:
             return self._known[parent]
@@ -133,7 +134,7 @@ class _Parents:
         )
 
 
-def _draft(item: ImportItem, acks: tuple[bytes | int, ...]) -> Draft:
+def _draft(item: ImportItem, acks: tuple[CommitId | int, ...]) -> Draft:
     if len(acks) > ACK_COUNT_MAX:
         raise ServiceError("too_large", f"item {item.id!r} has {len(acks)} parents, at most {ACK_COUNT_MAX}")
     body = Imported(item.id, item.author, item.time * 1000, item.text)

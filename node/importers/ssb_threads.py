@@ -13,6 +13,7 @@ import msgspec
 
 from node.importers.ssb_messages import ssb_id
 from protocol.content import Imported
+from protocol.ids import BlockId, CommitId
 from verifier.tangle_kinds import ReadCommit, TangleKind
 
 THREAD: Final = "thread"
@@ -64,17 +65,17 @@ def source_of(commit: ReadCommit) -> str | None:
     return body.source_id if ssb_id(body.text)[0] == body.source_id else None
 
 
-def thread_kind(name: str, commits: Mapping[str, bytes]) -> TangleKind:
+def thread_kind(name: str, commits: Mapping[str, CommitId]) -> TangleKind:
     """The kind of tangles of that name; `commits` gives the commit of each imported message."""
 
     def is_candidate(commit: ReadCommit, root: ReadCommit) -> bool:
         place = _place_of(commit, name)
         return place is not None and place[0] == source_of(root)
 
-    def recipe(commit: ReadCommit) -> tuple[bytes, ...]:
+    def recipe(commit: ReadCommit) -> tuple[CommitId, ...]:
         place = _place_of(commit, name)
         # What was not imported is named by what no commit is called: so it is waited for, as any missing cause.
-        return tuple(commits.get(one, one.encode()) for one in place[1]) if place else ()
+        return tuple(commits.get(one) or CommitId(BlockId(one.encode())) for one in place[1]) if place else ()
 
     return TangleKind(name, is_candidate, recipe)
 

@@ -8,13 +8,14 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
+from protocol.ids import CommitId
 from storage.commits.absent_bodies import fill_bodies, is_any_missing
 from storage.commits.damaged import find_damaged, restore_commit
 from storage.engine.database import Database
 from storage.repos.repos import Branch
 
 
-def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[bytes]:
+def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[CommitId]:
     """Put blocks back of commits that are awaited and came by this topic; gives their ids. Durable when it returns.
 
     Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
@@ -22,7 +23,7 @@ def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
     if not replica.has_damaged:
         return []
     by_id = {opened.signed.commit.commit_id: opened for opened in batch.opened}
-    restored: list[bytes] = []
+    restored: list[CommitId] = []
     with replica.database.write() as connection:
         for commit_id, awaited in find_damaged(connection, list(by_id)).items():
             if awaited.topic_num == branch.topic_num:
@@ -48,7 +49,7 @@ def fill_missing(
     """
     if not again or not is_any_missing(connection, branch.num):
         return
-    bodies: dict[bytes, Block] = {}
+    bodies: dict[CommitId, Block] = {}
     for opened in again:
         publication = opened.publication
         if publication.body_id is None and len(publication.blocks) == 2:

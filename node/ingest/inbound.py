@@ -29,6 +29,7 @@ from node.ingest.void_recheck import VoidRecheck
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
+from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
 from storage.commits.absent_bodies import keep_bare
@@ -100,7 +101,7 @@ def accept_batch(
     *,
     before: InTransaction | None = None,
     after: InTransaction | None = None,
-    followups: Sequence[tuple[bytes, bytes]] = (),
+    followups: Sequence[tuple[TopicKey, bytes]] = (),
     is_own: bool = False,
     share: Share | None = None,
     in_slices: bool = False,
@@ -147,10 +148,10 @@ def _judge_batch(
     branch: Branch | None,
     batch: OpenedBatch,
     now_ms: int,
-    restored: Sequence[bytes],
+    restored: Sequence[CommitId],
     before: InTransaction | None,
     after: InTransaction | None,
-    followups: Sequence[tuple[bytes, bytes]],
+    followups: Sequence[tuple[TopicKey, bytes]],
     share: Share,
     *,
     is_own: bool,
@@ -234,19 +235,19 @@ class _Acceptance:
         self._replica = replica
         self._change = change
         self._now_ms = now_ms
-        self._facts: dict[bytes, CommitFacts] = {}
-        self._places: dict[bytes, GraphNode] = {}
-        self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
-        self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, GraphNode]] = lambda _ids: {}
+        self._facts: dict[CommitId, CommitFacts] = {}
+        self._places: dict[CommitId, GraphNode] = {}
+        self._heads: set[CommitId] = set()  # of what the batch acks, and of what it has added
+        self._load_places: Callable[[Iterable[CommitId]], Mapping[CommitId, GraphNode]] = lambda _ids: {}
         self.walks = replica.walks  # (`CommitLookup`)
-        self._rejected: set[bytes] = set()
+        self._rejected: set[CommitId] = set()
         self._changed_repos: dict[
-            int, frozenset[bytes]
+            int, frozenset[CommitId]
         ] = {}  # the removals that counted before, by repos' numbers
-        self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
+        self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
-        self._of_root: set[bytes] = set()  # commits that are missing of root branches
+        self._of_root: set[CommitId] = set()  # commits that are missing of root branches
         self._is_releasing = False
         self.ingested = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
@@ -254,7 +255,7 @@ class _Acceptance:
         """Keys of commits for which others may wait, and whether they were rejected."""
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
-        self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
+        self._blocking: dict[int, CommitId] = {}  # by number of such repos: a commit that is awaited
 
     @property
     def tables(self) -> Tables:
@@ -265,7 +266,7 @@ class _Acceptance:
         """Repos, epochs, branches or topics may be others now, where they have changed."""
         self._change.has_changed_tables |= has_changed
 
-    def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
+    def take_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
         self.ingested.restored += len(ids)
@@ -278,11 +279,11 @@ class _Acceptance:
         """See the branches and repos that this transaction has added."""
         self._change.reload()
 
-    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+    def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
+    def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         """Places of accepted commits (`CommitLookup`), those of this batch included."""
         wanted = list(ids)
         absent = [raw for raw in wanted if raw not in self._facts and raw not in self._places]
@@ -292,11 +293,11 @@ class _Acceptance:
             for raw in wanted
         }
 
-    def is_acked(self, commit_id: bytes) -> bool:
+    def is_acked(self, commit_id: CommitId) -> bool:
         """Whether an accepted commit acks this one (`CommitLookup`)."""
         return commit_id not in self._heads
 
-    def is_rejected(self, commit_id: bytes) -> bool:
+    def is_rejected(self, commit_id: CommitId) -> bool:
         """Whether a commit was rejected (`CommitLookup`)."""
         return commit_id in self._rejected
 
@@ -330,7 +331,7 @@ class _Acceptance:
             self.ingested.rejected += rejected
             self._settle((item.commit_id for item in rejected), is_rejected=True)
 
-    def _settle(self, ids: Iterable[bytes], *, is_rejected: bool = False) -> None:
+    def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
         self.settled.update((id_key(raw), is_rejected) for raw in ids)
 
     def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
@@ -398,8 +399,8 @@ class _Acceptance:
             self.ingested.voided.update(review.changed)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
-        named: set[bytes] = {item.commit_id for item in batch.rejected}
-        merged: set[bytes] = set()
+        named: set[CommitId] = {item.commit_id for item in batch.rejected}
+        merged: set[CommitId] = set()
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
@@ -528,7 +529,7 @@ class _Acceptance:
             for topic in topics:
                 self.ingested.wanted.setdefault(topic, {})[cause] = None
 
-    def _topics_of_root(self, branch: Branch) -> list[bytes]:
+    def _topics_of_root(self, branch: Branch) -> list[TopicKey]:
         """Of the branch's repo: in its epoch, where its authors wrote last, and in the one that is written in now."""
         current = self.tables.roots[branch.facts.repo_id]
         return [
@@ -567,7 +568,7 @@ class _Acceptance:
                 pass
 
 
-def _named_by(commit: Commit) -> set[bytes]:
+def _named_by(commit: Commit) -> set[CommitId]:
     """Commits that a commit names, its causes among them."""
     content, links = commit.content, commit.links
     named = {*commit.acks, *links.deps, *links.ndeps}

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from node.ingest.opening import Opened
+from protocol.ids import CommitId, TopicKey
 from verifier.verify import Rejected
 
 
@@ -11,9 +12,9 @@ from verifier.verify import Rejected
 class IngestResult:
     """What became of a batch: to be told to subscribers, peers and logs."""
 
-    accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
-    unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
-    voided: dict[bytes, int] = field(
+    accepted: dict[TopicKey, list[int]] = field(default_factory=dict)  # commit numbers by topic
+    unread: dict[TopicKey, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
+    voided: dict[TopicKey, int] = field(
         default_factory=dict
     )  # how many have become void or ceased to be, by topic
     rejected: list[Rejected] = field(default_factory=list)
@@ -22,11 +23,11 @@ class IngestResult:
     )  # to be kept once their topics' signatures are checked
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
-    filled: set[bytes] = field(default_factory=set)  # commits whose bodies were awaited, and came
+    filled: set[CommitId] = field(default_factory=set)  # commits whose bodies were awaited, and came
     waiting: int = 0
-    waited: set[bytes] = field(default_factory=set)  # of those, by id, what waits for causes
-    wanted: dict[bytes, dict[bytes, None]] = field(default_factory=dict)  # causes to ask for, by topic
-    released: dict[int, bytes] = field(
+    waited: set[CommitId] = field(default_factory=set)  # of those, by id, what waits for causes
+    wanted: dict[TopicKey, dict[CommitId, None]] = field(default_factory=dict)  # causes to ask for, by topic
+    released: dict[int, CommitId] = field(
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
     restored: int = 0  # awaited ones whose blocks are back

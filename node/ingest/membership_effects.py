@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 from node.ingest.replica import Tables, choose_epoch
 from protocol.body import BranchAdd
 from protocol.epochs import EpochAdd
+from protocol.ids import CommitId
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.repos.repo_changes import name_branch, set_writing_epoch
@@ -17,7 +18,7 @@ def add_stated(
     database: Database, connection: Connection, tables: Tables, root: Branch, body: BranchAdd
 ) -> None:
     """Keep a branch, and follow it on the topic that it was added on; `root` is on that of the commit that adds it."""
-    add_branch(database, connection, root.repo_num, body.branch, body.name, body.root.object_id)
+    add_branch(database, connection, root.repo_num, body.branch, body.name, CommitId(body.root.object_id))
     epoch = tables.epochs[root.epoch_num]
     follow_topic(
         database, connection, root.facts.repo_id, epoch, body.branch, body.topic, generation=body.generation

@@ -17,6 +17,7 @@ from protocol.body import Body, ErasedBody, UnknownBody, kind_name
 from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.declared_kind import declared_kind, read_body
+from protocol.ids import BlockId
 from protocol.object import MissingBlocks
 from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
 from protocol.signing import Claim, check_claims
@@ -226,7 +227,7 @@ def _read_body(
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 
-    def look_up(block_id: bytes) -> Block | None:
+    def look_up(block_id: BlockId) -> Block | None:
         used.add(block_id)
         return blocks.get(block_id)
 

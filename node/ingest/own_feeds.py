@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from node.runtime.errors import ServiceError
+from protocol.ids import RepoId
 from protocol.text import id_text
 from storage.engine.errors import StorageError
 from storage.engine.losses import read_loss, settle_loss
@@ -30,17 +31,17 @@ class OwnFeeds:
     def __init__(self, folder: Path) -> None:
         """Nothing is known before `load`."""
         self._folder = folder
-        self.uncertain: frozenset[bytes] = frozenset()
+        self.uncertain: frozenset[RepoId] = frozenset()
         self.detail = ""
         """What was lost; empty while nothing is uncertain."""
 
-    def load(self, repo_ids: Iterable[bytes]) -> None:
+    def load(self, repo_ids: Iterable[RepoId]) -> None:
         """Read what is written down; these are the repos of the store. Raises StorageError."""
         try:
             loss = read_loss(self._folder)
             if loss is None:
                 return
-            named = repo_ids if loss.repos is None else map(bytes.fromhex, loss.repos)
+            named = repo_ids if loss.repos is None else [RepoId(bytes.fromhex(raw)) for raw in loss.repos]
             self.uncertain = frozenset(named)
             settle_loss(self._folder, self.uncertain)
         except OSError as error:
@@ -49,7 +50,7 @@ class OwnFeeds:
         say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
         self.detail = loss.detail if self.uncertain else ""
 
-    def settle(self, repo_id: bytes) -> None:
+    def settle(self, repo_id: RepoId) -> None:
         """The own feeds in a repo are certain again. Raises StorageError."""
         left = self.uncertain - {repo_id}
         try:
@@ -60,7 +61,7 @@ class OwnFeeds:
         self.detail = self.detail if left else ""
         log.info("own feeds are certain again", repo=id_text(repo_id), left=len(left))
 
-    def check(self, repo_id: bytes) -> None:
+    def check(self, repo_id: RepoId) -> None:
         """Raises ServiceError `feed_uncertain` where nothing may be written yet."""
         if repo_id in self.uncertain:
             raise ServiceError(

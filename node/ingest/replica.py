@@ -19,6 +19,8 @@ from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
 from protocol.declared_kind import read_body
 from protocol.epochs import EpochInit
+from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
+from protocol.keys import StoreKey
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.blobs.packs import Packs
 from storage.commits.blocks import DamagedBlock, read_blocks
@@ -46,10 +48,10 @@ class Tables:
     epochs: Mapping[int, Epoch]
     branches: Mapping[int, Branch]  # on the topic that this node writes to
     on_topics: Mapping[int, Branch]  # on each topic, by its number
-    by_topic: Mapping[bytes, Branch]
-    roots: Mapping[bytes, Branch]  # root branches, by their repos' ids
+    by_topic: Mapping[TopicKey, Branch]
+    roots: Mapping[RepoId, Branch]  # root branches, by their repos' ids
 
-    def epochs_of(self, repo: Repo, membership: Membership) -> dict[bytes, Epoch]:
+    def epochs_of(self, repo: Repo, membership: Membership) -> dict[EpochId, Epoch]:
         """A repo's epochs whose secrets are here, by id.
 
         Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
@@ -60,7 +62,7 @@ class Tables:
             for branch in self.on_topics.values()
             if branch.facts.is_root_branch and branch.topic_commit_count
         }
-        found: dict[bytes, Epoch] = {}
+        found: dict[EpochId, Epoch] = {}
         said = [epoch for epoch in self.epochs.values() if epoch.repo_num == repo.num]
         for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
             started = membership.operations.find(epoch.epoch_id)
@@ -95,11 +97,11 @@ def load_tables(connection: Connection) -> Tables:
         branches,
         on_topics,
         {branch.topic: branch for branch in on_topics.values()},
-        {branch.branch_id: branch for branch in branches.values() if branch.facts.is_root_branch},
+        {branch.facts.repo_id: branch for branch in branches.values() if branch.facts.is_root_branch},
     )
 
 
-def choose_epoch(membership: Membership, repo: Repo, here: Mapping[bytes, Epoch]) -> tuple[int, bool]:
+def choose_epoch(membership: Membership, repo: Repo, here: Mapping[EpochId, Epoch]) -> tuple[int, bool]:
     """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
 
     A newcomer by a link holds an epoch before it knows how that began, and stays with it.
@@ -109,11 +111,11 @@ def choose_epoch(membership: Membership, repo: Repo, here: Mapping[bytes, Epoch]
     if not operations.epochs or (current is not None and current.epoch_id not in operations):
         return repo.epoch_num, repo.is_behind
     preferred = find_preferred(now.epoch_tips())
-    if preferred.commit_id in here:
-        return here[preferred.commit_id].num, False
-    held = [one for one in operations.epochs if one.commit_id in here and now.counts(one)]
+    if preferred.started_epoch in here:
+        return here[preferred.started_epoch].num, False
+    held = [one for one in operations.epochs if one.started_epoch in here and now.counts(one)]
     latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
-    return (here[find_preferred(latest).commit_id].num if latest else repo.epoch_num), True
+    return (here[find_preferred(latest).started_epoch].num if latest else repo.epoch_num), True
 
 
 def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
@@ -125,7 +127,7 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+    def __init__(self, folder: Path, store_key: StoreKey | None = None, url: str = "") -> None:
         """Open the store of a folder, and of a PostgreSQL database where `url` names one. Raises StorageError."""
         self.database = Database(folder, store_key, url)
         try:
@@ -153,8 +155,8 @@ class Replica:
         """
         self.has_ready = False
         """Whether commits were marked as ready to be judged, for want of time."""
-        self._memberships: dict[bytes, Membership] = {}
-        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
+        self._memberships: dict[RepoId, Membership] = {}
+        self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         with self.database.read() as connection:
             self.tables = load_tables(connection)
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
@@ -163,7 +165,7 @@ class Replica:
                 self._load_membership(repo.repo_id)
         self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
 
-    def _load_membership(self, repo_id: bytes) -> None:
+    def _load_membership(self, repo_id: RepoId) -> None:
         """At start. Of a repo whose root branch has awaited commits there is none until they are back."""
         try:
             self.membership(repo_id)
@@ -172,7 +174,7 @@ class Replica:
                 raise
             log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
 
-    def find_damaged_root(self, repo_id: bytes) -> bytes | None:
+    def find_damaged_root(self, repo_id: RepoId) -> CommitId | None:
         """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
         if not self.has_damaged:
             return None
@@ -200,7 +202,7 @@ class Replica:
         return self.tables.on_topics
 
     @property
-    def by_topic(self) -> Mapping[bytes, Branch]:
+    def by_topic(self) -> Mapping[TopicKey, Branch]:
         """Branches by topic: a branch has one for each epoch."""
         return self.tables.by_topic
 
@@ -226,7 +228,7 @@ class Replica:
                 change.undo()
                 raise
 
-    def membership(self, repo_id: bytes) -> Membership:
+    def membership(self, repo_id: RepoId) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet. To be used while `membership_lock` is held.
 
         Raises StorageError.
@@ -238,26 +240,26 @@ class Replica:
             self._memberships[repo_id] = found
         return found
 
-    def permission(self, repo: Repo, user: bytes) -> Permission | None:
+    def permission(self, repo: Repo, user: UserId) -> Permission | None:
         """What a user may do in a repo now; None for who is no member."""
         with self.membership_lock:
             return self.membership(repo.repo_id).now().permission(user)
 
-    def was_member(self, repo: Repo, user: bytes) -> bool:
+    def was_member(self, repo: Repo, user: UserId) -> bool:
         """Whether a user ever held a permission in a repo."""
         with self.membership_lock:
             return bool(self.membership(repo.repo_id).operations.grants_of(user))
 
-    def members(self, repo: Repo) -> dict[bytes, Permission]:
+    def members(self, repo: Repo) -> dict[UserId, Permission]:
         """Every member of a repo with the highest permission held."""
         with self.membership_lock:
             return self.membership(repo.repo_id).now().members()
 
-    def persons(self, repo_id: bytes) -> Mapping[bytes, bytes]:
+    def persons(self, repo_id: RepoId) -> Mapping[UserId, UserId]:
         """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
         return self._persons.get(repo_id, {})
 
-    def find_persons(self, repo_ids: Iterable[bytes]) -> Mapping[bytes, Mapping[bytes, bytes]]:
+    def find_persons(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Mapping[UserId, UserId]]:
         """Look again who is whose device in these repos; gives that of all. To be used while `membership_lock` is held."""
         changed = {}
         for repo_id in repo_ids:
@@ -266,12 +268,12 @@ class Replica:
             changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
         return {**self._persons, **changed}
 
-    def show(self, change: "Change", persons: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+    def show(self, change: "Change", persons: Mapping[RepoId, Mapping[UserId, UserId]]) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
         self.tables, self._persons = change.tables, persons
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
 
-    def forget_membership(self, repo_id: bytes) -> None:
+    def forget_membership(self, repo_id: RepoId) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
         self._memberships.pop(repo_id, None)
 
@@ -312,9 +314,9 @@ class Change:
         self._replica = replica
         self.has_changed_tables = True
         """Whether it may have added or altered repos, epochs, branches or topics. The way in alone says that it did not."""
-        self.changed_repos: set[bytes] = set()
+        self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
-        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
+        self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -342,7 +344,7 @@ class Change:
             self._replica.forget_membership(repo_id)
 
 
-def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
+def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
     """A repo's membership, of what is accepted of its root branch. Raises StorageError."""
     membership = Membership(repo_id)
     root = tables.roots.get(repo_id)
@@ -364,7 +366,7 @@ def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> M
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
     """Encoded blocks of each commit by its number, the commit's own first, hashed again. Raises DamagedBlock."""
     nums = {row.num: unpack_nums(row.block_nums) for row in rows}
-    expected: dict[int, bytes | None] = {num: None for block_nums in nums.values() for num in block_nums}
+    expected: dict[int, BlockId | None] = {num: None for block_nums in nums.values() for num in block_nums}
     expected.update((nums[row.num][0], row.commit_id) for row in rows)
     encoded = read_blocks(connection, expected)
     return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}

@@ -12,6 +12,7 @@ from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.codec import DecodeError
 from protocol.commit import Commit, open_commit
 from protocol.content import Compaction
+from protocol.ids import BranchId, CommitId, TopicKey, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.void_marks import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
@@ -46,11 +47,11 @@ class VoidRecheck:
         ]
         self._on_topics = tables.on_topics
         # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
-        self._ways_back: dict[tuple[int, bytes, int, bytes], set[bytes] | None] = {}
-        self.changed: dict[bytes, int] = {}
+        self._ways_back: dict[tuple[int, UserId, int, CommitId], set[CommitId] | None] = {}
+        self.changed: dict[TopicKey, int] = {}
         """By topic: how many commits have become void or ceased to be."""
 
-    def after_removals(self, before: frozenset[bytes]) -> None:
+    def after_removals(self, before: frozenset[CommitId]) -> None:
         """Look at all that may be void, or no longer, since other removals count than `before`."""
         changed = before ^ self._membership.now().counting
         if not changed:
@@ -65,7 +66,7 @@ class VoidRecheck:
             if isinstance(adoption.body, Adopt):
                 self.of_adopted(adoption.body.branch, adoption.body.commits)
 
-    def of_commits(self, branch_num: int, ids: Sequence[bytes]) -> None:
+    def of_commits(self, branch_num: int, ids: Sequence[CommitId]) -> None:
         """Look at these commits of a branch, where anything could make them void."""
         if not self._membership.now().counting:
             return
@@ -81,7 +82,7 @@ class VoidRecheck:
             if removals and (not ends.isdisjoint(new) or are_forked(self._connection, branch.num, new)):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
 
-    def of_adopted(self, branch_id: bytes, ids: Sequence[bytes]) -> None:
+    def of_adopted(self, branch_id: BranchId, ids: Sequence[CommitId]) -> None:
         """Look at commits that are adopted."""
         for branch in self._branches:
             if branch.branch_id == branch_id:
@@ -104,12 +105,12 @@ class VoidRecheck:
             Permission.MANAGE if one.body_kind == _COMPACTION else Permission.WRITE,
         )
 
-    def find_voids(self, branch: Branch, ids: Sequence[bytes]) -> dict[bytes, bool]:
+    def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
         """Whether these commits are void, by id; nothing of one where damage hides it."""
         facts = branch.facts
         if not facts.has_members or facts.is_root_branch or not self._membership.now().counting:
             return dict.fromkeys(ids, False)
-        found: dict[bytes, bool] = {}
+        found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):
             with suppress(DamagedBlock, WrongKey, DecodeError):
                 found[one.commit_id] = self.find_void(branch, one) is not None
@@ -141,10 +142,10 @@ class VoidRecheck:
         named = self._ways_back[place]
         return named is None or one.commit_id in named
 
-    def _walk_back(self, branch: Branch, author: bytes, end: FeedEnd) -> set[bytes]:
+    def _walk_back(self, branch: Branch, author: UserId, end: FeedEnd) -> set[CommitId]:
         """Ids of the feed's commits up to its end, as far as they lead back to one another."""
-        found: set[bytes] = set()
-        link: bytes | None = end.commit
+        found: set[CommitId] = set()
+        link: CommitId | None = end.commit
         for sequence in range(end.sequence, 0, -1):
             known = load_judged(self._connection, branch.num, [link]) if link is not None else []
             if not known or (known[0].author, known[0].sequence) != (author, sequence):

@@ -24,6 +24,8 @@ from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, Invite, Permission
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.ids import CommitId, EpochId, ObjectId, RepoId, UserId
+from protocol.keys import ReadSecret
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest
 from protocol.sealing import NotForUs
@@ -43,10 +45,10 @@ class DevicesHome:
     """The devices repo of this user, and the first device: whose devices find each other there."""
 
     repo: Repo
-    person: bytes
+    person: UserId
 
 
-def find_home(replica: Replica, user: bytes) -> DevicesHome | None:
+def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
     """The devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
     found: list[DevicesHome] = []
     with replica.membership_lock:
@@ -65,7 +67,7 @@ def find_home(replica: Replica, user: bytes) -> DevicesHome | None:
     return min(found, key=lambda home: (home.person == user, home.repo.num), default=None)
 
 
-def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes]:
+def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserId]:
     """The other devices, in the order in which they were invited; at most DEVICE_COUNT_MAX - 1.
 
     Of each invitation by the first device there is one: to whom something was handed on, else (as the first device sees
@@ -79,7 +81,7 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes
             for one in membership.device_statements
             if isinstance(one.body, DevicesRepo) and one.body.person == home.person and now.counts(one)
         }
-        found: list[bytes] = []
+        found: list[UserId] = []
         for invitation in operations.invitations:
             if invitation.author != home.person or not now.counts(invitation):
                 continue
@@ -96,10 +98,10 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes
     return found[: DEVICE_COUNT_MAX - 1]
 
 
-def handed_on(membership: Membership, home: DevicesHome, device: bytes) -> dict[bytes, HandOn]:
+def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict[RepoId, HandOn]:
     """What was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
     now, operations = membership.now(), membership.operations
-    found: dict[bytes, HandOn] = {}
+    found: dict[RepoId, HandOn] = {}
     grants = now.effective_grants(device)
     for one in membership.device_statements:
         body = one.body
@@ -120,7 +122,7 @@ class DeviceKeeper:
         self._replica = replica
         self._author = author
         self._clock_ms = clock_ms
-        self.followed: set[tuple[bytes, bytes]] = set()
+        self.followed: set[tuple[RepoId, EpochId]] = set()
         """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
 
     def hand_on(self) -> IngestResult:
@@ -144,7 +146,7 @@ class DeviceKeeper:
                 break
         return self._author.take_begun()
 
-    def give(self, home: DevicesHome, device: bytes, repo: Repo) -> IngestResult:
+    def give(self, home: DevicesHome, device: UserId, repo: Repo) -> IngestResult:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
         replica, author = self._replica, self._author
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
@@ -171,19 +173,26 @@ class DeviceKeeper:
                 continue
             root = body.root
             handed = Repo(
-                0, body.repo, "(not here yet)", root.object_id, root.key, 0, is_behind=False, invitation=None
+                0,
+                body.repo,
+                "(not here yet)",
+                CommitId(root.object_id),
+                root.key,
+                0,
+                is_behind=False,
+                invitation=None,
             )
             try:
                 secret = self._author.open_secret(handed, home.person, body.read_secret)
             except NotForUs:
                 log.warning("what the first device handed on does not open", repo=id_text(body.repo))
                 continue
-            found.append((handed, Epoch(0, 0, body.epoch, body.epoch_author, secret, None)))
+            found.append((handed, Epoch(0, 0, body.epoch, body.epoch_author, ReadSecret(secret), None)))
         return found
 
     # --- steps ---
 
-    def _handed_on(self, home: DevicesHome) -> dict[bytes, HandOn]:
+    def _handed_on(self, home: DevicesHome) -> dict[RepoId, HandOn]:
         with self._replica.membership_lock:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
@@ -226,7 +235,7 @@ class DeviceKeeper:
             said = Device(home.person, user, body.since, body.signature, self._author.sign(digest))
             yield repo, partial(self._write, repo, said)
 
-    def _hand_on(self, repo: Repo, device: bytes) -> HandOn:
+    def _hand_on(self, repo: Repo, device: UserId) -> HandOn:
         author, epoch = self._author, self._replica.writing_epoch(repo)
         with self._replica.membership_lock:
             ended = last_end(self._replica.membership(repo.repo_id), author.user, device)
@@ -234,7 +243,7 @@ class DeviceKeeper:
         return HandOn(
             device,
             repo.repo_id,
-            Reference(repo.init_id, repo.init_key),
+            Reference(ObjectId(repo.init_id), repo.init_key),
             epoch.epoch_id,
             epoch.author,
             author.seal_secret(repo, device, epoch.read_secret),
@@ -248,7 +257,7 @@ class DeviceKeeper:
         return self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)])[1]
 
 
-def last_end(membership: Membership, person: bytes, device: bytes) -> int:
+def last_end(membership: Membership, person: UserId, device: UserId) -> int:
     """Up to when one of the two took back what both said; -1 where neither did. Hold `membership_lock`."""
     ends = [
         one.body.until
@@ -258,7 +267,7 @@ def last_end(membership: Membership, person: bytes, device: bytes) -> int:
     return max(ends, default=-1)
 
 
-def _founder(membership: Membership) -> bytes:
+def _founder(membership: Membership) -> UserId:
     """Who made the repo; zeros while its init is not here."""
     founding: list[Operation] = membership.operations.epochs[:1]
-    return founding[0].author if founding else bytes(32)
+    return founding[0].author if founding else UserId(bytes(32))

@@ -21,6 +21,8 @@ from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import BranchTopic, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.hashing import epoch_read_secret
+from protocol.ids import BranchId, CommitId, EpochId, RepoId, TopicKey, UserId
+from protocol.keys import EpochSecret, ReadSecret, WriteSecret
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from protocol.limits.peers import EPOCH_SECRETS_SAID_MAX, EPOCHS_UNKNOWN_MAX, EPOCHS_VOID_MAX
 from protocol.sealing import NotForUs
@@ -42,15 +44,15 @@ class EpochKeeper:
     def __init__(self, replica: Replica, author: Author) -> None:
         self._replica = replica
         self._author = author
-        self._looked_at: set[bytes] = set()  # commits whose offers were taken up, or are of no use
+        self._looked_at: set[CommitId] = set()  # commits whose offers were taken up, or are of no use
         # By repo: root branch heads at which nobody lacked anything.
-        self._complete: dict[bytes, tuple[bytes, ...]] = {}
+        self._complete: dict[RepoId, tuple[CommitId, ...]] = {}
 
     # --- taking ---
 
     def take_secrets(self, repo: Repo) -> bool:
         """Take up all secrets that are offered; whether any was new. Raises StorageError."""
-        looked_at: set[bytes] = set()
+        looked_at: set[CommitId] = set()
         with self._replica.membership_lock:
             membership = self._replica.membership(repo.repo_id)
             here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
@@ -63,7 +65,7 @@ class EpochKeeper:
         return is_new
 
     def _in_operations(
-        self, repo: Repo, membership: Membership, here: dict[bytes, Epoch], looked_at: set[bytes]
+        self, repo: Repo, membership: Membership, here: dict[EpochId, Epoch], looked_at: set[CommitId]
     ) -> Iterator[Epoch]:
         """What accepted commits offer."""
         operations = membership.operations
@@ -73,7 +75,7 @@ class EpochKeeper:
                 continue
             body, known = one.body, here.get(one.epoch)
             if isinstance(body, EpochInit):
-                yield from self._open_boxes(repo, one.author, body, (one.commit_id, one.author))
+                yield from self._open_boxes(repo, one.author, body, (one.started_epoch, one.author))
             elif isinstance(body, EpochAdd):
                 yield from self._open_boxes(repo, one.author, body, (body.epoch, body.author))
             elif isinstance(body, EpochHistory):
@@ -82,13 +84,14 @@ class EpochKeeper:
             elif isinstance(body, Grant) and body.write_secret is not None:
                 if known is None:
                     continue  # it may be looked at again when that epoch's secrets are here
-                secret = self._open(repo, one.author, body.write_secret)
+                opened = self._open(repo, one.author, body.write_secret)
+                secret = None if opened is None else WriteSecret(opened)
                 # Else sealed by somebody who wished us to write where nobody reads.
                 if secret is not None and epoch_read_secret(secret) == known.read_secret:
                     yield Epoch(0, repo.num, known.epoch_id, known.author, known.read_secret, secret)
             looked_at.add(one.commit_id)
 
-    def _in_pending(self, repo: Repo, membership: Membership, looked_at: set[bytes]) -> Iterator[Epoch]:
+    def _in_pending(self, repo: Repo, membership: Membership, looked_at: set[CommitId]) -> Iterator[Epoch]:
         """What commits offer that wait for causes: an epoch's author opens those before it, and admins hand over."""
         for branch, commit, body in self._read_pending(repo, looked_at):
             author = commit.content.author
@@ -101,7 +104,7 @@ class EpochKeeper:
             elif isinstance(body, EpochInit | EpochAdd):
                 if (membership.now().permission(author) or 0) >= Permission.ADMIN:
                     looked_at.add(commit.commit_id)
-                    started = (commit.commit_id, author)
+                    started = (EpochId(commit.commit_id), author)
                     if isinstance(body, EpochAdd):
                         started = (body.epoch, body.author)
                     yield from self._open_boxes(repo, author, body, started)
@@ -109,7 +112,7 @@ class EpochKeeper:
                 looked_at.add(commit.commit_id)
 
     def _read_pending(
-        self, repo: Repo, looked_at: set[bytes]
+        self, repo: Repo, looked_at: set[CommitId]
     ) -> Iterator[tuple[Branch, Commit, Body | UnknownBody]]:
         replica = self._replica
         with replica.database.read() as connection:
@@ -123,21 +126,24 @@ class EpochKeeper:
                 yield branch, *found
 
     def _open_boxes(
-        self, repo: Repo, author: bytes, body: EpochInit | EpochAdd, epoch: tuple[bytes, bytes]
+        self, repo: Repo, author: UserId, body: EpochInit | EpochAdd, epoch: tuple[EpochId, UserId]
     ) -> Iterator[Epoch]:
         """The epoch (of this id and author) whose secret is in a box for this user."""
         for box in body.boxes:
             if box.user != self._author.user:
                 continue
             secret = self._open(repo, author, box.sealed)
-            pairs = [] if secret is None else [(epoch_read_secret(secret), secret), (secret, None)]
+            pairs: list[tuple[ReadSecret, WriteSecret | None]] = []
+            if secret is not None:
+                as_write_secret = WriteSecret(secret)
+                pairs = [(epoch_read_secret(as_write_secret), as_write_secret), (ReadSecret(secret), None)]
             for read_secret, write_secret in pairs:
                 if mark_of(repo.repo_id, read_secret) == body.mark:
                     yield Epoch(0, repo.num, *epoch, read_secret, write_secret)
                     return
             log.warning("a box for this user does not open the epoch", repo=id_text(repo.repo_id))
 
-    def _open(self, repo: Repo, author: bytes, sealed: bytes) -> bytes | None:
+    def _open(self, repo: Repo, author: UserId, sealed: bytes) -> EpochSecret | None:
         try:
             return self._author.open_secret(repo, author, sealed)
         except NotForUs:
@@ -186,7 +192,9 @@ class EpochKeeper:
             return same[0].write_secret is None and offered.write_secret is not None
         return len(known) < EPOCH_SECRETS_SAID_MAX
 
-    def _topics_of(self, repo: Repo, membership: Membership, epoch: Epoch) -> Iterable[tuple[bytes, bytes]]:
+    def _topics_of(
+        self, repo: Repo, membership: Membership, epoch: Epoch
+    ) -> Iterable[tuple[BranchId, TopicKey]]:
         """A writer derives topics; a reader takes those that are stated."""
         operations = membership.operations
         if epoch.write_secret is not None:
@@ -233,7 +241,7 @@ class EpochKeeper:
         # Only now: where a write failed, it is tried again.
         self._complete[repo.repo_id] = heads
 
-    def hand_to(self, repo: Repo, user: bytes) -> IngestResult:
+    def hand_to(self, repo: Repo, user: UserId) -> IngestResult:
         """Seal the epoch that is written in for a member again, and say so in every other in which the user wrote.
 
         For who was given a box that does not open. Raises ServiceError, StorageError.
@@ -265,7 +273,7 @@ class EpochKeeper:
         members = now.members()
         here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
         known = find_readers(operations)
-        lacking = members.keys() - known[started.commit_id]
+        lacking = members.keys() - known[started.started_epoch]
         lacking |= {
             user
             for user, held in members.items()
@@ -284,14 +292,14 @@ class EpochKeeper:
         }
         for readers in (known, find_readers(operations, is_sure=False)):
             for other in reversed(operations.epochs):
-                if other.commit_id == started.commit_id or other.commit_id not in here:
+                if other.commit_id == started.commit_id or other.started_epoch not in here:
                     continue
-                reached = lacking & readers[other.commit_id]
+                reached = lacking & readers[other.started_epoch]
                 lacking -= reached
                 users = sorted(user for user in reached if (other.commit_id, user) not in told)
                 for part in chunks(users, EPOCH_BOX_COUNT_MAX):
                     boxes = tuple(self._author.seal_epoch(repo, epoch, user, members[user]) for user in part)
-                    yield here[other.commit_id], _addition(started, (), boxes)
+                    yield here[other.started_epoch], _addition(started, (), boxes)
 
     def _for_branches(
         self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership
@@ -310,7 +318,7 @@ class EpochKeeper:
             )
             yield epoch, _addition(started, topics, ())
 
-    def _closed(self, repo: Repo, epoch: Epoch, membership: Membership) -> list[bytes]:
+    def _closed(self, repo: Repo, epoch: Epoch, membership: Membership) -> list[EpochId]:
         """Epochs that are open here, and that readers of this one could not open, where it is on this user to say how.
 
         So are epochs that others started meanwhile, and what was written in one that turned out not to count. It is on
@@ -330,16 +338,16 @@ class EpochKeeper:
             if one.commit_id in now.counting and not operations.precedes(one, started)
         ]
         closed = [
-            one.commit_id
+            one.started_epoch
             for one in operations.epochs
-            if one.commit_id in here.keys() - opened
+            if one.started_epoch in here.keys() - opened
             and not any(operations.precedes(cut, one) for cut in cuts)
         ]
         if not closed or epoch.author == self._author.user:
             return closed
         readers, members = find_readers(operations), now.members()
 
-        def is_on_duty(raw: bytes) -> bool:
+        def is_on_duty(raw: EpochId) -> bool:
             is_admin = members.get(epoch.author, 0) >= Permission.ADMIN
             if is_admin and epoch.author in readers[raw] and operations.precedes(operations[raw], started):
                 return False  # its author opens it, or has, and that is on its way
@@ -350,10 +358,10 @@ class EpochKeeper:
         return [raw for raw in closed if is_on_duty(raw)]
 
 
-def _surplus_voids(membership: Membership) -> set[bytes]:
+def _surplus_voids(membership: Membership) -> set[CommitId]:
     """Inits that do not count, beyond those of each author that are read all the same."""
     now, counts = membership.now(), dict[bytes, int]()
-    surplus: set[bytes] = set()
+    surplus: set[CommitId] = set()
     for one in membership.operations.epochs:
         if not now.counts(one):
             counts[one.author] = counts.get(one.author, 0) + 1
@@ -364,4 +372,4 @@ def _surplus_voids(membership: Membership) -> set[bytes]:
 
 def _addition(started: Operation, topics: tuple[BranchTopic, ...], boxes: Iterable[EpochBox]) -> EpochAdd:
     assert isinstance(started.body, EpochInit), "the first epoch is added to by what it publishes"
-    return EpochAdd(started.commit_id, started.author, started.body.mark, topics, tuple(boxes))
+    return EpochAdd(started.started_epoch, started.author, started.body.mark, topics, tuple(boxes))

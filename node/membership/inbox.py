@@ -25,6 +25,7 @@ from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.hashing import branch_read_key
+from protocol.ids import CommitId, TopicKey, UserId
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_timeline
@@ -165,7 +166,7 @@ class Inbox(RepoActions):
         with self._hub.replica.membership_lock:
             return find_offers(self._hub.replica.membership(repo.repo_id))
 
-    def _followed(self) -> dict[bytes, Branch]:
+    def _followed(self) -> dict[TopicKey, Branch]:
         """All branches of this node on their topics, by topic, as they stand in the store."""
         with self._hub.replica.database.read() as connection:
             return dict(load_tables(connection).by_topic)
@@ -197,9 +198,10 @@ class Inbox(RepoActions):
             for one in self._offers(replica.repos[branch.repo_num])
             if one.is_accepted and not one.body.pulls and one.body.branch == branch.branch_id
         ]
-        items: list[tuple[int, int, bytes, CommentView]] = []  # by time, then rank
+        items: list[tuple[int, int, CommitId, CommentView]] = []  # by time, then rank
         followed = self._followed()
-        shown: set[tuple[int, bytes]] = set()  # an author may have offered one branch in several epochs of it
+        # An author may have offered one branch in several epochs of it.
+        shown: set[tuple[int, UserId]] = set()
         for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
             source = _offered_branch(offer.body, followed)
             if source is None or (source.num, offer.operation.author) in shown:
@@ -224,7 +226,7 @@ class Inbox(RepoActions):
         return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]
 
 
-def _offered_branch(offer: Offer, followed: Mapping[bytes, Branch]) -> Branch | None:
+def _offered_branch(offer: Offer, followed: Mapping[TopicKey, Branch]) -> Branch | None:
     """The branch that an offer opens, where this node follows it: with the very secrets that the link has, all of it."""
     capability = decode_link(offer)
     if capability is None:

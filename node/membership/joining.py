@@ -21,6 +21,8 @@ from protocol.block import Reference
 from protocol.body import Body, Join, Permission
 from protocol.codec import encode
 from protocol.devices import DevicesRepo
+from protocol.ids import CommitId, ObjectId, TopicKey, UserId
+from protocol.keys import InvitationSeed
 from protocol.proofs import prove_invitation
 from protocol.text import (
     BranchCapability,
@@ -85,7 +87,7 @@ class Joiner:
         finally:
             self._hub.remove(self)
 
-    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word; what root branches get comes by `topics_changed`."""
 
     def topics_changed(self) -> None:
@@ -96,7 +98,7 @@ class Joiner:
         """The hub's word."""
         self._wake.set()
 
-    async def begin(self, link: InvitationLink, person: bytes | None = None) -> Repo:
+    async def begin(self, link: InvitationLink, person: UserId | None = None) -> Repo:
         """Keep the repo and its link; its topics are followed from now on.
 
         With a `person`, the repo is the one of that person's devices, and the user becomes one.
@@ -104,7 +106,14 @@ class Joiner:
         root = link.root
         kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
         repo = Repo(
-            0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=kept_link
+            0,
+            link.repo,
+            "(joining)",
+            CommitId(root.object_id),
+            root.key,
+            0,
+            is_behind=False,
+            invitation=kept_link,
         )
         epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
         return await self._keep(repo, epoch)
@@ -116,7 +125,7 @@ class Joiner:
             0,
             capability.repo,
             "(not here yet)",
-            root.object_id,
+            CommitId(root.object_id),
             root.key,
             0,
             is_behind=False,
@@ -212,7 +221,7 @@ class Joiner:
         with replica.change() as change:
             add_branch_alone(replica.database, change.connection, capability)
 
-    def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
+    def _has_arrived(self, repo: Repo, commit_id: CommitId) -> bool:
         replica = self._hub.replica
         with replica.membership_lock:
             return commit_id in replica.membership(repo.repo_id).operations
@@ -224,8 +233,8 @@ class Joiner:
 def link_of(
     repo: Repo,
     epoch: Epoch,
-    invitation: bytes,
-    seed: bytes,
+    invitation: CommitId,
+    seed: InvitationSeed,
     permission: Permission,
     expires_at: int,
     peers: tuple[PeerAddress, ...],
@@ -233,7 +242,7 @@ def link_of(
     """The link of an invitation: the write secret goes only to those who may write."""
     return InvitationLink(
         repo.repo_id,
-        Reference(repo.init_id, repo.init_key),
+        Reference(ObjectId(repo.init_id), repo.init_key),
         epoch.epoch_id,
         epoch.author,
         epoch.read_secret,

@@ -82,11 +82,11 @@ class KeyRotation(RepoActions):
                     "follows": [
                         id_text(raw) for raw in (one.body.previous if isinstance(one.body, EpochInit) else ())
                     ],
-                    "readers": len(readers[one.commit_id]),
+                    "readers": len(readers[one.started_epoch]),
                     "counts": now.counts(one),
                     "tip": one.commit_id in tips,
-                    "open": one.commit_id in here,
-                    "current": one.commit_id in here and here[one.commit_id].num == current,
+                    "open": one.started_epoch in here,
+                    "current": one.started_epoch in here and here[one.started_epoch].num == current,
                 }
                 for one in operations.epochs
             ]

@@ -21,6 +21,7 @@ from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, CommitId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
 from protocol.text import id_text, parse_id
@@ -107,7 +108,7 @@ class Members(RepoActions):
         found = resolve(
             "invitation",
             invitation,
-            [(parse_id(item["invitation"]), "", parse_id(item["invitation"])) for item in known],
+            [(one, "", CommitId(BlockId(one))) for one in (parse_id(item["invitation"]) for item in known)],
         )
         return await self._write(target, Revoke(found))
 
@@ -123,7 +124,7 @@ class Members(RepoActions):
         repo = self._hub.replica.repos[target.repo_num]
         return await self._write(repo, Adopt(target.branch_id, chosen))
 
-    def _check_last_owner(self, users: Sequence[bytes], held: dict[bytes, Permission]) -> None:
+    def _check_last_owner(self, users: Sequence[UserId], held: dict[UserId, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}
         if owners and owners.issubset(users):
             raise ServiceError(
@@ -132,10 +133,10 @@ class Members(RepoActions):
                 "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`",
             )
 
-    async def _members(self, repo: Repo) -> dict[bytes, Permission]:
+    async def _members(self, repo: Repo) -> dict[UserId, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)
 
-    async def _remove(self, repo: Repo, users: Sequence[bytes], keeps: Permission | None) -> LeaveResult:
+    async def _remove(self, repo: Repo, users: Sequence[UserId], keeps: Permission | None) -> LeaveResult:
         bodies: list[Body] = []
         for user in users:
             feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
@@ -168,7 +169,7 @@ class Members(RepoActions):
             "voided": sum(ingested.voided.values()),
         }
 
-    def _feed_ends(self, repo: Repo, user: bytes) -> tuple[FeedEnd, ...]:
+    def _feed_ends(self, repo: Repo, user: UserId) -> tuple[FeedEnd, ...]:
         replica = self._hub.replica
         branches = [branch for branch in replica.branches.values() if branch.repo_num == repo.num]
         with replica.database.read() as connection:
@@ -183,7 +184,7 @@ class Members(RepoActions):
             for branch_id, tip in tips[:REMOVED_FEED_COUNT_MAX]
         )
 
-    def _revocations(self, repo: Repo, user: bytes) -> list[Revoke]:
+    def _revocations(self, repo: Repo, user: UserId) -> list[Revoke]:
         """Of the invitations by which the user came, and of those that the user made."""
         replica = self._hub.replica
         with replica.membership_lock:
@@ -226,7 +227,7 @@ class Members(RepoActions):
                 if isinstance(one.body, Invite)
             ]
 
-    def _void_ids(self, branch: Branch) -> list[bytes]:
+    def _void_ids(self, branch: Branch) -> list[CommitId]:
         with self._hub.replica.database.read() as connection:
             return load_void_ids(connection, branch.num)
 
@@ -238,10 +239,10 @@ def _permission(text: str) -> Permission:
     return found
 
 
-def find_user(text: str, members: dict[bytes, Permission]) -> bytes:
+def find_user(text: str, members: dict[UserId, Permission]) -> UserId:
     """A member by unique prefix, or anyone by a full id."""
     try:
-        user = parse_id(text)
+        user = UserId(parse_id(text))
         verify_public_key(user)
     except (DecodeError, BadSignature):
         return resolve("member", text, [(member, "", member) for member in members])

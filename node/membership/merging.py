@@ -43,6 +43,8 @@ from protocol.body import (
 from protocol.commit import Commit
 from protocol.content import Compaction, Files
 from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.ids import CommitId
+from protocol.keys import BlockKey
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.limits.users import MERGED_COUNT_MAX
 from protocol.text import id_text
@@ -173,8 +175,8 @@ class MergePlan:
     files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
     _drafts: list[Draft] = field(default_factory=list)
     # What stands in the target for each of the source's commits: commits, and places among the drafts.
-    _became: dict[bytes, tuple[bytes | int, ...]] = field(default_factory=dict)
-    _left: set[bytes] = field(default_factory=set)
+    _became: dict[CommitId, tuple[CommitId | int, ...]] = field(default_factory=dict)
+    _left: set[CommitId] = field(default_factory=set)
 
     def plan(self, connection: Connection) -> Sequence[Draft]:
         """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
@@ -182,12 +184,12 @@ class MergePlan:
             self._check_ancestor(connection)
         for one in (self.source, self.target):
             check_whole(self.replica, connection, one)
-        there: dict[bytes, TimelineRow] = {}
+        there: dict[CommitId, TimelineRow] = {}
         for row, _, body, _ in self._read(connection, load_state(self.replica, connection, self.target)):
             there[row.commit_id] = there[_origin(row.commit_id, body)] = row
         is_related = not self.needs_ancestor or not self._is_foreign
         graph = DraftGraph(connection)
-        heads: dict[bytes | int, None] = dict.fromkeys(
+        heads: dict[CommitId | int, None] = dict.fromkeys(
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
         )
         state = load_state(self.replica, connection, self.source)
@@ -220,7 +222,7 @@ class MergePlan:
         return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
 
     @property
-    def _root(self) -> bytes:
+    def _root(self) -> CommitId:
         return self.target.facts.root_id
 
     @property
@@ -229,7 +231,7 @@ class MergePlan:
 
     def _parents(
         self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
-    ) -> list[bytes | int]:
+    ) -> list[CommitId | int]:
         """What stands in the target for what a commit follows; a fork's first follows what it continues."""
         follows = body.commits if isinstance(body, BranchFork) else row.acks
         found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
@@ -237,7 +239,7 @@ class MergePlan:
             found.pop(self._root, None)  # all others follow it
         return list(found)[-ACK_COUNT_MAX:] or [self._root]
 
-    def _stand_for(self, connection: Connection, commit_id: bytes) -> tuple[bytes | int, ...]:
+    def _stand_for(self, connection: Connection, commit_id: CommitId) -> tuple[CommitId | int, ...]:
         """What stands in the target for a commit; for a void one, what stands for what it acks."""
         ahead = [commit_id]
         while ahead:
@@ -314,7 +316,9 @@ class MergePlan:
             content = content_of(body)
             self.files_left += [entry.name for entry in content.added] if isinstance(content, Files) else []
             return None
-        files = tuple(Reference(raw, key) for raw, key in zip(links.files, keys, strict=True) if key)
+        files = tuple(
+            Reference(raw, BlockKey(key)) for raw, key in zip(links.files, keys, strict=True) if key
+        )
         return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
 
 
@@ -331,6 +335,6 @@ async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
     }
 
 
-def _origin(commit_id: bytes, body: Body | UnknownBody) -> bytes:
+def _origin(commit_id: CommitId, body: Body | UnknownBody) -> CommitId:
     """The commit that was first: itself, or the one that it carries. What is carried is never erased."""
     return body.commit if isinstance(body, Carried) else commit_id

@@ -6,6 +6,7 @@ from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.timelines.why import find_commit
 from protocol.body import BranchEdit, Tag
+from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
@@ -35,7 +36,7 @@ class Names(RepoActions):
         tags = await self._hub.run_blocking(self.tags, self._find_repo(repo))
         return {
             "tags": [
-                {"name": name, "branch": id_text(tag.branch), "commit": id_text(tag.commit or b"")}
+                {"name": name, "branch": id_text(tag.branch), "commit": id_text(tag.commit or NO_COMMIT)}
                 for name, tag in sorted(tags.items())
             ]
         }
@@ -60,7 +61,7 @@ class Names(RepoActions):
         with self._hub.replica.membership_lock:
             return find_tags(self._hub.replica.membership(repo.repo_id))
 
-    def _find(self, repo: Repo, text: str) -> tuple[Branch, bytes]:
+    def _find(self, repo: Repo, text: str) -> tuple[Branch, CommitId]:
         with self._hub.replica.database.read() as connection:
             found = find_commit(connection, text)
         branch = self._hub.replica.branches.get(found.branch_num)

@@ -26,6 +26,7 @@ from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from protocol.body import Permission, RepoInit
 from protocol.devices import Device, DeviceEnd, DevicesRepo
+from protocol.ids import UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_end_digest
 from protocol.text import device_link_text, id_text
@@ -130,7 +131,7 @@ class Pairing:
 
     # --- steps ---
 
-    async def _remove_from(self, home: DevicesHome, repo: Repo, device: bytes) -> LeftRepo:
+    async def _remove_from(self, home: DevicesHome, repo: Repo, device: UserId) -> LeftRepo:
         me, is_home = self._author.user, repo.num == home.repo.num
         done: LeftRepo = {
             "repo": id_text(repo.repo_id),
@@ -160,7 +161,7 @@ class Pairing:
             done["advice"] = f"{error.message}; {advice}"
         return done
 
-    def _is_founder(self, repo: Repo, user: bytes) -> bool:
+    def _is_founder(self, repo: Repo, user: UserId) -> bool:
         with self._hub.replica.membership_lock:
             init = self._hub.replica.membership(repo.repo_id).operations.epochs[0].body
             return isinstance(init, RepoInit) and user in init.owners
@@ -168,7 +169,7 @@ class Pairing:
     def _home(self) -> DevicesHome | None:
         return find_home(self._hub.replica, self._author.user)
 
-    def _repos_of(self, user: bytes) -> list[Repo]:
+    def _repos_of(self, user: UserId) -> list[Repo]:
         """Repos that a user is a member of."""
         replica = self._hub.replica
         return [
@@ -177,7 +178,7 @@ class Pairing:
             if repo.has_members and replica.permission(repo, user) is not None
         ]
 
-    def _others(self, home: DevicesHome) -> list[bytes]:
+    def _others(self, home: DevicesHome) -> list[UserId]:
         return find_devices(self._hub.replica, home, self._hub.clock_ms())
 
     def _found(self) -> tuple[DevicesHome, IngestResult]:
@@ -192,7 +193,7 @@ class Pairing:
         _, ingested = self._author.write_many(root, lambda _: [Draft(body)])
         return DevicesHome(repo, self._author.user), ingested
 
-    def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> IngestResult | None:
+    def _take_back(self, home: DevicesHome, repo: Repo, device: UserId) -> IngestResult | None:
         """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""
         replica, me = self._hub.replica, self._author.user
         if me == home.person:
@@ -239,7 +240,7 @@ class Pairing:
             ],
         }
 
-    def _stand(self, home: DevicesHome, device: bytes) -> list[tuple[Repo, DeviceRepo]]:
+    def _stand(self, home: DevicesHome, device: UserId) -> list[tuple[Repo, DeviceRepo]]:
         """How a device stands in each repo that the first device is a member of."""
         replica = self._hub.replica
         found = []
@@ -265,9 +266,9 @@ class Pairing:
             found.append((repo, view))
         return found
 
-    def _lacking(self, home: DevicesHome) -> list[tuple[bytes, Repo, LackingRepo]]:
+    def _lacking(self, home: DevicesHome) -> list[tuple[UserId, Repo, LackingRepo]]:
         """What the other devices lack, or are not shown as one person in; with what an admin has to do."""
-        found: list[tuple[bytes, Repo, LackingRepo]] = []
+        found: list[tuple[UserId, Repo, LackingRepo]] = []
         for device in self._others(home):
             for repo, view in self._stand(home, device):
                 if view["advice"] or (

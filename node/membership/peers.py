@@ -10,6 +10,7 @@ from node.sync.hub import Hub
 from node.sync.network import Network
 from node.timelines.views import learned_view, peer_view
 from protocol.codec import DecodeError
+from protocol.ids import PeerId, RepoId
 from protocol.text import id_text, parse_id
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
 
@@ -17,7 +18,7 @@ from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
 class Peers:
     """The peers of a node, whose own key is `node_key`."""
 
-    def __init__(self, hub: Hub, network: Network, node_key: bytes) -> None:
+    def __init__(self, hub: Hub, network: Network, node_key: PeerId) -> None:
         self._hub = hub
         self._network = network
         self._node_key = node_key
@@ -55,7 +56,7 @@ class Peers:
         self._network.keep(key, address)
         return next(view for view in self.views() if view["peer"] == id_text(key))
 
-    async def keep(self, key: bytes, address: str, repo_id: bytes) -> None:
+    async def keep(self, key: PeerId, address: str, repo_id: RepoId) -> None:
         """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.
 
         If it is a relay, it may keep that repo's topics.
@@ -77,7 +78,7 @@ class Peers:
     async def ban(self, peer: str) -> PeerBan:
         """Speak with a peer no more: of a full id, or a unique prefix of a known one's."""
         try:
-            key = parse_id(peer)
+            key = PeerId(parse_id(peer))
         except DecodeError:
             key = resolve("peer", peer, [(one, "", one) for one in self._known()])
         if key == self._node_key:
@@ -94,23 +95,23 @@ class Peers:
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
 
-    def _known(self) -> set[bytes]:
+    def _known(self) -> set[PeerId]:
         return {state.peer for state in self._network.peers} | self._network.known_keys
 
-    def _store_ban(self, key: bytes) -> None:
+    def _store_ban(self, key: PeerId) -> None:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
-    def _store(self, key: bytes, address: str, is_relay: bool) -> None:
+    def _store(self, key: PeerId, address: str, is_relay: bool) -> None:
         with self._hub.replica.database.write() as connection:
             keep_peer(connection, key, address, source=Source.CONFIGURED, is_relay=is_relay)
 
-    def _store_linked(self, key: bytes, address: str, repo_id: bytes) -> None:
+    def _store_linked(self, key: PeerId, address: str, repo_id: RepoId) -> None:
         with self._hub.replica.database.write() as connection:
             keep_peer(connection, key, address, source=Source.LINK)
             link_peer(connection, key, repo_id)
 
-    def _forget(self, key: bytes) -> None:
+    def _forget(self, key: PeerId) -> None:
         with self._hub.replica.database.write() as connection:
             forget_peer(connection, key)
 
@@ -121,9 +122,9 @@ def check_dialable(address: str, code: str) -> None:
         raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
 
 
-def _parse_peer(text: str) -> bytes:
+def _parse_peer(text: str) -> PeerId:
     try:
-        return parse_id(text)
+        return PeerId(parse_id(text))
     except DecodeError:
         raise ServiceError(
             "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"

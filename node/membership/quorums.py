@@ -15,6 +15,7 @@ from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
+from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.checkpoints import load_checkpoint_proposals
@@ -98,7 +99,7 @@ class Quorums(RepoActions):
             return await self._approve(repo, proposal.commit_id)
         return {"proposal": written["commit"], "repo": written["repo"], "checkpoint": None}
 
-    async def _approve(self, repo: Repo, proposal_id: bytes) -> Proposal:
+    async def _approve(self, repo: Repo, proposal_id: CommitId) -> Proposal:
         await self._write_root(repo, Approve(proposal_id))
         proposal = await self._hub.run_blocking(self._find_proposal, repo, id_text(proposal_id))
         if isinstance(proposal.body, ProposeCheckpoint) and await self._hub.run_blocking(

@@ -8,6 +8,7 @@ from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.body import Body, Grant, Permission
+from protocol.ids import UserId
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
 
@@ -35,7 +36,7 @@ class RepoActions:
         return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
 
 
-def sealed_grant(replica: Replica, author: Author, repo: Repo, user: bytes, wanted: Permission) -> Grant:
+def sealed_grant(replica: Replica, author: Author, repo: Repo, user: UserId, wanted: Permission) -> Grant:
     """What gives a user a permission: who is to write gets the write secret of the epoch that is written in, sealed.
 
     Raises ServiceError where that secret is not here.

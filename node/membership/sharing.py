@@ -22,6 +22,8 @@ from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
+from protocol.ids import ObjectId, UserId
+from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import (
@@ -79,7 +81,7 @@ class Sharing:
         if expires_seconds <= 0:
             raise ServiceError("bad_request", "an invitation expires in the future")
         peers = self._ways_to(repo)
-        seed = secrets.token_bytes(32)
+        seed = InvitationSeed(secrets.token_bytes(32))
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
@@ -112,7 +114,7 @@ class Sharing:
             raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
         return await self._join(link.opened(), link.person)
 
-    async def _join(self, link: InvitationLink, person: bytes | None = None) -> Repo:
+    async def _join(self, link: InvitationLink, person: UserId | None = None) -> Repo:
         if link.expires_at < self._clock() * 1000:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
@@ -125,7 +127,7 @@ class Sharing:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
         peers = self._ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
-        root = Reference(repo.init_id, repo.init_key)
+        root = Reference(ObjectId(repo.init_id), repo.init_key)
         capability = ReadCapability(
             repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, peers
         )

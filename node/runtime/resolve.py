@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from node.runtime.errors import ServiceError
+from protocol.ids import Id
 from protocol.text import id_text
 
 PREFIX_SIZE_MIN: Final = 4
@@ -27,7 +28,7 @@ _LISTS: Final = {
 T = TypeVar("T")
 
 
-def resolve(what: str, text: str, candidates: Iterable[tuple[bytes, str, T]]) -> T:
+def resolve(what: str, text: str, candidates: Iterable[tuple[Id, str, T]]) -> T:
     """The one candidate (id, name, value) that `text` names. Raises ServiceError `not_found` or `ambiguous`."""
     named: list[T] = []
     prefixed: list[T] = []

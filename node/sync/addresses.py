@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
+from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
@@ -35,6 +37,8 @@ from protocol.limits.peers import (
 )
 from protocol.reach import host_of, network_of
 
+T = TypeVar("T")
+
 
 class Source(StrEnum):
     """How this node came to an address."""
@@ -50,13 +54,13 @@ class Source(StrEnum):
 class Learned:
     """One learned address of a peer."""
 
-    peer: bytes
+    peer: PeerId
     address: str
     source: Source
-    told_by: bytes
+    told_by: PeerId
     fresh_at: float  # when it was last told, or the peer reached there
     due_at: float  # when it may be dialed next
-    repos: set[bytes] = field(default_factory=set)
+    repos: set[RepoId] = field(default_factory=set)
     is_reached: bool = False  # the peer has proved its key there
     failures: int = 0  # dials since then
 
@@ -64,14 +68,14 @@ class Learned:
 class AddressBook:
     """What a node has learned. `own_key` is never learned, `banned` peers are neither learned nor due."""
 
-    def __init__(self, own_key: bytes, banned: Collection[bytes]) -> None:
+    def __init__(self, own_key: PeerId, banned: Collection[PeerId]) -> None:
         self._own_key = own_key
         self._banned = banned
-        self._learned: dict[tuple[bytes, str], Learned] = {}
-        self._of_peer: dict[bytes, set[str]] = {}
-        self._told: Counter[bytes] = Counter()  # by teller
-        self._in_repo: Counter[bytes] = Counter()
-        self._barred: dict[tuple[bytes, str], float] = {}  # until when
+        self._learned: dict[tuple[PeerId, str], Learned] = {}
+        self._of_peer: dict[PeerId, set[str]] = {}
+        self._told: Counter[PeerId] = Counter()  # by teller
+        self._in_repo: Counter[RepoId] = Counter()
+        self._barred: dict[tuple[PeerId, str], float] = {}  # until when
         self._tries: dict[
             str, tuple[float, int]
         ] = {}  # by network: since when, and how many that led nowhere
@@ -83,12 +87,12 @@ class AddressBook:
 
     def learn(
         self,
-        peer: bytes,
+        peer: PeerId,
         address: str,
         source: Source,
         *,
-        told_by: bytes,
-        repos: Collection[bytes],
+        told_by: PeerId,
+        repos: Collection[RepoId],
         now: float,
         delay: float = 0.0,
     ) -> bool:
@@ -112,7 +116,7 @@ class AddressBook:
         self._in_repo.update(set(repos))
         return True
 
-    def load(self, peer: bytes, address: str, source: Source, repos: Collection[bytes], now: float) -> None:
+    def load(self, peer: PeerId, address: str, source: Source, repos: Collection[RepoId], now: float) -> None:
         """Take up an address at which the peer was reached before this node was started."""
         if self.learn(peer, address, source, told_by=peer, repos=repos, now=now):
             self._learned[peer, address].is_reached = True
@@ -168,21 +172,21 @@ class AddressBook:
         for one in self._learned.values():
             one.due_at = min(one.due_at, now)
 
-    def forget(self, peer: bytes) -> None:
+    def forget(self, peer: PeerId) -> None:
         """Forget all addresses of a peer."""
         for address in list(self._of_peer.get(peer, ())):
             self._drop(self._learned[peer, address])
 
-    def knows(self, peer: bytes) -> bool:
+    def knows(self, peer: PeerId) -> bool:
         """Whether an address of the peer was learned."""
         return peer in self._of_peer
 
-    def repos_of(self, peer: bytes) -> set[bytes]:
+    def repos_of(self, peer: PeerId) -> set[RepoId]:
         """Repos for whose sake a peer is dialed."""
         addresses = self._of_peer.get(peer, ())
         return {repo for address in addresses for repo in self._learned[peer, address].repos}
 
-    def _make_room(self, peer: bytes, told_by: bytes, repos: Collection[bytes]) -> bool:
+    def _make_room(self, peer: PeerId, told_by: PeerId, repos: Collection[RepoId]) -> bool:
         """Whether one more fits; what a peer says of itself takes the place of what was said of it before."""
         if any(self._in_repo[repo] >= ADDRESSES_PER_REPO_MAX for repo in repos):
             return False
@@ -199,11 +203,8 @@ class AddressBook:
         self._of_peer[learned.peer].discard(learned.address)
         if not self._of_peer[learned.peer]:
             del self._of_peer[learned.peer]
-        for counter, keys in ((self._told, {learned.told_by}), (self._in_repo, learned.repos)):
-            counter.subtract(keys)
-            for key in keys:
-                if counter[key] == 0:
-                    del counter[key]
+        _uncount(self._told, {learned.told_by})
+        _uncount(self._in_repo, learned.repos)
 
     def _take_back(self, learned: Learned) -> None:
         network = _network(learned)
@@ -224,6 +225,13 @@ class AddressBook:
             for network, (since, count) in self._tries.items()
             if now - since < HOST_TRIES_SECONDS
         }
+
+
+def _uncount(counter: Counter[T], keys: Collection[T]) -> None:
+    counter.subtract(keys)
+    for key in keys:
+        if counter[key] == 0:
+            del counter[key]
 
 
 def _network(learned: Learned) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import trio
 
+from protocol.ids import TopicKey
 from protocol.limits.peers import BACKLOG_SIZE_MAX
 
 
@@ -34,10 +35,10 @@ class BatchOrder:
     """The order in which the batches of one connection are stored."""
 
     def __init__(self) -> None:
-        self._last: dict[bytes, trio.Event] = {}  # by topic
+        self._last: dict[TopicKey, trio.Event] = {}  # by topic
         self._last_of_root: trio.Event | None = None
 
-    def next(self, topic: bytes, *, is_root: bool) -> tuple[Previous, trio.Event]:
+    def next(self, topic: TopicKey, *, is_root: bool) -> tuple[Previous, trio.Event]:
         """What a batch that has come now waits for, and what to set when it is stored."""
         events = (self._last.get(topic), self._last_of_root)
         done = self._last[topic] = trio.Event()

@@ -5,12 +5,15 @@ the way of everything: a commit's publication is parsed (`node.ingest.backfill`)
 says.
 """
 
+from typing import Final
+
 import structlog
 import trio
 
 from node.sync.fetching import fetch_from
 from node.sync.hub import BlockSource, Hub
 from protocol.block import Block
+from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import DAMAGED_ASKED_COUNT_MAX, DAMAGED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
 from storage.commits.damaged import (
     DamagedCommit,
@@ -24,6 +27,8 @@ from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 
+_BEFORE_ALL: Final = BlockId(b"")
+
 
 class BlockRepairer:
     """Asks the connected peers in turn, some of what is awaited at a time."""
@@ -34,7 +39,7 @@ class BlockRepairer:
         self._round = 0  # through all that is awaited
         self._part = 0
         self._after_commit = 0
-        self._after_block = b""
+        self._after_block = _BEFORE_ALL
 
     async def run(self) -> None:
         """Until nothing is awaited."""
@@ -65,7 +70,7 @@ class BlockRepairer:
         return True
 
     def _ask_for_commits(self, awaited: list[DamagedCommit]) -> None:
-        by_topic: dict[int, list[bytes]] = {}
+        by_topic: dict[int, list[CommitId]] = {}
         for one in awaited:
             by_topic.setdefault(one.topic_num, []).append(one.commit_id)
         for topic_num, ids in by_topic.items():
@@ -80,7 +85,7 @@ class BlockRepairer:
     async def _fetch_blocks(self) -> None:
         topics = list(self._hub.replica.by_topic)
         joined = ((one, next(filter(one.has_joined, topics), None)) for one in self._hub.sources)
-        sources: list[tuple[BlockSource, bytes]] = [
+        sources: list[tuple[BlockSource, TopicKey]] = [
             (one, topic) for one, topic in joined if topic is not None
         ]
         while sources and (ids := await self._hub.run_blocking(self._next_blocks)):
@@ -101,10 +106,10 @@ class BlockRepairer:
         self._part, self._round = (0, self._round + 1) if is_last else (self._part + 1, self._round)
         return found
 
-    def _next_blocks(self) -> list[bytes]:
+    def _next_blocks(self) -> list[BlockId]:
         with self._hub.replica.database.read() as connection:
             found = load_damaged_blocks(connection, self._after_block, FETCH_WINDOW_COUNT_MAX)
-        self._after_block = found[-1] if found else b""
+        self._after_block = found[-1] if found else _BEFORE_ALL
         return found
 
     def _settle(self, found: list[Block]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import trio
 
 from node.sync.hub import NotFetched
+from protocol.ids import BlockId
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 
 
@@ -24,12 +25,12 @@ class BlockRequests:
     """What a peer was asked for and has not answered yet."""
 
     def __init__(self) -> None:
-        self._answers: dict[bytes, _Answer] = {}  # by block
+        self._answers: dict[BlockId, _Answer] = {}  # by block
         self._room = trio.Semaphore(FETCHED_COUNT_MAX)
         self.progressed = 0.0
         """When the peer last sent something of use, as trio counts."""
 
-    async def ask(self, wanted: bytes, say: Callable[[], bool]) -> bytes | None:
+    async def ask(self, wanted: BlockId, say: Callable[[], bool]) -> bytes | None:
         """The block, None where the peer has not got it; `say` asks for it, unless it says that this cannot be.
 
         Raises NotFetched when it cannot be asked for or the peer leaves, TooLate.
@@ -62,7 +63,7 @@ class BlockRequests:
             if waiting.cancelled_caught and is_late:
                 raise RequestTimeout
 
-    def settle(self, wanted: bytes, block: bytes | None) -> None:
+    def settle(self, wanted: BlockId, block: bytes | None) -> None:
         """The peer has answered for a block."""
         answer = self._answers.pop(wanted)
         answer.block = block

@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from node.sync.hub import BlockSource, Hub
+from protocol.ids import CommitId
 from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from storage.commits.absent_bodies import count_missing, find_missing, load_missing
 from storage.engine.database import StorageError
@@ -126,7 +127,7 @@ class BodyFetcher:
         with self._hub.replica.database.read() as connection:
             return count_missing(connection, nums)
 
-    def _load(self, branch: Branch, before: int, after: int) -> list[tuple[int, bytes]]:
+    def _load(self, branch: Branch, before: int, after: int) -> list[tuple[int, CommitId]]:
         place = (branch.num, branch.topic_num)
         with self._hub.replica.database.read() as connection:
             return load_missing(connection, *place, before, after, WANT_COUNT_MAX)

@@ -36,6 +36,7 @@ from node.sync.session_queries import (
 )
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
@@ -128,7 +129,7 @@ class Connection:
         self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
         """What pays for the work that the peer causes."""
         self.is_stranger = not is_known
-        self._news: Counter[bytes] = Counter()  # by topic: commits that others brought since this began
+        self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
         self._may_keep = may_keep
         self._subnet = subnet
         self._introducer = introducer
@@ -143,8 +144,8 @@ class Connection:
         )
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
-        self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
-        self._reconcilers: dict[bytes, tuple[Reconciler, RangeSet]] = {}  # by topic
+        self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
+        self._reconcilers: dict[TopicKey, tuple[Reconciler, RangeSet]] = {}  # by topic
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -197,7 +198,7 @@ class Connection:
         await self._read()
         await self._say_last_words()
 
-    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
         if topic in self._followed:
             self._news[topic] += len(nums)
@@ -230,25 +231,25 @@ class Connection:
         """The hub's word: this conversation has a defect, and the next one compares everything anew."""
         self.end("defect")
 
-    def has_joined(self, topic: bytes) -> bool:
+    def has_joined(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too."""
         return self._session.has_joined(topic)
 
-    def is_level(self, topic: bytes) -> bool:
+    def is_level(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too, and has nothing of it that is not here."""
         found = (progress for progress in self._session.topics if progress.topic == topic)
         return any(progress.state == "in sync" and not progress.behind for progress in found)
 
-    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
         self._take(PeersFound(topic, peers))
 
-    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
         if self.has_joined(topic):
             self._take(CommitsWanted(topic, ids))
 
-    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+    async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
         Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time.
@@ -456,7 +457,7 @@ class Connection:
         if faults:
             self.part(faults[0])
 
-    async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
+    async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         assert self._hub.relay is not None, "the session says no otherwise"
         visitor = self._hub.relay.visitor(self.peer, self._subnet)

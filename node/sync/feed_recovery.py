@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import trio
 
 from node.sync.hub import BlockSource, Hub
+from protocol.ids import RepoId
 from protocol.limits.peers import DAMAGED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
 from storage.repos.repos import Repo
@@ -51,12 +52,12 @@ class FeedRecovery:
         ]
         return root is not None and root.topic in joined and all(map(source.is_level, joined))
 
-    def _is_incomplete(self, repo_id: bytes) -> bool:
+    def _is_incomplete(self, repo_id: RepoId) -> bool:
         """Whether commits of the repo wait for their causes: own ones may be among them."""
         replica = self._hub.replica
         nums = {branch.num for branch in replica.on_topics.values() if self._is_of(branch.repo_num, repo_id)}
         with replica.database.read() as connection:
             return has_incomplete(connection, sorted(nums))
 
-    def _is_of(self, repo_num: int, repo_id: bytes) -> bool:
+    def _is_of(self, repo_num: int, repo_id: RepoId) -> bool:
         return self._hub.replica.repos[repo_num].repo_id == repo_id

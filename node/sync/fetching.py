@@ -15,13 +15,14 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import BlockSource, Hub, NotFetched
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, TopicKey
 from protocol.limits.peers import FETCHED_COUNT_MAX
 from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 
 
-async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[bytes]) -> None:
+async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None:
     """Get these blocks of a file of the branch, and keep them. Raises ServiceError `incomplete`, StorageError."""
     sources = _find_sources(hub, branch)
     if not sources:
@@ -40,7 +41,7 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[bytes]) -> None:
 
 
 async def fetch_from(
-    hub: Hub, sources: Sequence[tuple[BlockSource, bytes]], ids: Sequence[bytes]
+    hub: Hub, sources: Sequence[tuple[BlockSource, TopicKey]], ids: Sequence[BlockId]
 ) -> list[Block]:
     """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
     fetch = _Fetch(ids, len(sources))
@@ -56,15 +57,15 @@ async def fetch_from(
 class _Fetch:
     """Blocks to be had, handed out to peers: one that a peer has not got goes back to be asked of the others."""
 
-    def __init__(self, ids: Sequence[bytes], source_count: int) -> None:
+    def __init__(self, ids: Sequence[BlockId], source_count: int) -> None:
         self._wanted = deque(dict.fromkeys(ids))
-        self._refused: dict[bytes, set[int]] = {}  # by block: the numbers of sources that have not got it
+        self._refused: dict[BlockId, set[int]] = {}  # by block: the numbers of sources that have not got it
         self._source_count = source_count
         self._asked = 0
         self._changed = trio.Event()
         self.found: list[Block] = []
 
-    async def ask(self, number: int, source: BlockSource, topic: bytes) -> None:
+    async def ask(self, number: int, source: BlockSource, topic: TopicKey) -> None:
         """Ask one peer for one block after the other, while any is left that it may have."""
         while True:
             wanted = self._next(number)
@@ -90,7 +91,7 @@ class _Fetch:
                 self._changed = trio.Event()
             self._put_back(number, wanted)
 
-    def _next(self, number: int) -> bytes | None:
+    def _next(self, number: int) -> BlockId | None:
         for _ in range(len(self._wanted)):
             wanted = self._wanted.popleft()
             if number not in self._refused.get(wanted, ()):
@@ -98,14 +99,14 @@ class _Fetch:
             self._wanted.append(wanted)
         return None
 
-    def _put_back(self, number: int, wanted: bytes) -> None:
+    def _put_back(self, number: int, wanted: BlockId) -> None:
         refused = self._refused.setdefault(wanted, set())
         refused.add(number)
         if len(refused) < self._source_count:
             self._wanted.append(wanted)
 
 
-def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, bytes]]:
+def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, TopicKey]]:
     """Connected peers that follow any topic of the branch, with the topic: blocks are the same in all."""
     topics = [one.topic for one in hub.replica.on_topics.values() if one.num == branch.num]
     found = ((source, next(filter(source.has_joined, topics), None)) for source in hub.sources)

@@ -23,8 +23,9 @@ from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.relay import Relay, RelayResult
-from node.sync.scheduling import Account, Bill, FairLock, Ledger
+from node.sync.scheduling import NOBODY, Account, Bill, FairLock, Ledger
 from node.sync.senders import Senders
+from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
     RELEASED_COUNT_MAX,
@@ -45,7 +46,7 @@ T = TypeVar("T")
 class Listener(Protocol):
     """Somebody to be told."""
 
-    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Commits of a topic were accepted (or, with numbers below 0, kept to be passed on)."""
         ...
 
@@ -61,19 +62,19 @@ class Listener(Protocol):
 class BlockSource(Protocol):
     """A peer that may have blocks of files, and commits."""
 
-    def has_joined(self, topic: bytes) -> bool:
+    def has_joined(self, topic: TopicKey) -> bool:
         """Whether it follows a topic."""
         ...
 
-    def is_level(self, topic: bytes) -> bool:
+    def is_level(self, topic: TopicKey) -> bool:
         """Whether it follows a topic, and has nothing of it that is not here."""
         ...
 
-    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
         ...
 
-    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+    async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block, encoded, of just that id, or None. Raises NotFetched."""
         ...
 
@@ -276,7 +277,7 @@ class Hub:
         async with self._writing:
             return await self.run_blocking(work, *args)
 
-    def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
+    def find_followed(self, topic: TopicKey) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""
         branch = self.replica.by_topic.get(topic)
         if branch is not None or self.relay is None:
@@ -286,7 +287,7 @@ class Hub:
     @property
     def account(self) -> Account:
         """The account of what no peer has caused."""
-        return self.ledger.of_peer(b"")
+        return self.ledger.of_peer(NOBODY)
 
     async def relay_batch(
         self,
@@ -311,7 +312,7 @@ class Hub:
         return relayed
 
     def announce(
-        self, ingested: IngestResult, source_topic: bytes | None = None, source: Listener | None = None
+        self, ingested: IngestResult, source_topic: TopicKey | None = None, source: Listener | None = None
     ) -> None:
         """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
         self.totals.count(ingested)

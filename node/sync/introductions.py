@@ -16,6 +16,7 @@ import trio
 
 from node.sync.addresses import AddressBook, Source
 from node.sync.hub import Hub
+from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.reach import as_seen, host_of, may_travel
 from protocol.session_events import FindPeers, TakePeers
 from protocol.text import PeerAddress
@@ -28,9 +29,9 @@ YIELD_SECONDS: Final = 3.0
 class Introduced(Protocol):
     """A connection, as far as introductions go."""
 
-    peer: bytes
+    peer: PeerId
 
-    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
         ...
 
@@ -43,7 +44,7 @@ class _Meeting:
     across: str
     is_dialed: bool
     advertised: str | None = None
-    topics: set[bytes] = field(default_factory=set)
+    topics: set[TopicKey] = field(default_factory=set)
 
     @property
     def address(self) -> str | None:
@@ -71,7 +72,7 @@ class Introducer:
         finally:
             del self._meetings[connection]
 
-    def count_peers(self, repo_id: bytes) -> int:
+    def count_peers(self, repo_id: RepoId) -> int:
         """How many peers are met on a repo's present root topic."""
         return len(
             {
@@ -89,7 +90,7 @@ class Introducer:
             case TakePeers(topic, peers):
                 self._take(connection, topic, peers)
 
-    def _find(self, connection: Introduced, topic: bytes) -> None:
+    def _find(self, connection: Introduced, topic: TopicKey) -> None:
         meeting = self._meetings[connection]
         if self._repo_of(topic) is None:
             return
@@ -99,7 +100,7 @@ class Introducer:
         if is_new:
             self._make_known(meeting, topic)
 
-    def _take(self, connection: Introduced, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+    def _take(self, connection: Introduced, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         repo_id = self._repo_of(topic)
         if repo_id is None:
             return
@@ -129,7 +130,7 @@ class Introducer:
         self.news.set()
         self.news = trio.Event()
 
-    def _repo_of(self, topic: bytes) -> bytes | None:
+    def _repo_of(self, topic: TopicKey) -> RepoId | None:
         """The repo whose present root topic this is. Who was excluded knows the topics of earlier epochs."""
         branch = self._hub.find_followed(topic)
         if not isinstance(branch, Branch) or not branch.facts.is_root_branch:
@@ -137,7 +138,7 @@ class Introducer:
         repo = self._hub.replica.repos[branch.repo_num]
         return repo.repo_id if repo.epoch_num == branch.epoch_num else None
 
-    def _others(self, meeting: _Meeting, topic: bytes) -> tuple[PeerAddress, ...]:
+    def _others(self, meeting: _Meeting, topic: TopicKey) -> tuple[PeerAddress, ...]:
         """Whom a peer may be told of: this node first, then others in any order."""
         others = [
             PeerAddress(other.address, other.connection.peer)
@@ -149,7 +150,7 @@ class Introducer:
         is_told = host is not None and (host.is_unspecified or may_travel(self.own.address, meeting.across))
         return (self.own, *others) if is_told else tuple(others)
 
-    def _make_known(self, met: _Meeting, topic: bytes) -> None:
+    def _make_known(self, met: _Meeting, topic: TopicKey) -> None:
         """Tell others of a peer, once it is known where it can be dialed."""
         if met.address is None:
             return
@@ -157,7 +158,7 @@ class Introducer:
             if self._may_hear_of(meeting, met, topic):
                 meeting.connection.introduce(topic, (PeerAddress(met.address, met.connection.peer),))
 
-    def _may_hear_of(self, meeting: _Meeting, other: _Meeting, topic: bytes) -> bool:
+    def _may_hear_of(self, meeting: _Meeting, other: _Meeting, topic: TopicKey) -> bool:
         return (
             other.address is not None
             and other.connection.peer != meeting.connection.peer

@@ -24,6 +24,7 @@ import trio
 from node.sync.addresses import Source
 from node.sync.network import Network
 from protocol.hashing import lan_mark
+from protocol.ids import Mark, PeerId
 from protocol.limits.formats import ADDRESS_SIZE_MAX
 from protocol.limits.peers import (
     LAN_LINE_SIZE_MAX,
@@ -37,7 +38,7 @@ from protocol.reach import Reach, host_of, reach_of
 log = structlog.get_logger()
 
 _WORKER: Final = Path(__file__).with_name("lan_worker.py")
-_TELLER: Final = b"the local network"
+_TELLER: Final = PeerId(b"the local network")
 """Who tells what is found there: nobody in particular."""
 
 
@@ -47,7 +48,7 @@ class Announcement:
 
     address: str
     salt: bytes
-    mark: bytes
+    mark: Mark
 
 
 Found = Callable[[Announcement], None]
@@ -169,4 +170,4 @@ def read_announcement(line: bytes) -> Announcement | None:
         return None
     if host_of(said.address) is None:
         return None
-    return Announcement(said.address, bytes.fromhex(said.salt), bytes.fromhex(said.mark))
+    return Announcement(said.address, bytes.fromhex(said.salt), Mark(bytes.fromhex(said.mark)))

@@ -22,6 +22,8 @@ from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import PeerFinder
 from node.sync.transport import SecureStream, TransportError, accept, dial
+from protocol.ids import PeerId, RepoId
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     ADDRESS_REACHED_SECONDS,
     CONNECTIONS_MAX,
@@ -56,7 +58,7 @@ _CLOCK_LOOK_SECONDS: Final = 5.0
 class PeerState:
     """What status shows of one peer."""
 
-    peer: bytes
+    peer: PeerId
     address: str
     direction: str
     state: str
@@ -77,7 +79,7 @@ class Network:
     def __init__(
         self,
         hub: Hub,
-        node_seed: bytes,
+        node_seed: NodeSeed,
         clock: Callable[[], float],
         *,
         own_address: str = "",
@@ -88,24 +90,24 @@ class Network:
         self._seed = node_seed
         self._clock = clock
         self._nursery: trio.Nursery | None = None
-        self._dialed: dict[bytes, PeerState] = {}
+        self._dialed: dict[PeerId, PeerState] = {}
         self._sought: list[PeerState] = []
         self._inbound: list[PeerState] = []
-        self.banned: set[bytes] = set()
+        self.banned: set[PeerId] = set()
         """Peers that are not spoken with: neither dialed nor served."""
-        self.relays: set[bytes] = set()
+        self.relays: set[PeerId] = set()
         """Peers that may keep all that this node follows."""
-        self.linked: dict[bytes, set[bytes]] = {}
+        self.linked: dict[PeerId, set[RepoId]] = {}
         """By peer: repos whose links named it, and which it may keep."""
         own = PeerAddress(own_address, public_key(node_seed))
         self.book = AddressBook(own.peer, self.banned)
         self.introducer = Introducer(hub, self.book, own)
         self._introduces = introduces
-        self._reached: dict[bytes, int] = {}  # by peer: unix seconds
+        self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()
-        self._met: dict[bytes, None] = {}  # peers that have shown that they know a branch, the latest last
+        self._met: dict[PeerId, None] = {}  # peers that have shown that they know a branch, the latest last
         self._admission = Admission(CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX)
 
     @property
@@ -114,9 +116,9 @@ class Network:
         return [*self._dialed.values(), *self._sought, *self._inbound]
 
     @property
-    def known_keys(self) -> set[bytes]:
+    def known_keys(self) -> set[PeerId]:
         """Peers that this node would dial if it knew where."""
-        return self._dialed.keys() | {learned.peer for learned in self.book.all}
+        return set(self._dialed) | {learned.peer for learned in self.book.all}
 
     async def run(
         self,
@@ -141,7 +143,7 @@ class Network:
                 source = Source(row.source)
                 self.book.load(row.peer, row.address, source, row.repos, trio.current_time())
 
-    def keep(self, peer: bytes, address: str, source: Source = Source.CONFIGURED) -> None:
+    def keep(self, peer: PeerId, address: str, source: Source = Source.CONFIGURED) -> None:
         """Dial this peer from now on, whenever there is no connection with it; unless it is banned."""
         if peer in self.banned:
             log.info("not dialed", peer=id_text(peer), reason="banned")
@@ -154,7 +156,7 @@ class Network:
         assert self._nursery is not None, "run() comes first"
         self._nursery.start_soon(self._keep_dialing, state)
 
-    def forget(self, peer: bytes) -> None:
+    def forget(self, peer: PeerId) -> None:
         """Stop dialing this peer, end its connections, and entrust it with nothing."""
         self.relays.discard(peer)
         self.linked.pop(peer, None)
@@ -171,7 +173,7 @@ class Network:
         address = _address_of(stream)
         try:
             with self._half_open.place(address) as scope:
-                secure = await accept(stream, self._seed, secrets.token_bytes(32))
+                secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
             if scope.cancelled_caught:
                 log.info("handshake failed", reason="timeout")
                 return
@@ -204,7 +206,7 @@ class Network:
         finally:
             self._admission.leave(address, is_known=is_known)
 
-    def _is_known(self, peer: bytes) -> bool:
+    def _is_known(self, peer: PeerId) -> bool:
         """Whether a peer is configured, learned of, or has shown that it knows a branch: no stranger takes its place."""
         return peer in self.known_keys or peer in self._reached or peer in self._met
 
@@ -280,7 +282,7 @@ class Network:
         if scope.cancelled_caught:
             raise TransportError("timeout", f"no connection to {state.address}")
         across = _address_of(stream)
-        secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
+        secure = await dial(stream, self._seed, state.peer, AgreementSecret(secrets.token_bytes(32)))
         state.last_error = None
         try:
             await reached()
@@ -322,7 +324,7 @@ class Network:
         state = next(one for one in self._sought if one.peer == learned.peer)
         await self._note_reached(state, learned.repos)
 
-    async def _note_reached(self, state: PeerState, repos: Iterable[bytes]) -> None:
+    async def _note_reached(self, state: PeerState, repos: Iterable[RepoId]) -> None:
         """The peer proved its key: note where and when."""
         now = state.reached_at = int(self._clock())
         self._reached.pop(state.peer, None)
@@ -367,11 +369,11 @@ class Network:
         self._woken.set()
         self._woken = trio.Event()
 
-    def may_keep(self, peer: bytes, branch: Branch) -> bool:
+    def may_keep(self, peer: PeerId, branch: Branch) -> bool:
         """Whether a peer, if it is a relay, may be told of a branch's topic."""
         return peer in self.relays or branch.facts.repo_id in self.linked.get(peer, ())
 
-    def is_connected(self, peer: bytes) -> bool:
+    def is_connected(self, peer: PeerId) -> bool:
         """Whether there is a connection with a peer."""
         return any(state.peer == peer and state.connection is not None for state in self.peers)
 
@@ -392,11 +394,11 @@ class Network:
             else:
                 old.connection.part(_DUPLICATE)
 
-    def reached_at(self, peer: bytes) -> int | None:
+    def reached_at(self, peer: PeerId) -> int | None:
         """Unix seconds when a peer that was dialed last proved its key."""
         return self._reached.get(peer)
 
-    def is_kept(self, peer: bytes) -> bool:
+    def is_kept(self, peer: PeerId) -> bool:
         """Whether a user or a link asked for a connection with a peer."""
         return peer in self._dialed
 
@@ -404,7 +406,7 @@ class Network:
         """Whether any peer is connected."""
         return any(state.connection is not None for state in self.peers)
 
-    def _new_state(self, peer: bytes, address: str, direction: str, name: str, source: Source) -> PeerState:
+    def _new_state(self, peer: PeerId, address: str, direction: str, name: str, source: Source) -> PeerState:
         return PeerState(peer, address, direction, name, self._clock(), source, self._reached.get(peer))
 
     def _enter(self, state: PeerState, name: str) -> None:

@@ -11,6 +11,7 @@ import trio
 
 from node.sync.addresses import AddressBook, Learned
 from node.sync.introductions import Introducer
+from protocol.ids import PeerId
 from protocol.limits.peers import LEARNED_CONNECTIONS_MAX, LEARNED_DIALS_AT_ONCE_MAX, LEARNED_PEERS_WANTED
 
 _LOOK_SECONDS: Final = 5.0
@@ -20,11 +21,11 @@ _LOOK_SECONDS: Final = 5.0
 class Dialer(Protocol):
     """What can be asked of the network."""
 
-    def is_connected(self, peer: bytes) -> bool:
+    def is_connected(self, peer: PeerId) -> bool:
         """Whether there is a connection with a peer."""
         ...
 
-    def is_kept(self, peer: bytes) -> bool:
+    def is_kept(self, peer: PeerId) -> bool:
         """Whether a user or a link asked for a connection with a peer."""
         ...
 
@@ -54,7 +55,7 @@ class PeerFinder:
         self._introducer = introducer
         self._keep = keep
         self._drop = drop
-        self._sought: set[bytes] = set()
+        self._sought: set[PeerId] = set()
         self._dialing = 0
 
     async def run(self) -> None:

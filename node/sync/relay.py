@@ -12,8 +12,9 @@ from typing import Final
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
-from node.sync.scheduling import Bill, FairLock, Ledger
+from node.sync.scheduling import NOBODY, Bill, FairLock, Ledger
 from protocol.codec import DecodeError
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import SIGNATURE_SECONDS
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
@@ -54,7 +55,7 @@ class DepositResult:
     """What became of topics that a peer entrusted: those that are kept, and why the others are not."""
 
     kept: tuple[KeptTopic, ...]
-    refused: tuple[bytes, ...] = ()
+    refused: tuple[TopicKey, ...] = ()
     reason: str = ""
     has_lost: bool = False  # others were forgotten for them, with what was published on them
 
@@ -79,21 +80,21 @@ class Relay:
         self._check = check
         self._cpu_clock = cpu_clock
         self._storing = FairLock()
-        self._own = Ledger(lambda: 0.0).of_peer(b"")  # what the operator asks for
-        self.topics: Mapping[bytes, KeptTopic] = {}
-        self.allowed: frozenset[bytes] = frozenset()
+        self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
+        self.topics: Mapping[TopicKey, KeptTopic] = {}
+        self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
-        self.is_dialed: Callable[[bytes], bool] = lambda _: False
+        self.is_dialed: Callable[[PeerId], bool] = lambda _: False
         """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
         self._refresh()
 
-    def visitor(self, peer: bytes, subnet: str) -> Visitor:
+    def visitor(self, peer: PeerId, subnet: str) -> Visitor:
         """A peer as quotas see it; `subnet` is where it comes from."""
         is_known = peer in self.allowed or self.is_dialed(peer)
         return Visitor(peer, "" if is_known else subnet, is_known)
 
     async def open(
-        self, topics: Sequence[bytes], visitor: Visitor, bill: Bill | None = None
+        self, topics: Sequence[TopicKey], visitor: Visitor, bill: Bill | None = None
     ) -> DepositResult:
         """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
         bill = bill or Bill(self._own)
@@ -137,12 +138,12 @@ class Relay:
             relayed.has_forgotten |= taken.has_forgotten
         return relayed
 
-    async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
+    async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
         async with self._storing.held(Bill(self._own)):
             await self._run_blocking(self._pin, topic, is_pinned)
 
-    async def allow(self, peer: bytes, *, is_allowed: bool) -> None:
+    async def allow(self, peer: PeerId, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
         async with self._storing.held(Bill(self._own)):
             await self._run_blocking(self._allow, peer, is_allowed)
@@ -154,16 +155,16 @@ class Relay:
         return list(self.topics.values())
 
     def _read(
-        self, topic: bytes, items: Sequence[bytes], dropped: Counter[str]
+        self, topic: TopicKey, items: Sequence[bytes], dropped: Counter[str]
     ) -> tuple[list[tuple[Publication, bytes]], float]:
         began = self._cpu_clock()
         return _read(topic, items, dropped), self._cpu_clock() - began
 
-    def _open(self, topics: Sequence[bytes], visitor: Visitor) -> tuple[Room, float]:
+    def _open(self, topics: Sequence[TopicKey], visitor: Visitor) -> tuple[Room, float]:
         began = self._cpu_clock()
         return self._keep_open(topics, visitor), self._cpu_clock() - began
 
-    def _keep_open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:
+    def _keep_open(self, topics: Sequence[TopicKey], visitor: Visitor) -> Room:
         with self._database.write(is_patient=True) as connection:
             room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
         if room.has_forgotten:
@@ -188,7 +189,7 @@ class Relay:
             self._refresh()
         return taken
 
-    def _pin(self, topic: bytes, is_pinned: bool) -> None:
+    def _pin(self, topic: TopicKey, is_pinned: bool) -> None:
         with self._database.write() as connection:
             if is_pinned:
                 pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
@@ -196,7 +197,7 @@ class Relay:
                 unpin_topic(connection, topic)
         self._refresh()
 
-    def _allow(self, peer: bytes, is_allowed: bool) -> None:
+    def _allow(self, peer: PeerId, is_allowed: bool) -> None:
         with self._database.write() as connection:
             (allow_peer if is_allowed else deny_peer)(connection, peer)
         self._refresh()
@@ -207,7 +208,7 @@ class Relay:
             self.allowed = frozenset(load_allowed(connection))
 
 
-def _read(topic: bytes, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:
+def _read(topic: TopicKey, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:
     found: list[tuple[Publication, bytes]] = []
     for encoded in items:
         try:

@@ -19,6 +19,7 @@ from typing import Final
 
 import trio
 
+from protocol.ids import PeerId
 from protocol.limits.peers import (
     ACCOUNTS_MAX,
     FRUITLESS_FORGIVEN_SHARE,
@@ -135,15 +136,19 @@ class Pace:
         self._seconds_each = each if each > self._seconds_each else (self._seconds_each + each) / 2
 
 
+NOBODY: Final = PeerId(b"")
+"""Whose account has what no peer has caused."""
+
+
 class Ledger:
     """All accounts, of which only so many are remembered."""
 
     def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
         """`clock` counts seconds."""
         self._clock = clock
-        self._accounts: OrderedDict[bytes | str, Account] = OrderedDict()
+        self._accounts: OrderedDict[PeerId | str, Account] = OrderedDict()
 
-    def of_peer(self, peer: bytes) -> Account:
+    def of_peer(self, peer: PeerId) -> Account:
         """The account of a peer that is known."""
         return self._find(peer)
 
@@ -155,7 +160,7 @@ class Ledger:
         """How many are remembered."""
         return len(self._accounts)
 
-    def _find(self, name: bytes | str) -> Account:
+    def _find(self, name: PeerId | str) -> Account:
         account = self._accounts.get(name)
         if account is None:
             account = self._accounts[name] = Account(self._clock)
@@ -164,7 +169,7 @@ class Ledger:
         self._accounts.move_to_end(name)
         return account
 
-    def _forget_one(self, but: bytes | str) -> None:
+    def _forget_one(self, but: PeerId | str) -> None:
         """Forget the one used longest ago, of those that owe nothing if there is one."""
         names = [name for name in self._accounts if name != but]
         del self._accounts[next((name for name in names if self._accounts[name].is_settled), names[0])]

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Generic, TypeVar
 
+from protocol.ids import CommitId
 from protocol.limits.peers import PENDING_SENDERS_MAX
 
 SenderT = TypeVar("SenderT")
@@ -17,12 +18,12 @@ class Senders(Generic[SenderT]):
 
     def __init__(self, count_max: int = PENDING_SENDERS_MAX) -> None:
         self._count_max = count_max
-        self._senders: OrderedDict[bytes, set[SenderT]] = OrderedDict()  # oldest first
+        self._senders: OrderedDict[CommitId, set[SenderT]] = OrderedDict()  # oldest first
 
     def __len__(self) -> int:
         return len(self._senders)
 
-    def note(self, ids: Collection[bytes], sender: SenderT) -> None:
+    def note(self, ids: Collection[CommitId], sender: SenderT) -> None:
         """A peer has sent these commits, which wait."""
         for commit_id in ids:
             self._senders.setdefault(commit_id, set()).add(sender)
@@ -30,7 +31,7 @@ class Senders(Generic[SenderT]):
         while len(self._senders) > self._count_max:
             self._senders.popitem(last=False)
 
-    def take(self, released: Mapping[int, bytes]) -> dict[SenderT, set[int]]:
+    def take(self, released: Mapping[int, CommitId]) -> dict[SenderT, set[int]]:
         """Numbers by the peers that had sent them, of commits (ids by numbers) that wait no longer."""
         found: dict[SenderT, set[int]] = {}
         for num, commit_id in released.items():

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.range_items import RangeLookup, SortedItems
 from protocol.reconciling import FrameKind, Reconciler
@@ -145,7 +146,7 @@ class StoredSet:
         """The kept prefix (`riblt.Prefix.symbols`)."""
         return self._replica.sketches.symbols(self._connection, self._kept)
 
-    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
         """Numbers of the commits that have these short ids."""
         return find_by_short_ids(self._connection, self._kept, short_ids)
 
@@ -181,7 +182,7 @@ def _load_whole(connection: Connection, branch: Branch, nums: Sequence[int]) -> 
     return items
 
 
-def _find_block(replica: Replica, connection: Connection, block_id: bytes) -> bytes:
+def _find_block(replica: Replica, connection: Connection, block_id: BlockId) -> bytes:
     """A block, encoded; empty where it is not here whole: others may have it."""
     try:
         found = replica.packs.find(connection, block_id)

@@ -23,6 +23,7 @@ from typing import IO, Final
 
 import structlog
 
+from protocol.ids import Digest, Signature, UserId
 from protocol.signing import Claim, check_claims
 
 log = structlog.get_logger()
@@ -157,7 +158,12 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     while header := requests.read(_LENGTH.size):
         packed = _read(requests, _LENGTH.unpack(header)[0])
         claims = (
-            (packed[at : at + 32], packed[at + 32 : at + 64], packed[at + 64 : at + _CLAIM_SIZE])
+            # Whose key each is, only who asked knows.
+            (
+                UserId(packed[at : at + 32]),
+                Digest(packed[at + 32 : at + 64]),
+                Signature(packed[at + 64 : at + _CLAIM_SIZE]),
+            )
             for at in range(0, len(packed), _CLAIM_SIZE)
         )
         answers.write(bytes(check_claims(claims)))

@@ -29,6 +29,8 @@ from typing import Final
 
 import trio
 
+from protocol.ids import PeerId
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.formats import KIB
 from protocol.limits.peers import (
     FRAME_SIZE_MAX,
@@ -61,7 +63,9 @@ class TransportError(Exception):
         self.message = message
 
 
-async def dial(stream: trio.abc.Stream, seed: bytes, peer_key: bytes, ephemeral: bytes) -> "SecureStream":
+async def dial(
+    stream: trio.abc.Stream, seed: NodeSeed, peer_key: PeerId, ephemeral: AgreementSecret
+) -> "SecureStream":
     """Prove this node's key (of `seed`) to the peer that holds `peer_key`, and have it prove its own.
 
     `ephemeral` is 32 fresh random bytes. The stream is owned from here on: it is closed when this fails. That
@@ -89,7 +93,7 @@ async def dial(stream: trio.abc.Stream, seed: bytes, peer_key: bytes, ephemeral:
     return await _establish(stream, converse, is_dialer=True)
 
 
-async def accept(stream: trio.abc.Stream, seed: bytes, ephemeral: bytes) -> "SecureStream":
+async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSecret) -> "SecureStream":
     """The other side of `dial`: prove this node's key and learn the peer's, which may be anyone's."""
 
     async def converse() -> Session:

@@ -11,6 +11,7 @@ from node.contract.timelines import PastCommits
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.timelines.views import author_fields, body_fields, load_whole_blocks, place_text, stored_fields
 from node.timelines.why import explain, find_commit
+from protocol.ids import CommitId
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_position, load_rows
 from storage.repos.repos import Branch
@@ -70,7 +71,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCo
 
 
 def load_past(
-    connection: Connection, branch: Branch, commit_ids: Iterable[bytes], limit: int
+    connection: Connection, branch: Branch, commit_ids: Iterable[CommitId], limit: int
 ) -> list[TimelineRow]:
     """The last `limit` of these commits of a branch and their past, in canonical order, void ones passed over.
 

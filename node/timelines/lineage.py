@@ -12,6 +12,7 @@ from node.ingest.replica import Replica, Tables, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import load_past
 from protocol.body import BranchFork
+from protocol.ids import CommitId
 from protocol.limits.users import FORK_DEPTH_MAX, STATE_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch
@@ -19,9 +20,9 @@ from storage.repos.repos import Branch
 
 def lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
-) -> list[tuple[Branch, tuple[bytes, ...]]]:
+) -> list[tuple[Branch, tuple[CommitId, ...]]]:
     """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
-    found: list[tuple[Branch, tuple[bytes, ...]]] = [(branch, ())]
+    found: list[tuple[Branch, tuple[CommitId, ...]]] = [(branch, ())]
     by_id = {one.branch_id: one for one in replica.branches.values() if one.repo_num == branch.repo_num}
     while len(found) <= FORK_DEPTH_MAX:
         root_id = found[-1][0].facts.root_id

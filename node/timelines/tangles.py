@@ -16,6 +16,7 @@ from node.runtime.resolve import resolve
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.content import Imported
+from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
@@ -53,7 +54,7 @@ class TangleQuestion:
 
 
 def show_tangle(
-    replica: Replica, repo: Repo, question: TangleQuestion, branch: Branch, author: bytes
+    replica: Replica, repo: Repo, question: TangleQuestion, branch: Branch, author: UserId
 ) -> TangleView:
     """The last commits, in canonical order, of one tangle of a repo, and what each follows in it.
 
@@ -69,7 +70,7 @@ def show_tangle(
             sources = [replica.root_branch(repo)]
         case Span.REPO:
             sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
-    begin = _find_epoch(replica, repo, question.epoch) if kind_name == "members" else None
+    begin: CommitId | None = _find_epoch(replica, repo, question.epoch) if kind_name == "members" else None
     with replica.database.read() as connection:
         if sum(count_commits(connection, one.num) for one in sources) > TANGLE_SHOWN_COMMITS_MAX:
             raise ServiceError(
@@ -120,9 +121,9 @@ def show_tangle(
     }
 
 
-def _messages(stored: list[_Stored]) -> dict[str, bytes]:
+def _messages(stored: list[_Stored]) -> dict[str, CommitId]:
     """The commit that keeps each imported message, the first where there are several."""
-    found: dict[str, bytes] = {}
+    found: dict[str, CommitId] = {}
     for one in stored:
         source = source_of(one)
         if source is not None:
@@ -141,12 +142,12 @@ def _imported_fields(one: _Stored) -> _ImportedFields:
     return {"source": one.body.source_id, "imported_author": one.body.author}
 
 
-def _find_epoch(replica: Replica, repo: Repo, text: str) -> bytes:
+def _find_epoch(replica: Replica, repo: Repo, text: str) -> EpochId:
     if not text:
         return replica.writing_epoch(repo).epoch_id
     with replica.membership_lock:
         epochs = replica.membership(repo.repo_id).operations.epochs
-        return resolve("epoch", text, [(one.commit_id, "", one.commit_id) for one in epochs])
+        return resolve("epoch", text, [(one.commit_id, "", one.started_epoch) for one in epochs])
 
 
 def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> list[_Stored]:
@@ -163,8 +164,8 @@ def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> li
 
 
 def _grow(
-    kind: TangleKind, stored: list[_Stored], begin: bytes | None
-) -> tuple[KindTangle | None, dict[bytes, _Stored]]:
+    kind: TangleKind, stored: list[_Stored], begin: CommitId | None
+) -> tuple[KindTangle | None, dict[CommitId, _Stored]]:
     """The tangle whose root is `begin`, else the first commit that is given; and all commits by id."""
     kept = {one.row.commit_id: one for one in stored}
     root = kept.get(begin) if begin is not None else next(iter(stored), None)

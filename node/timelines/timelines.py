@@ -16,6 +16,7 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
+from protocol.ids import CommitId
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
 from storage.commits.display import load_display_window
@@ -113,7 +114,7 @@ class Timelines:
         }
 
     def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:
-        def beside(connection: Connection, text: str) -> bytes | None:
+        def beside(connection: Connection, text: str) -> CommitId | None:
             return find_commit(connection, text).commit_id if text else None
 
         with self._hub.replica.database.read() as connection:

@@ -25,6 +25,7 @@ from protocol.body import (
     content_of,
 )
 from protocol.content import Files, Imported, Post
+from protocol.ids import CommitId, TopicKey, UserId
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
@@ -61,7 +62,7 @@ def repo_view(
 
 def branch_view(
     branch: Branch,
-    heads: Sequence[tuple[bytes, int]],
+    heads: Sequence[tuple[CommitId, int]],
     head_count: int,
     *,
     waiting: int,
@@ -84,7 +85,7 @@ def branch_view(
     }
 
 
-def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> PeerView:
+def peer_view(state: PeerState, branches: dict[TopicKey, Branch], now: int) -> PeerView:
     """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
     topics = state.connection.topics if state.connection is not None else []
     return {
@@ -156,7 +157,7 @@ def timeline_items(
     ]
 
 
-def author_fields(replica: Replica, branch: Branch, author: bytes) -> AuthorFields:
+def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
     """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
     text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
     return {"author": text, "person": text if person is None else id_text(person)}
@@ -198,7 +199,7 @@ def _timeline_item(
     }
 
 
-def place_text(passed: int, rank: int, commit_id: bytes) -> str:
+def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     """A place in the canonical order. As texts, places stand in its order."""
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 

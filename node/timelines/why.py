@@ -12,6 +12,7 @@ from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
+from protocol.ids import CommitId
 from protocol.text import id_text, parse_id_prefix
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
@@ -100,7 +101,7 @@ def find_commit(connection: Connection, text: str) -> FoundCommit:
     return found[0]
 
 
-def _find_missing(replica: Replica, connection: Connection, commit_id: bytes) -> set[bytes]:
+def _find_missing(replica: Replica, connection: Connection, commit_id: CommitId) -> set[CommitId]:
     """What a waiting commit names and is not here."""
     kept = load_one_pending(connection, commit_id)
     branch = None if kept is None else replica.on_topics.get(kept[0])

@@ -16,6 +16,8 @@ from protocol.block import Block, Reference
 from protocol.body import content_of
 from protocol.commit import Commit
 from protocol.content import Files
+from protocol.ids import AnyId, BlockId, CommitId, ObjectId, UserId
+from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
@@ -52,13 +54,13 @@ class FileRow:
     """One file of a branch. Its key never shows in its repr."""
 
     num: int
-    object_id: bytes
-    object_key: bytes = field(repr=False)
+    object_id: ObjectId
+    object_key: BlockKey = field(repr=False)
     name: str
     size: int | None
     topic_num: int  # by which the commit came that added it
-    commit_id: bytes
-    author: bytes
+    commit_id: CommitId
+    author: UserId
     timestamp: int
 
     @property
@@ -100,7 +102,7 @@ def load_files(connection: Connection, branch_num: int, after: int, limit: int) 
 
 
 def find_files(
-    connection: Connection, branch_num: int, name: str, ids: tuple[bytes, bytes] | None, limit: int
+    connection: Connection, branch_num: int, name: str, ids: tuple[AnyId, AnyId] | None, limit: int
 ) -> list[FileRow]:
     """Files of that name, else those whose object's id lies in the range `ids` (both ends included)."""
     found = _load(connection, branch_num, files.c.name == name, limit)
@@ -109,7 +111,7 @@ def find_files(
     return _load(connection, branch_num, files.c.object_id.between(*ids), limit)
 
 
-def load_files_of(connection: Connection, branch_num: int, commit_id: bytes) -> list[FileRow]:
+def load_files_of(connection: Connection, branch_num: int, commit_id: CommitId) -> list[FileRow]:
     """The files that a commit added and nobody removed."""
     is_adder = (commits.c.id_key == id_key(commit_id)) & (commits.c.commit_id == commit_id)
     return _load(connection, branch_num, is_adder, FILE_COUNT_MAX)
@@ -119,7 +121,7 @@ class StoredObject:
     """An object in the store, to be read piece by piece. Each call is one short read transaction."""
 
     def __init__(
-        self, database: Database, packs: Packs, reference: Reference, convergence_secret: bytes
+        self, database: Database, packs: Packs, reference: Reference, convergence_secret: ConvergenceSecret
     ) -> None:
         """Find the size. Raises MissingBlocks, WrongKey, DecodeError `bad_tree`, StorageError."""
         self._database = database
@@ -142,7 +144,7 @@ class StoredObject:
             self._connection = connection
             return list(self._reader.read(start, stop))
 
-    def find_missing(self, start: int, stop: int, limit: int) -> list[bytes]:
+    def find_missing(self, start: int, stop: int, limit: int) -> list[BlockId]:
         """Ids of blocks that have to come before this range can be read, the first ones. Raises as the constructor."""
         with self._database.read() as connection:
             self._connection = connection
@@ -152,7 +154,7 @@ class StoredObject:
         """The same bytes where they are in memory already, as all of a small object is; else None."""
         return self._reader.read_held(start, stop)
 
-    def _look_up(self, block_id: bytes) -> Block | None:
+    def _look_up(self, block_id: BlockId) -> Block | None:
         return self._packs.find(self._connection, block_id)
 
 

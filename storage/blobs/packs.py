@@ -18,6 +18,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from protocol.ids import BlockId
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database, StorageError
@@ -77,7 +78,7 @@ class Packs:
         """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
         return PackDraft(self._database, self._folder)
 
-    def find(self, connection: Connection, block_id: bytes) -> Block | None:
+    def find(self, connection: Connection, block_id: BlockId) -> Block | None:
         """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
         for found, name, offset, size in select_rows(connection, _BY_KEY, id_key(block_id)):
             if found == block_id:
@@ -88,7 +89,7 @@ class Packs:
         num = nums[block_id]
         return _checked(block_id, read_blocks(connection, {num: block_id})[num])
 
-    def find_held(self, connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+    def find_held(self, connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
         """Those of these blocks that are here."""
         return _known_blocks(connection, ids) | find_blocks(connection, ids).keys()
 
@@ -111,9 +112,9 @@ class PackDraft:
         self._folder = folder
         self._name = secrets.token_hex(16)
         self._handle: int | None = None
-        self._waiting: dict[bytes, Block] = {}
+        self._waiting: dict[BlockId, Block] = {}
         self._waiting_size = 0
-        self._places: dict[bytes, tuple[int, int]] = {}  # block id -> offset, size
+        self._places: dict[BlockId, tuple[int, int]] = {}  # block id -> offset, size
         self._size = 0
         self._is_named = False
         self.is_kept = False
@@ -216,8 +217,8 @@ class PackDraft:
             self._handle = None
 
 
-def _known_blocks(connection: Connection, ids: Iterable[bytes]) -> set[bytes]:
-    found: set[bytes] = set()
+def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId]:
+    found: set[BlockId] = set()
     for part in chunks([id_key(block_id) for block_id in ids]):
         found.update(connection.execute(_KNOWN, {"keys": part}).scalars())
     return found
@@ -245,7 +246,7 @@ def _write_all(handle: int, buffers: list[bytes]) -> None:
             rest = rest[os.write(handle, rest) :]
 
 
-def _checked(block_id: bytes, encoded: bytes) -> Block:
+def _checked(block_id: BlockId, encoded: bytes) -> Block:
     try:
         block = decode_block(encoded)
     except DecodeError as error:

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, true
 from protocol.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
+from protocol.ids import BlockId, ObjectId
 from storage.blobs.packs import FOLDER_NAME
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, unpack_nums
@@ -40,7 +41,7 @@ class ReachedRows:
     incomplete: int = 0  # objects of which blocks are not here
 
 
-def _pass_over(_block_id: bytes) -> None:
+def _pass_over(_block_id: BlockId) -> None:
     pass
 
 
@@ -49,7 +50,7 @@ def mark_reached(
     folder: Path,
     *,
     with_removed: bool = True,
-    on_missing: Callable[[bytes], None] = _pass_over,
+    on_missing: Callable[[BlockId], None] = _pass_over,
 ) -> ReachedRows:
     """All blocks that commits need, and files; those that were removed from their branch only `with_removed`.
 
@@ -73,16 +74,20 @@ class _Walk:
     """Marks trees of blocks, each once."""
 
     def __init__(
-        self, connection: Connection, folder: Path, reached: ReachedRows, on_missing: Callable[[bytes], None]
+        self,
+        connection: Connection,
+        folder: Path,
+        reached: ReachedRows,
+        on_missing: Callable[[BlockId], None],
     ) -> None:
         self._connection = connection
         self._folder = folder
         self._reached = reached
         self._on_missing = on_missing
 
-    def mark(self, object_id: bytes) -> bool:
+    def mark(self, object_id: ObjectId) -> bool:
         """Mark an object's blocks; whether all are here."""
-        ahead = [object_id]
+        ahead: list[BlockId] = [object_id]
         is_whole = True
         while ahead:
             block_id = ahead.pop()
@@ -96,7 +101,7 @@ class _Walk:
                 ahead.extend(children)
         return is_whole
 
-    def _mark_packed(self, block_id: bytes) -> tuple[bytes, ...] | None:
+    def _mark_packed(self, block_id: BlockId) -> tuple[BlockId, ...] | None:
         query = (
             select(
                 pack_blocks.c.num,
@@ -108,14 +113,14 @@ class _Walk:
             .join(packs, packs.c.num == pack_blocks.c.pack_num)
             .where(pack_blocks.c.id_key == id_key(block_id))
         )
-        found: tuple[bytes, ...] | None = None
+        found: tuple[BlockId, ...] | None = None
         for num, stored_id, name, offset, size in self._connection.execute(query):
             if stored_id == block_id:
                 self._reached.packed[num] = 1
                 found = packed_children(self._folder / name, offset, size)
         return found
 
-    def _mark_row(self, block_id: bytes) -> tuple[bytes, ...] | None:
+    def _mark_row(self, block_id: BlockId) -> tuple[BlockId, ...] | None:
         query = select(blocks.c.num, blocks.c.encoded).where(blocks.c.id_key == id_key(block_id))
         for num, encoded in self._connection.execute(query):
             if hash_block(encoded) == block_id:
@@ -124,7 +129,7 @@ class _Walk:
         return None
 
 
-def packed_children(path: Path, offset: int, size: int) -> tuple[bytes, ...]:
+def packed_children(path: Path, offset: int, size: int) -> tuple[BlockId, ...]:
     """The ids that a block in a pack names as its children; of a leaf only the start is read. Raises StorageError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -138,7 +143,7 @@ def packed_children(path: Path, offset: int, size: int) -> tuple[bytes, ...]:
         raise StorageError(f"{path}: {error}") from error
 
 
-def child_ids(encoded: bytes) -> tuple[bytes, ...]:
+def child_ids(encoded: bytes) -> tuple[BlockId, ...]:
     """The ids that a block names as its children. Raises StorageError."""
     try:
         return decode_block(encoded).child_ids

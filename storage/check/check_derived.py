@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_key
+from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.riblt import Prefix
 from protocol.set_digest import SetDigest
 from storage.check.check_integrity import Findings
@@ -44,13 +45,13 @@ class GraphRow(NamedTuple):
     num: int
     branch_num: int
     topic_num: int
-    commit_id: bytes
+    commit_id: CommitId
     key: int
     rank: int
     timestamp: int
     received_at: int
     display_time: int
-    acks: tuple[bytes, ...]
+    acks: tuple[CommitId, ...]
 
 
 _COLUMNS = (
@@ -78,7 +79,9 @@ def recount_graph(connection: Connection, findings: Findings) -> None:
     _recount_heads(connection, marks, findings)
 
 
-def _check_place(row: GraphRow, places: dict[bytes, GraphRow], marks: bytearray, findings: Findings) -> None:
+def _check_place(
+    row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray, findings: Findings
+) -> None:
     name = row.commit_id.hex()
     if id_key(row.commit_id) != row.key:
         findings.add("commit", name, "it is kept under another key than its own")
@@ -101,7 +104,7 @@ def make_marks(connection: Connection) -> bytearray:
     return bytearray(connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one() + 1)
 
 
-def mark_acked(row: GraphRow, places: dict[bytes, GraphRow], marks: bytearray) -> None:
+def mark_acked(row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray) -> None:
     """Mark what a commit acks. `places` has its acks, as far as they are here."""
     for ack in row.acks:
         found = places.get(ack)
@@ -109,7 +112,7 @@ def mark_acked(row: GraphRow, places: dict[bytes, GraphRow], marks: bytearray) -
             marks[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
 
 
-def place_of(row: GraphRow, places: dict[bytes, GraphRow]) -> tuple[int, int]:
+def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]:
     """Rank and display time, as a commit's acks give them."""
     rank = 0
     display_time = min(row.timestamp, row.received_at)
@@ -133,7 +136,7 @@ def _recount_heads(connection: Connection, marks: bytearray, findings: Findings)
 
 def find_wrong_heads(
     connection: Connection, marks: bytearray
-) -> Iterator[tuple[tuple[int, bytes], tuple[int, int, bool] | None]]:
+) -> Iterator[tuple[tuple[int, CommitId], tuple[int, int, bool] | None]]:
     """((topic's number, id), (branch's number, rank, is acked)) of heads that are not kept so; None: that are none."""
     kept = {
         (topic_num, commit_id): (branch_num, rank, is_acked)
@@ -185,7 +188,7 @@ def recount_sketches(connection: Connection, findings: Findings) -> None:
             findings.add("sketch", f"sketch of {topic.hex()}", fault)
 
 
-def compare_sketches(connection: Connection) -> Iterator[tuple[bytes, str, str]]:
+def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, str]]:
     """(topic, place, what is wrong with it or "") of all sketches."""
     query = select(sketches.c.topic, sketches.c.place, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
     for topic, place, upto, digest, prefix in connection.execute(query).all():
@@ -206,7 +209,7 @@ def compare_sketches(connection: Connection) -> Iterator[tuple[bytes, str, str]]
         yield topic, place, "" if is_right else "is not that of the topic's commits"
 
 
-def _ids_of(connection: Connection, topic: bytes, place: str, upto: int) -> Iterator[list[bytes]]:
+def _ids_of(connection: Connection, topic: TopicKey, place: str, upto: int) -> Iterator[list[ItemId]]:
     """The ids of the set that a sketch is of; none where no set is called so."""
     for tables in (REPLICA, RELAY):
         num = connection.execute(select(tables.topics.c.num).where(tables.topics.c.topic == topic)).scalar()
@@ -258,8 +261,8 @@ def find_wrong_passed(connection: Connection) -> Iterator[tuple[int, tuple[int, 
     query = select(
         checkpoints.c.branch_num, checkpoints.c.merged, checkpoints.c.commit_num, commits.c.is_void
     ).join(commits, commits.c.num == checkpoints.c.commit_num)
-    bits: dict[int, dict[bytes, int]] = {}
-    alike: list[tuple[int, bytes, int]] = []
+    bits: dict[int, dict[CommitId, int]] = {}
+    alike: list[tuple[int, CommitId, int]] = []
     for branch_num, merged, num, is_void in connection.execute(query):
         alike.append((branch_num, merged, num))
         of_branch = bits.setdefault(branch_num, {})
@@ -284,7 +287,7 @@ def _find_passed(
     for num, said in connection.execute(without):
         yield num, (said, 0)
     for branch_num, bit_of in counting.items():
-        inside: dict[bytes, int] = {}
+        inside: dict[CommitId, int] = {}
         total = len(set(bit_of.values()) - {0})
         query = (
             select(commits.c.num, commits.c.commit_id, commits.c.acks, commits.c.passed)
@@ -369,10 +372,10 @@ def all_commits(connection: Connection) -> Iterator[list[GraphRow]]:
         last = rows[-1].num
 
 
-def find_rows(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, GraphRow]:
+def find_rows(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, GraphRow]:
     """Those of these commits that are here."""
     wanted = set(ids)
-    found: dict[bytes, GraphRow] = {}
+    found: dict[CommitId, GraphRow] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for row in map(_row, connection.execute(select(*_COLUMNS).where(commits.c.id_key.in_(part)))):
             if row.commit_id in wanted:

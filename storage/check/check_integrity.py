@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from protocol.block import decode_block
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
+from protocol.ids import BlockId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.blobs.packs import FOLDER_NAME
@@ -73,7 +74,7 @@ class Damage:
     """Blocks whose bytes are not what their ids say, as far as what names them is here."""
 
     rows: dict[int, int] = field(default_factory=dict)  # numbers of rows, with the keys of their ids
-    packed: dict[int, bytes] = field(default_factory=dict)  # numbers among the packed, with their ids
+    packed: dict[int, BlockId] = field(default_factory=dict)  # numbers among the packed, with their ids
     sizes: dict[int, int | None] = field(
         default_factory=dict
     )  # packs of another size than is said; None: gone

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, func, select
 
 from protocol.codec import DecodeError
+from protocol.ids import CommitId
 from protocol.publication import decode_publication
 from storage.commits.pending import CAUSES
 from storage.engine.id_keys import chunks, id_key
@@ -16,7 +17,7 @@ from storage.schema.schema import commits, pending, pending_causes, pending_publ
 _BATCH: Final = 500
 
 
-def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, bytes, str]]:
+def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, CommitId, str]]:
     """(number, commit id, what is wrong) of what waits and is not as it must be."""
     counts = _count_causes(connection)
     accepted = _find_accepted(connection)
@@ -35,7 +36,7 @@ def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, bytes, str
             yield row.num, row.commit_id, fault
 
 
-def _find_fault(commit_id: bytes, publication: bytes | None) -> str:
+def _find_fault(commit_id: CommitId, publication: bytes | None) -> str:
     if publication is None:
         return "has no publication"
     try:
@@ -52,7 +53,7 @@ def _count_causes(connection: Connection) -> "Counter[int]":
 
 def _find_accepted(connection: Connection) -> set[int]:
     ids = {row[0]: row[1] for row in connection.execute(select(pending.c.num, pending.c.commit_id))}
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     for part in chunks([id_key(raw) for raw in ids.values()]):
         found.update(
             connection.execute(select(commits.c.commit_id).where(commits.c.id_key.in_(part))).scalars()

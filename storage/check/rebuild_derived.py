@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.codec import DecodeError
+from protocol.ids import CommitId
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_derived import (
     all_commits,
@@ -288,8 +289,8 @@ def _choose_firsts(connection: Connection) -> int:
 
 def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
     kept = relay_commits.c
-    ranks: dict[bytes, int] = {}
-    acked: set[bytes] = set()
+    ranks: dict[CommitId, int] = {}
+    acked: set[CommitId] = set()
     query = select(kept.commit_id, kept.acks, kept.rank).where(kept.topic_num == topic_num)
     for commit_id, acks, rank in stream_rows(connection, query.order_by(kept.num), _BATCH):
         ranks.setdefault(commit_id, rank)

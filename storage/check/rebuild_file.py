@@ -22,6 +22,8 @@ from sqlalchemy.exc import DBAPIError
 from protocol.block import decode_block
 from protocol.codec import DecodeError
 from protocol.hashing import store_mark
+from protocol.ids import CommitId
+from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, Findings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
 from storage.engine.errors import StorageError
@@ -88,7 +90,7 @@ def _is_newest(connection: Connection) -> bool:
     return True
 
 
-def rebuild_store(folder: Path, store_key: bytes | None) -> RebuildResult:
+def rebuild_store(folder: Path, store_key: StoreKey | None) -> RebuildResult:
     """Put a rebuilt database in the place of a folder's, of which a copy stays in quarantine.
 
     Where commits may be gone, the own feeds become uncertain. Raises StorageError.
@@ -125,7 +127,7 @@ def rebuild_store(folder: Path, store_key: bytes | None) -> RebuildResult:
     return found
 
 
-def rebuild(damaged: Path, path: Path, store_key: bytes | None, count: int | None) -> RebuildResult:
+def rebuild(damaged: Path, path: Path, store_key: StoreKey | None, count: int | None) -> RebuildResult:
     """Write what can be read of a damaged database, which is changed meanwhile, to a new one; both are the caller's.
 
     `count` is how many writes it is to count (`last_write`), if that is known. Raises OSError, sqlite3.Error, DBAPIError.
@@ -381,7 +383,7 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
         yield tuple(values[name] for name in list(commits.columns.keys()))
 
 
-def _find_acks(new: sqlite3.Connection, commit_id: bytes) -> bytes | None:
+def _find_acks(new: sqlite3.Connection, commit_id: CommitId) -> bytes | None:
     query = f"SELECT encoded FROM {blocks.name} WHERE id_key = ?"  # noqa: S608  # a name of ours
     for (encoded,) in new.execute(query, (id_key(commit_id),)):
         with suppress(DecodeError):

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from protocol.ids import BlockId
 from storage.blobs.reachability import mark_reached
 from storage.check.check_integrity import REFERENCES, Damage
 from storage.commits.damaged import await_blocks
@@ -65,7 +66,7 @@ class SalvageResult:
 
     count: int = 0
     keys: set[int] = field(default_factory=set)
-    packed: set[bytes] = field(default_factory=set)
+    packed: set[BlockId] = field(default_factory=set)
 
 
 def take_out_damaged(connection: Connection, damage: Damage) -> SalvageResult:
@@ -96,9 +97,9 @@ def await_content(connection: Connection, folder: Path, taken: SalvageResult) ->
     one that was a row no more than a key is known until something names it: under a parent that is gone it is fetched
     when the file is read.
     """
-    missing: set[bytes] = set()
+    missing: set[BlockId] = set()
 
-    def note(block_id: bytes) -> None:
+    def note(block_id: BlockId) -> None:
         if block_id in taken.packed or id_key(block_id) in taken.keys:
             missing.add(block_id)
 

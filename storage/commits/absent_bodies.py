@@ -12,12 +12,13 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from protocol.block import Block
+from protocol.ids import CommitId, ObjectId
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
-from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_nums, unpack_nums
+from storage.engine.id_keys import BLOCK_NUM_SIZE, PackedNums, chunks, id_key, pack_nums, unpack_nums
 from storage.engine.sums import sum_of
 from storage.schema.schema import blocks, commits, erasures
 
@@ -32,11 +33,11 @@ class Erasure(NamedTuple):
     """A body to be erased: its commit's number, the commit's row's block numbers, and the id of the body's block."""
 
     num: int
-    block_nums: bytes
-    body_id: bytes
+    block_nums: PackedNums
+    body_id: ObjectId
 
 
-def load_compactions(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[bytes]:
+def load_compactions(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[CommitId]:
     """Ids of a branch's commits of this kind that are not void and came here before."""
     query = select(commits.c.commit_id).where(
         commits.c.branch_num == branch_num,
@@ -111,9 +112,11 @@ def is_any_missing(connection: Connection, branch_num: int) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-def fill_bodies(database: Database, connection: Connection, bodies: Mapping[bytes, Block]) -> set[bytes]:
+def fill_bodies(
+    database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
+) -> set[CommitId]:
     """Keep the bodies, each one block, of those of these commits whose bodies are missing; which these were."""
-    found: dict[bytes, tuple[int, bytes]] = {}
+    found: dict[CommitId, tuple[int, PackedNums]] = {}
     for part in chunks([id_key(raw) for raw in bodies]):
         rows = connection.execute(_MISSING, {"keys": part})
         found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
@@ -142,7 +145,7 @@ def find_missing(connection: Connection) -> list[int]:
 
 def load_missing(
     connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
-) -> list[tuple[int, bytes]]:
+) -> list[tuple[int, CommitId]]:
     """Commits (number, id) of a topic of a branch whose bodies are missing: between two numbers, the latest first."""
     query = (
         select(commits.c.num, commits.c.commit_id)
@@ -169,9 +172,9 @@ def count_missing(connection: Connection, nums: Sequence[int]) -> int:
     )
 
 
-def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, bytes]:
+def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, ObjectId]:
     """Ids of the bodies of those of these commits that have none here."""
-    found: dict[int, bytes] = {}
+    found: dict[int, ObjectId] = {}
     for part in chunks(nums):
         query = select(erasures.c.commit_num, erasures.c.body_id).where(erasures.c.commit_num.in_(part))
         found.update((row[0], row[1]) for row in connection.execute(query))

@@ -1,11 +1,12 @@
 """Table of blocks: writes each block once, and verifies its hash on every read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, select
 
 from protocol.block import Block
 from protocol.hashing import block_id
+from protocol.ids import BlockId
 from storage.engine.bulk import insert_rows
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import chunks, id_key
@@ -21,7 +22,7 @@ class DamagedBlock(StorageError):
 
 def put_blocks(
     database: Database, connection: Connection, fresh: Sequence[Block], shared: Iterable[Block]
-) -> dict[bytes, int]:
+) -> dict[BlockId, int]:
     """Store blocks and give every block's row number.
 
     `fresh` are known not to be here (a new commit's own); `shared` are looked up first, as equal plaintexts share a block.
@@ -38,10 +39,10 @@ def put_blocks(
     return nums
 
 
-def find_blocks(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, int]:
+def find_blocks(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
     """Row numbers of those of these blocks that are here."""
     wanted = {raw: id_key(raw) for raw in ids}
-    found: dict[bytes, int] = {}
+    found: dict[BlockId, int] = {}
     for part in chunks(list(wanted.values())):
         for num, encoded in connection.execute(_BY_KEY, {"keys": part}):
             actual = block_id(encoded)
@@ -50,7 +51,7 @@ def find_blocks(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, int
     return found
 
 
-def read_blocks(connection: Connection, expected: dict[int, bytes | None]) -> dict[int, bytes]:
+def read_blocks(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
     """Encoded blocks by row number, each hashed again where its id is given. Raises DamagedBlock."""
     found: dict[int, bytes] = {}
     for part in chunks(list(expected)):

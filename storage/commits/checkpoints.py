@@ -14,12 +14,13 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from protocol.body import Checkpoint
+from protocol.ids import CommitId
 from storage.commits.changes import record_changes
 from storage.commits.commits import NewCommit, load_places
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
-from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
+from storage.engine.id_keys import PackedIds, chunks, id_key, pack_ids, unpack_ids
 from storage.schema.schema import checkpoints, commits, heads
 from verifier.ancestry import GraphNode, find_outside
 
@@ -59,7 +60,7 @@ def recount_checkpoints(
     database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
 ) -> None:
     """Count those of these commits of a branch that are checkpoints no more (`is_void`), or again."""
-    changed: Counter[bytes] = Counter()
+    changed: Counter[PackedIds] = Counter()
     for part in chunks(nums):
         query = select(checkpoints.c.merged).where(checkpoints.c.commit_num.in_(part))
         changed.update(connection.execute(query).scalars())
@@ -70,7 +71,7 @@ def recount_checkpoints(
             _count_up(database, connection, branch_num, passed, -1 if is_void else 1)
 
 
-def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[bytes]:
+def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[CommitId]:
     """All checkpoints of a branch, void ones too, in the order of acceptance."""
     query = (
         select(commits.c.commit_id)
@@ -81,9 +82,9 @@ def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[bytes]:
     return list(connection.execute(query).scalars())
 
 
-def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]) -> set[bytes]:
+def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]) -> set[CommitId]:
     """Proposals of which checkpoints that count were made, in some branches."""
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     for part in chunks(branch_nums):
         query = (
             select(checkpoints.c.proposal)
@@ -94,7 +95,7 @@ def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]
     return found
 
 
-def _load_alike(connection: Connection, branch_num: int, merged: bytes, *, counting: bool) -> set[int]:
+def _load_alike(connection: Connection, branch_num: int, merged: PackedIds, *, counting: bool) -> set[int]:
     """Numbers of the branch's checkpoints that merge these heads: all, or those that count."""
     query = select(checkpoints.c.commit_num).where(
         checkpoints.c.branch_num == branch_num, checkpoints.c.merged == merged
@@ -104,7 +105,7 @@ def _load_alike(connection: Connection, branch_num: int, merged: bytes, *, count
     return set(connection.execute(query).scalars())
 
 
-def _find_passed(connection: Connection, branch_num: int, merged: bytes) -> Iterator[int]:
+def _find_passed(connection: Connection, branch_num: int, merged: PackedIds) -> Iterator[int]:
     """Numbers of the branch's commits that are not among the heads or in their past, nor a checkpoint of them."""
     query = select(heads.c.commit_id).where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
     ends = list(connection.execute(query).scalars())
@@ -117,7 +118,7 @@ def _find_passed(connection: Connection, branch_num: int, merged: bytes) -> Iter
         yield from (num for num, raw in rows.all() if raw in outside and num not in alike)
 
 
-def _load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, GraphNode]:
+def _load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
     """`load_places`, quick for one id: most walks are along chains, and one statement for each rank."""
     wanted = list(ids)
     if len(wanted) != 1:
@@ -131,7 +132,7 @@ def _count_up(
 ) -> None:
     """Let commits have passed `by` checkpoints more: they move. Effects move back first, or forth last, so that none
     stands before its cause on the way."""
-    shown: list[tuple[int, int, bytes, int]] = []
+    shown: list[tuple[int, int, CommitId, int]] = []
     gains: list[Gain] = []
     for part in chunks(nums):
         query = select(*CANONICAL_ORDER, commits.c.num, commits.c.is_void).where(commits.c.num.in_(part))

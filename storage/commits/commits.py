@@ -13,6 +13,8 @@ from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
 from protocol.hashing import timeline_digest
+from protocol.ids import BlockId, CommitId, UserId
+from protocol.keys import BlockKey
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.display import find_display_times
@@ -22,7 +24,16 @@ from storage.commits.position_index import CANONICAL_ORDER, OrderKey, count_chan
 from storage.engine.bulk import insert_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
-from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.engine.id_keys import (
+    BLOCK_NUM_SIZE,
+    PackedIds,
+    PackedNums,
+    chunks,
+    id_key,
+    pack_ids,
+    pack_nums,
+    unpack_ids,
+)
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.repos.repos import Branch
 from storage.schema.schema import authors, branches, checkpoints, commits, topics
@@ -110,12 +121,12 @@ class TimelineRow:
     num: int
     branch_num: int
     topic_num: int
-    commit_id: bytes
+    commit_id: CommitId
     rank: int
-    author: bytes
-    acks: tuple[bytes, ...]
-    commit_key: bytes
-    block_nums: bytes
+    author: UserId
+    acks: tuple[CommitId, ...]
+    commit_key: BlockKey
+    block_nums: PackedNums
     body_kind: str
     timestamp: int
     is_void: bool
@@ -127,10 +138,10 @@ class TimelineRow:
         return len(self.block_nums) == BLOCK_NUM_SIZE
 
 
-def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
+def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, CommitFacts]:
     """Facts of those of these commits that are accepted here."""
     wanted = set(ids)
-    found: dict[bytes, CommitFacts] = {}
+    found: dict[CommitId, CommitFacts] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for commit_id, branch_id, user, sequence, rank, acks in connection.execute(_FACTS, {"keys": part}):
             if commit_id in wanted:
@@ -138,10 +149,10 @@ def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Comm
     return found
 
 
-def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, GraphNode]:
+def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
     """Rank and acks of those of these commits that are accepted here."""
     wanted = set(ids)
-    found: dict[bytes, GraphNode] = {}
+    found: dict[CommitId, GraphNode] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for commit_id, rank, acks in connection.execute(_PLACES, {"keys": part}):
             if commit_id in wanted:
@@ -149,9 +160,11 @@ def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Gra
     return found
 
 
-def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+def load_commit_keys(
+    connection: Connection, epoch_num: int, ids: Sequence[CommitId]
+) -> dict[CommitId, BlockKey]:
     """Keys of those of these commits that are accepted here, and were published in that epoch."""
-    found: dict[bytes, bytes] = {}
+    found: dict[CommitId, BlockKey] = {}
     for part in chunks([id_key(raw) for raw in ids]):
         rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
         found.update((row[0], row[1]) for row in rows)
@@ -262,7 +275,7 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
         yield timeline_row(cipher, row)
 
 
-def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
+def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[CommitId, tuple[CommitId, ...]]]:
     """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
     query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
     for commit_id, acks in stream_rows(connection, query.order_by(commits.c.rank.desc()), _READ_AT_ONCE):
@@ -277,10 +290,10 @@ def iterate_between(connection: Connection, first: int, last: int) -> Iterator[T
         yield timeline_row(cipher, row)
 
 
-def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
+def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, TimelineRow]:
     """Those of these commits that are accepted here, void ones too."""
     wanted = set(ids)
-    found: dict[bytes, TimelineRow] = {}
+    found: dict[CommitId, TimelineRow] = {}
     cipher = cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         rows = (
@@ -290,10 +303,10 @@ def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Timel
     return found
 
 
-def load_sizes(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, int]:
+def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
     """Bytes of the blocks of those of these commits that are accepted here."""
     wanted = set(ids)
-    found: dict[bytes, int] = {}
+    found: dict[CommitId, int] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(commits.c.commit_id, commits.c.size).where(commits.c.id_key.in_(part))
         found.update(tuple(row) for row in connection.execute(query) if row.commit_id in wanted)
@@ -333,8 +346,8 @@ def _row(
     num: int,
     branch: Branch,
     new: NewCommit,
-    block_nums: dict[bytes, int],
-    author_nums: dict[bytes, int],
+    block_nums: dict[BlockId, int],
+    author_nums: dict[UserId, int],
     received_at: int,
     passed: int,
     display_time: int,
@@ -364,7 +377,7 @@ def _row(
     )
 
 
-def load_merged(connection: Connection, branch_num: int) -> set[bytes]:
+def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:
     """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
     query = (
         select(checkpoints.c.merged)
@@ -374,7 +387,7 @@ def load_merged(connection: Connection, branch_num: int) -> set[bytes]:
     return set(connection.execute(query).scalars())
 
 
-def number_authors(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:
+def number_authors(database: Database, connection: Connection, users: set[UserId]) -> dict[UserId, int]:
     """Numbers of authors, new ones included."""
     query = select(authors.c.user, authors.c.num).where(authors.c.user.in_(users))
     found = {row[0]: row[1] for row in connection.execute(query)}

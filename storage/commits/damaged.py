@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
+from protocol.ids import BlockId, CommitId
 from protocol.publication import Publication
 from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import put_blocks
@@ -35,7 +36,7 @@ class DamagedCommit:
 
     num: int
     topic_num: int
-    commit_id: bytes
+    commit_id: CommitId
 
 
 _COMMITS = select(awaited_commits.c.commit_num, awaited_commits.c.topic_num, commits.c.commit_id).join(
@@ -58,7 +59,7 @@ def await_commits(connection: Connection, nums: Iterable[int]) -> int:
     return count
 
 
-def await_blocks(connection: Connection, ids: Iterable[bytes]) -> int:
+def await_blocks(connection: Connection, ids: Iterable[BlockId]) -> int:
     """Ask for these blocks of files from now on; gives how many were not asked for before."""
     count = 0
     for part in chunks(sorted(set(ids))):
@@ -88,16 +89,16 @@ def load_damaged_commits(connection: Connection, after: int, limit: int) -> list
     return [DamagedCommit(*row) for row in rows]
 
 
-def load_damaged_blocks(connection: Connection, after: bytes, limit: int) -> list[bytes]:
+def load_damaged_blocks(connection: Connection, after: BlockId, limit: int) -> list[BlockId]:
     """The first awaited blocks whose ids are above `after`."""
     query = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id > after)
     return list(connection.execute(query.order_by(awaited_blocks.c.block_id).limit(limit)).scalars())
 
 
-def find_damaged(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, DamagedCommit]:
+def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, DamagedCommit]:
     """Those of these commits that are awaited, by id."""
     wanted = set(ids)
-    found: dict[bytes, DamagedCommit] = {}
+    found: dict[CommitId, DamagedCommit] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for row in connection.execute(_COMMITS.where(commits.c.id_key.in_(part))):
             one = DamagedCommit(*row)
@@ -106,11 +107,11 @@ def find_damaged(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, Da
     return found
 
 
-def find_damaged_in(connection: Connection, branch_num: int) -> bytes | None:
+def find_damaged_in(connection: Connection, branch_num: int) -> CommitId | None:
     """The first awaited commit of a branch."""
     query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(awaited_commits.c.commit_num).limit(1)
     row = connection.execute(query).first()
-    return None if row is None else bytes(row.commit_id)
+    return None if row is None else CommitId(row.commit_id)
 
 
 def restore_commit(
@@ -148,7 +149,7 @@ def restore_commit(
     connection.execute(delete(awaited_commits).where(awaited_commits.c.commit_num == awaited.num))
 
 
-def settle_blocks(connection: Connection, ids: Iterable[bytes]) -> None:
+def settle_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:
     """These blocks are here again."""
     for part in chunks(sorted(set(ids))):
         connection.execute(delete(awaited_blocks).where(awaited_blocks.c.block_id.in_(part)))

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple_
 
 from protocol.commit import Commit
+from protocol.ids import CommitId
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import commits
 
@@ -25,13 +26,13 @@ _TIMES: Final = select(commits.c.commit_id, commits.c.display_time).where(
 
 
 def find_display_times(
-    connection: Connection, new: Sequence[Commit], before: set[bytes], received_at: int
+    connection: Connection, new: Sequence[Commit], before: set[CommitId], received_at: int
 ) -> list[int]:
     """Display times of commits that are about to be stored, causes before effects; unix milliseconds.
 
     `before` is what of their acks is stored already.
     """
-    times: dict[bytes, int] = {}
+    times: dict[CommitId, int] = {}
     for part in chunks([id_key(ack) for ack in before]):
         found = connection.execute(_TIMES, {"keys": part})
         times.update((raw, time) for raw, time in found if raw in before)
@@ -45,7 +46,7 @@ def find_display_times(
 
 
 def load_display_window(
-    connection: Connection, branch_num: int, limit: int, *, after: bytes | None, before: bytes | None
+    connection: Connection, branch_num: int, limit: int, *, after: CommitId | None, before: CommitId | None
 ) -> list[int]:
     """Numbers of commits of the timeline by time: the first after a commit, or else the last before one or the end.
 

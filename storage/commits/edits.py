@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection, func, select
 
+from protocol.ids import CommitId
 from storage.engine.id_keys import chunks
 from storage.schema.schema import branches, changes, commits, topics
 
@@ -38,7 +39,7 @@ class Edit:
 
     cursor: Cursor
     kind: EditKind
-    commit_id: bytes
+    commit_id: CommitId
     passed: int
     rank: int
     passed_before: int | None = None  # None where it did not stand in the timeline
@@ -57,7 +58,7 @@ class EditWindow:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    commit_id: bytes
+    commit_id: CommitId
     rank: int
     passed: int | None  # now; None where it does not stand in the timeline
 

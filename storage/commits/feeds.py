@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select
 
+from protocol.ids import CommitId, UserId
 from storage.engine.id_keys import chunks
 from storage.schema.schema import authors, commits, feed_forks
 
@@ -15,14 +16,14 @@ class FeedTip:
     """The last commit of one author's feed in one branch."""
 
     sequence: int
-    commit_id: bytes
+    commit_id: CommitId
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """One author's feed in one branch: commits, the last sequence, and how many places were used more than once."""
 
-    author: bytes
+    author: UserId
     commits: int
     last: int
     forks: int
@@ -32,9 +33,9 @@ class Feed:
 class FeedFork:
     """A place of a feed with several commits, each of which its author signed: the smallest ids, and how many."""
 
-    author: bytes
+    author: UserId
     sequence: int
-    commit_ids: tuple[bytes, ...]
+    commit_ids: tuple[CommitId, ...]
     count: int
 
 
@@ -43,10 +44,10 @@ class FeedPlace(NamedTuple):
 
     author_num: int
     sequence: int
-    commit_id: bytes
+    commit_id: CommitId
 
 
-def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> FeedTip | None:
+def load_feed_tip(connection: Connection, branch_num: int, author: UserId) -> FeedTip | None:
     """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
     query = (
         select(commits.c.feed_sequence, commits.c.commit_id)
@@ -60,10 +61,10 @@ def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> Fee
 
 
 def load_feed_ids(
-    connection: Connection, branch_num: int, author: bytes, sequences: Iterable[int]
-) -> dict[int, bytes]:
+    connection: Connection, branch_num: int, author: UserId, sequences: Iterable[int]
+) -> dict[int, CommitId]:
     """Ids at these places of an author's feed; of a forked place, the smallest id."""
-    found: dict[int, bytes] = {}
+    found: dict[int, CommitId] = {}
     for part in chunks(sorted(set(sequences))):
         query = (
             select(commits.c.feed_sequence, commits.c.commit_id)
@@ -141,7 +142,7 @@ def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedP
 
     `new` are commits that were just stored.
     """
-    by_author: dict[int, dict[int, list[bytes]]] = {}
+    by_author: dict[int, dict[int, list[CommitId]]] = {}
     for place in new:
         by_author.setdefault(place.author_num, {}).setdefault(place.sequence, []).append(place.commit_id)
     rows: list[dict[str, object]] = []

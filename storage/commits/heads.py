@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, false, func, insert, select, update
 
+from protocol.ids import CommitId
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import heads
 
-Head = tuple[bytes, int]
+Head = tuple[CommitId, int]
 """Id and rank."""
 
 
-def find_heads(connection: Connection, branch_num: int, ids: Iterable[bytes]) -> set[bytes]:
+def find_heads(connection: Connection, branch_num: int, ids: Iterable[CommitId]) -> set[CommitId]:
     """Those of these commits that are heads of the branch."""
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     for part in chunks(sorted(set(ids))):
         query = select(heads.c.commit_id).where(
             heads.c.branch_num == branch_num, heads.c.commit_id.in_(part), ~heads.c.is_acked
@@ -45,13 +46,13 @@ def count_heads(connection: Connection, branch_num: int) -> int:
 
 
 def advance_heads(
-    connection: Connection, branch: Branch, new: Sequence[Head], acked: set[bytes], before: set[bytes]
+    connection: Connection, branch: Branch, new: Sequence[Head], acked: set[CommitId], before: set[CommitId]
 ) -> None:
     """Acked by their own topic, heads go; acked by another, they are marked, and go on standing for their topic's past.
 
     `new` are commits that came by the branch's topic, `acked` is all that they ack, `before` what of it was here before.
     """
-    by_topic: dict[int, list[bytes]] = {}
+    by_topic: dict[int, list[CommitId]] = {}
     for part in chunks(sorted(before)):
         query = select(heads.c.topic_num, heads.c.commit_id).where(
             heads.c.branch_num == branch.num, heads.c.commit_id.in_(part)

@@ -2,13 +2,14 @@
 
 from sqlalchemy import Connection, insert, select
 
+from protocol.ids import CommitId
 from storage.engine.database import Database
 from storage.schema.schema import imports
 
 
 def load_imported(
     connection: Connection, branch_num: int, source: str, source_ids: list[str]
-) -> dict[str, bytes]:
+) -> dict[str, CommitId]:
     """Commit ids of those of these items that were imported from `source` before."""
     query = select(imports.c.source_id, imports.c.commit_id).where(
         imports.c.branch_num == branch_num, imports.c.source == source, imports.c.source_id.in_(source_ids)
@@ -30,7 +31,7 @@ def load_source_ids(
 
 
 def keep_imported(
-    database: Database, connection: Connection, branch_num: int, source: str, items: dict[str, bytes]
+    database: Database, connection: Connection, branch_num: int, source: str, items: dict[str, CommitId]
 ) -> None:
     """Remember which commit each imported item became."""
     nums = database.next_nums(connection, imports, len(items))

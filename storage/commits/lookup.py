@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from protocol.ids import AnyId, CommitId
 from storage.commits.pending import UNREAD
 from storage.engine.id_keys import id_key
 from storage.schema.schema import commits, pending, rejections
@@ -15,14 +16,14 @@ _FOUND_MAX = 3
 class FoundCommit:
     """A commit and what became of it: `accepted`, `pending`, `unread` or `rejected` (with code and detail)."""
 
-    commit_id: bytes
+    commit_id: CommitId
     branch_num: int
     state: str
     code: str = ""
     detail: str = ""
 
 
-def find_commits(connection: Connection, low: bytes, high: bytes) -> list[FoundCommit]:
+def find_commits(connection: Connection, low: AnyId, high: AnyId) -> list[FoundCommit]:
     """Some of the commits whose ids lie from `low` to `high`: at least two where there are that many."""
     accepted = (
         select(commits.c.commit_id, commits.c.branch_num)

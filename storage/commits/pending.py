@@ -18,6 +18,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from protocol.ids import CommitId, ItemId, UserId
 from protocol.limits.peers import (
     PENDING_AUTHOR_SHARE,
     PENDING_CAUSE_COUNT_MAX,
@@ -45,16 +46,18 @@ _PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).
 )
 _TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
 
+NO_AUTHOR: Final = UserId(b"")
+
 
 @dataclass(frozen=True, slots=True)
 class PendingPublication:
     """One waiting publication and the causes it lacked when it came."""
 
-    commit_id: bytes
+    commit_id: CommitId
     publication: bytes
-    causes: tuple[bytes, ...]
+    causes: tuple[CommitId, ...]
     reason: str = CAUSES
-    author: bytes = b""
+    author: UserId = NO_AUTHOR
     """Who signed it; empty where that cannot be read, which counts as one author."""
 
 
@@ -62,7 +65,7 @@ class PendingPublication:
 class Kept:
     """What became of a batch, with those of it that waited before."""
 
-    ids: set[bytes] = field(default_factory=set)  # what waits for causes
+    ids: set[CommitId] = field(default_factory=set)  # what waits for causes
     unread: tuple[int, ...] = ()  # numbers (negative) of those newly kept and unread
     count: int = 0  # of all that wait now, unread ones included
     refused: int = 0  # how many did not fit
@@ -120,7 +123,7 @@ def keep_pending(
     return Kept(ids, tuple(unread), count, refused)
 
 
-def _room(connection: Connection, topic_num: int, author: bytes | None = None) -> _Room:
+def _room(connection: Connection, topic_num: int, author: UserId | None = None) -> _Room:
     """Of a topic, or of one author on it."""
     query, share = _TOTALS.where(pending.c.topic_num == topic_num), 1
     if author is not None:
@@ -175,14 +178,16 @@ def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-def _name(item: PendingPublication) -> bytes:
+def _name(item: PendingPublication) -> ItemId:
     """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
     return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id
 
 
-def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -> set[bytes]:
+def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -> set[ItemId]:
     """Names of those of these that wait already."""
-    known = find_pending(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
+    known: set[ItemId] = set(
+        find_pending(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
+    )
     unread = {item.commit_id for item in waiting if item.reason == UNREAD}
     for part in chunks([id_key(raw) for raw in unread]):
         query = _PUBLICATIONS.where(pending.c.id_key.in_(part), pending.c.reason == UNREAD)
@@ -194,17 +199,19 @@ def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -
     return known
 
 
-def find_pending(connection: Connection, ids: Collection[bytes]) -> set[bytes]:
+def find_pending(connection: Connection, ids: Collection[CommitId]) -> set[CommitId]:
     """Those of these commits that wait for causes, or for their turn."""
     wanted = set(ids)
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(pending.c.commit_id).where(pending.c.id_key.in_(part), pending.c.reason != UNREAD)
         found.update(wanted.intersection(connection.execute(query).scalars()))
     return found
 
 
-def find_unread(connection: Connection, topic_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
+def find_unread(
+    connection: Connection, topic_num: int, ids: Sequence[CommitId] | None = None
+) -> "array[int]":
     """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
     query = select(pending.c.num, pending.c.commit_id).where(
         pending.c.topic_num == topic_num, pending.c.reason == UNREAD
@@ -240,14 +247,14 @@ def count_pending(connection: Connection, branch_num: int | None = None, *, reas
 
 
 def load_pending(
-    connection: Connection, branch_num: int, known: Collection[bytes]
-) -> list[tuple[bytes, int, bytes]]:
+    connection: Connection, branch_num: int, known: Collection[CommitId]
+) -> list[tuple[CommitId, int, bytes]]:
     """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
     query = select(pending.c.num, pending.c.commit_id).where(
         pending.c.branch_num == branch_num, pending.c.reason != UNREAD
     )
     nums = [row[0] for row in connection.execute(query.order_by(pending.c.num)) if row[1] not in known]
-    found: list[tuple[bytes, int, bytes]] = []
+    found: list[tuple[CommitId, int, bytes]] = []
     for part in chunks(nums):
         rows = connection.execute(
             _PUBLICATIONS.add_columns(pending.c.topic_num)
@@ -258,7 +265,7 @@ def load_pending(
     return found
 
 
-def load_one_pending(connection: Connection, commit_id: bytes) -> tuple[int, bytes] | None:
+def load_one_pending(connection: Connection, commit_id: CommitId) -> tuple[int, bytes] | None:
     """(number of the topic, publication) of a commit that waits for causes."""
     query = _PUBLICATIONS.add_columns(pending.c.topic_num).where(
         pending.c.id_key == id_key(commit_id), pending.c.commit_id == commit_id, pending.c.reason != UNREAD
@@ -299,9 +306,9 @@ def keep_rejections(
     connection.execute(delete(rejections).where(rejections.c.num.in_(kept)))
 
 
-def load_rejected(connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[CommitId]:
     """Those of these ids that were rejected."""
-    found: set[bytes] = set()
+    found: set[CommitId] = set()
     if connection.execute(_ANY_REJECTION).first() is None:
         return found  # the usual case, and this stands in the way of every batch
     for part in chunks(ids):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
+from protocol.ids import CommitId
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.engine.bulk import change_rows
 from storage.engine.id_keys import chunks, id_key
@@ -138,7 +139,7 @@ def take_released(connection: Connection, released: Sequence[ReleasedCommit]) ->
     return [taken[one.num] for one in released]
 
 
-def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
+def drop_causes(connection: Connection, num: int, causes: Collection[CommitId] | None) -> None:
     """Cross off what a commit that is no longer kept waited for: some of `causes`; None where they cannot be told."""
     here = pending_causes.c.pending_num == num
     if causes is None:

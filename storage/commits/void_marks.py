@@ -6,12 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
+from protocol.ids import CommitId, UserId
+from protocol.keys import BlockKey
 from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
-from storage.engine.id_keys import chunks, id_key
+from storage.engine.id_keys import PackedNums, chunks, id_key
 from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
 
 
@@ -21,17 +23,17 @@ class Judged:
 
     num: int
     topic_num: int
-    commit_id: bytes
-    author: bytes
+    commit_id: CommitId
+    author: UserId
     sequence: int
     is_void: bool
-    commit_key: bytes = field(repr=False)
-    block_nums: bytes
+    commit_key: BlockKey = field(repr=False)
+    block_nums: PackedNums
     body_kind: str
-    proposal: bytes | None  # of a checkpoint
+    proposal: CommitId | None  # of a checkpoint
 
 
-def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
+def load_judged_by(connection: Connection, branch_num: int, author: UserId) -> Iterator[Judged]:
     """All accepted commits of an author in a branch."""
     query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
     cipher = cipher_of(connection)
@@ -39,7 +41,7 @@ def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> It
         yield _judged(cipher, row)
 
 
-def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
+def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> list[Judged]:
     """Those of these commits that are accepted in the branch."""
     found: list[Judged] = []
     wanted, cipher = set(ids), cipher_of(connection)
@@ -70,13 +72,13 @@ def mark_void(
     )
 
 
-def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
+def load_void_ids(connection: Connection, branch_num: int) -> list[CommitId]:
     """Void commits of a branch, in the order in which they would stand in its timeline."""
     query = select(*CANONICAL_ORDER).where(commits.c.branch_num == branch_num, commits.c.is_void)
     return [row[-1] for row in sorted(tuple(row) for row in connection.execute(query))]
 
 
-def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> bool:
+def are_forked(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> bool:
     """Whether any of these commits took a place of its author's feed that was taken."""
     for part in chunks(ids):
         query = select(feed_forks.c.commit_id).where(
@@ -87,7 +89,7 @@ def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) ->
     return False
 
 
-def has_forks(connection: Connection, branch_num: int, author: bytes, last: int) -> bool:
+def has_forks(connection: Connection, branch_num: int, author: UserId, last: int) -> bool:
     """Whether the author used a place of the feed up to `last` twice."""
     query = (
         select(feed_forks.c.commit_id)

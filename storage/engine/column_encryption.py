@@ -15,7 +15,10 @@ from nacl.exceptions import CryptoError
 from sqlalchemy import Connection
 
 from protocol import hashing
+from protocol.ids import CommitId, EpochId, ObjectId, RepoId, TopicKey
+from protocol.keys import BlockKey, StoreKey
 
+_LOCKED: Final = "the store is sealed, and was opened without its key"
 _OPTION: Final = "ravel_secrecy"
 _NONCE_SIZE: Final = bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 
@@ -30,11 +33,11 @@ class BadSecret(Exception):
 class ColumnCipher(Protocol):
     """How one store's secrets are written and read."""
 
-    def mask(self, place: bytes, key: bytes) -> bytes:
+    def mask(self, place: bytes, key: BlockKey) -> BlockKey:
         """A key of 32 bytes as it is kept, and what is kept as the key; nothing is nothing."""
         ...
 
-    def seal(self, place: bytes, secret: bytes) -> bytes:
+    def seal(self, place: bytes, plaintext: bytes) -> bytes:
         """A secret as it is kept."""
         ...
 
@@ -46,23 +49,23 @@ class ColumnCipher(Protocol):
 class Sealed:
     """A store whose secrets are sealed with a key."""
 
-    def __init__(self, store_key: bytes) -> None:
+    def __init__(self, store_key: StoreKey) -> None:
         self._mask_key = hashing.store_mask_key(store_key)
         self._box_key = hashing.store_box_key(store_key)
         self._nonce_key = hashing.store_nonce_key(store_key)
 
-    def mask(self, place: bytes, key: bytes) -> bytes:
+    def mask(self, place: bytes, key: BlockKey) -> BlockKey:
         """As `ColumnCipher` says."""
         if not key:
             return key
         mixed = int.from_bytes(key) ^ int.from_bytes(hashing.mask(self._mask_key, place))
-        return mixed.to_bytes(32)
+        return BlockKey(mixed.to_bytes(32))
 
-    def seal(self, place: bytes, secret: bytes) -> bytes:
+    def seal(self, place: bytes, plaintext: bytes) -> bytes:
         """As `ColumnCipher` says."""
-        nonce = hashing.box_nonce(self._nonce_key, place, secret)
+        nonce = hashing.box_nonce(self._nonce_key, place, plaintext)
         return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-            secret, place, nonce, self._box_key
+            plaintext, place, nonce, self._box_key
         )
 
     def open(self, place: bytes, kept: bytes) -> bytes:
@@ -78,13 +81,13 @@ class Sealed:
 class Unsealed:
     """A store that no key was ever given for: secrets lie as they are."""
 
-    def mask(self, _place: bytes, key: bytes) -> bytes:
+    def mask(self, _place: bytes, key: BlockKey) -> BlockKey:
         """As `ColumnCipher` says."""
         return key
 
-    def seal(self, _place: bytes, secret: bytes) -> bytes:
+    def seal(self, _place: bytes, plaintext: bytes) -> bytes:
         """As `ColumnCipher` says."""
-        return secret
+        return plaintext
 
     def open(self, _place: bytes, kept: bytes) -> bytes:
         """As `ColumnCipher` says."""
@@ -94,11 +97,17 @@ class Unsealed:
 class Locked:
     """A sealed store that was opened without its key, for what takes no secrets."""
 
-    def mask(self, _place: bytes, _key: bytes) -> bytes:
+    def mask(self, _place: bytes, _key: BlockKey) -> BlockKey:
         """As `ColumnCipher` says."""
-        raise BadSecret("the store is sealed, and was opened without its key")
+        raise BadSecret(_LOCKED)
 
-    seal = open = mask
+    def seal(self, _place: bytes, _plaintext: bytes) -> bytes:
+        """As `ColumnCipher` says."""
+        raise BadSecret(_LOCKED)
+
+    def open(self, _place: bytes, _kept: bytes) -> bytes:
+        """As `ColumnCipher` says."""
+        raise BadSecret(_LOCKED)
 
 
 def as_option(cipher: ColumnCipher) -> dict[str, ColumnCipher]:
@@ -112,29 +121,29 @@ def cipher_of(connection: Connection) -> ColumnCipher:
     return found
 
 
-def commit_place(commit_id: bytes) -> bytes:
+def commit_place(commit_id: CommitId) -> bytes:
     """Where a commit's key is kept."""
     return b"commit" + commit_id
 
 
-def file_place(num: int, object_id: bytes) -> bytes:
+def file_place(num: int, object_id: ObjectId) -> bytes:
     """Where a file's key is kept: authors may give one object several keys, of which all but one are wrong."""
     return b"file" + num.to_bytes(8, "little") + object_id
 
 
-def repo_place(column: str, repo_id: bytes) -> bytes:
+def repo_place(column: str, repo_id: RepoId) -> bytes:
     """Where a secret of a repo is kept."""
     return b"repo" + column.encode() + repo_id
 
 
-def epoch_place(column: str, repo_num: int, epoch_id: bytes) -> bytes:
+def epoch_place(column: str, repo_num: int, epoch_id: EpochId) -> bytes:
     """Where a secret of an epoch is kept."""
     return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
 
 
-def seal_some(cipher: ColumnCipher, place: bytes, secret: bytes | None) -> bytes | None:
+def seal_some(cipher: ColumnCipher, place: bytes, plaintext: bytes | None) -> bytes | None:
     """A secret as it is kept, where there is one."""
-    return None if secret is None else cipher.seal(place, secret)
+    return None if plaintext is None else cipher.seal(place, plaintext)
 
 
 def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes | None:
@@ -142,6 +151,6 @@ def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes |
     return None if kept is None else cipher.open(place, kept)
 
 
-def topic_place(topic: bytes) -> bytes:
+def topic_place(topic: TopicKey) -> bytes:
     """Where the link to a single topic is kept."""
     return b"topic" + topic

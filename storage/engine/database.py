@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Table, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from protocol.keys import StoreKey
 from storage.engine.backends import Backend, choose_backend
 from storage.engine.column_encryption import BadSecret, as_option
 from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
@@ -48,7 +49,7 @@ FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
-    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+    def __init__(self, folder: Path, store_key: StoreKey | None = None, url: str = "") -> None:
         """Open or create the store of a folder, migrate it, and seal its secrets where there is a key.
 
         Without one, a store that has been sealed is for what takes no secrets alone. Its rows are in the PostgreSQL
@@ -309,7 +310,7 @@ class Database:
 
 
 @contextmanager
-def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> Iterator[Connection]:
+def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -> Iterator[Connection]:
     """One moment of the store of a folder, beside its daemon or without one; nothing is made, migrated or written.
 
     Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.

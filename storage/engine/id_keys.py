@@ -2,39 +2,48 @@
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, NewType, TypeVar, cast
+
+from protocol.ids import CommitId
 
 LOOKUP_COUNT_MAX: Final = 500
 """Values of one IN list: far below every database's limit on parameters."""
 
 T = TypeVar("T")
 
+PackedIds = NewType("PackedIds", bytes)
+"""Ids of commits, 32 bytes each, one after another."""
 
-def id_key(raw: bytes) -> int:
+PackedNums = NewType("PackedNums", bytes)
+"""Row numbers, 8 bytes each, one after another."""
+
+
+def id_key(start: bytes) -> int:
     """The first eight bytes of an id as a signed integer: what its rows are indexed by, never what it is known by."""
-    return int.from_bytes(raw[:8], "big", signed=True)
+    return int.from_bytes(start[:8], "big", signed=True)
 
 
-def pack_ids(ids: Iterable[bytes]) -> bytes:
+def pack_ids(ids: Iterable[CommitId]) -> PackedIds:
     """32-byte ids, one after another."""
-    return b"".join(ids)
+    return PackedIds(b"".join(ids))
 
 
-def unpack_ids(packed: bytes) -> tuple[bytes, ...]:
+def unpack_ids(packed: PackedIds) -> tuple[CommitId, ...]:
     """The ids that `pack_ids` packed."""
-    return tuple(packed[start : start + 32] for start in range(0, len(packed), 32))
+    found = tuple(packed[start : start + 32] for start in range(0, len(packed), 32))
+    return cast("tuple[CommitId, ...]", found)  # one call, not one for each id
 
 
 BLOCK_NUM_SIZE: Final = 8
 """Bytes of one number of `pack_nums`."""
 
 
-def pack_nums(nums: Sequence[int]) -> bytes:
+def pack_nums(nums: Sequence[int]) -> PackedNums:
     """Row numbers, 8 bytes each."""
-    return struct.pack(f"<{len(nums)}q", *nums)
+    return PackedNums(struct.pack(f"<{len(nums)}q", *nums))
 
 
-def unpack_nums(packed: bytes) -> tuple[int, ...]:
+def unpack_nums(packed: PackedNums) -> tuple[int, ...]:
     """The numbers that `pack_nums` packed."""
     count = len(packed) // BLOCK_NUM_SIZE  # what damage left of another number is none
     return struct.unpack_from(f"<{count}q", packed)

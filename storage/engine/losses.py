@@ -14,6 +14,7 @@ from typing import Annotated, Final
 import msgspec
 from blake3 import blake3
 
+from protocol.ids import RepoId
 from storage.engine.errors import StorageError
 from storage.engine.folders import make_folder
 from storage.engine.last_write import count_lost, hold_unused, read_last_write
@@ -86,7 +87,7 @@ def note_loss(folder: Path, loss: Loss) -> None:
         write_loss(folder, loss)
 
 
-def settle_loss(folder: Path, left: Iterable[bytes]) -> None:
+def settle_loss(folder: Path, left: Iterable[RepoId]) -> None:
     """The own feeds of all repos but these are certain again. Raises OSError."""
     repos = sorted(raw.hex() for raw in left)
     known = read_loss(folder)

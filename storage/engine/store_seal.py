@@ -9,12 +9,13 @@ of it, copies) is not ours to sweep.
 from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from protocol.hashing import store_mark
+from protocol.keys import StoreKey
 from storage.engine.backends import Backend
 from storage.engine.column_encryption import (
     ColumnCipher,
@@ -34,7 +35,7 @@ class OtherStoreKey(Exception):
     """The store was sealed with another key."""
 
 
-def find_cipher(connection: Connection, store_key: bytes | None) -> ColumnCipher:
+def find_cipher(connection: Connection, store_key: StoreKey | None) -> ColumnCipher:
     """How secrets are kept in a store that is only read. Raises OtherStoreKey."""
     mark = connection.execute(select(store_seal.c.mark)).scalar()
     if mark is None:
@@ -46,7 +47,7 @@ def find_cipher(connection: Connection, store_key: bytes | None) -> ColumnCipher
     return Sealed(store_key)
 
 
-def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) -> ColumnCipher:
+def seal_store(writer: Connection, backend: Backend, store_key: StoreKey | None) -> ColumnCipher:
     """Seal what is not sealed yet, where there is a key; gives how secrets are kept now.
 
     Raises OtherStoreKey, DBAPIError, StorageError.
@@ -106,12 +107,12 @@ def _seal_rows(connection: Connection, backend: Backend, cipher: ColumnCipher) -
         for table, column, keys, place in columns:
 
             def seal(
-                secret: bytes,
+                plaintext: Any,  # noqa: ANN401  # bytes: a key to `mask`, of 32 bytes, or a secret of any length to `seal`
                 *row: bytes | int,
-                transform: Callable[[bytes, bytes], bytes] = transform,
+                transform: Callable[[bytes, Any], bytes] = transform,
                 place: _Place = place,
             ) -> bytes:
-                return transform(place(*row), secret)
+                return transform(place(*row), plaintext)
 
             count += backend.rewrite(connection, table, column, keys, seal)
     return count

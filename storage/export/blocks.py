@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 from protocol.block import decode_block, has_children
 from protocol.codec import DecodeError
 from protocol.hashing import block_id
+from protocol.ids import BlockId, CommitId
 from protocol.publication import decode_publication
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
@@ -53,10 +54,10 @@ class _BlockRow(NamedTuple):
     """A row of the tables, in the order of their columns."""
 
     sequence: int
-    commit_id: bytes
-    block_id: bytes
+    commit_id: CommitId
+    block_id: BlockId
     size: int | None
-    child_ids: Sequence[bytes]
+    child_ids: Sequence[BlockId]
     content: bytes | None
 
 
@@ -102,7 +103,7 @@ def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow
         encoded = found[own][1] if own in found else None
         size = None if encoded is None else len(encoded)
         result.append(_BlockRow(row.num, row.commit_id, row.commit_id, size, (), encoded))
-        held: dict[bytes, tuple[int, Sequence[bytes]]] = {}
+        held: dict[BlockId, tuple[int, Sequence[BlockId]]] = {}
         for num in body:
             if num in found:
                 held.update(_read(*found[num]))
@@ -112,7 +113,7 @@ def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow
     return result
 
 
-def _read(key: int, encoded: bytes) -> Mapping[bytes, tuple[int, Sequence[bytes]]]:
+def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[BlockId]]]:
     """A body's block: its id, its size and its children; nothing of one that was damaged, for nobody knows its id."""
     found = block_id(encoded)
     if id_key(found) != key:
@@ -125,7 +126,7 @@ def _read(key: int, encoded: bytes) -> Mapping[bytes, tuple[int, Sequence[bytes]
         return {}  # the parser accepts no such block: damage that took the key's column, too
 
 
-def _taken(num: int, commit_id: bytes, encoded: bytes) -> Iterator[_BlockRow]:
+def _taken(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
     try:
         own, *others = decode_publication(encoded).blocks
     except DecodeError:  # damage, by which nothing of it is here
@@ -139,9 +140,9 @@ def _taken(num: int, commit_id: bytes, encoded: bytes) -> Iterator[_BlockRow]:
 
 def _rows_of_rest(
     num: int,
-    commit_id: bytes,
-    held: Mapping[bytes, tuple[int, Sequence[bytes]]],
-    named: Sequence[bytes] = (),
+    commit_id: CommitId,
+    held: Mapping[BlockId, tuple[int, Sequence[BlockId]]],
+    named: Sequence[BlockId] = (),
 ) -> Iterator[_BlockRow]:
     """Rows of a commit's other blocks that are held, and of what these, or `named`, name beyond."""
     for raw, (size, child_ids) in held.items():

@@ -20,6 +20,8 @@ import pyarrow as pa
 from blake3 import blake3
 from sqlalchemy import Connection
 
+from protocol.ids import Digest, UserId
+from protocol.keys import HashKey
 from storage.engine.database import StorageError
 from storage.export.blocks import block_batches, relay_block_batches
 from storage.export.destinations import Destination
@@ -92,7 +94,7 @@ class ExportPlan:
     created_at: int  # unix seconds
     keep_seconds: int = 86_400
     parts_max: int = 32  # of a table: more are merged
-    pseudonym_key: bytes | None = None  # 32 bytes
+    pseudonym_key: HashKey | None = None  # 32 bytes
     bodies: Bodies | None = None
     blocks: bool = False
     rights: Rights | None = None
@@ -106,10 +108,10 @@ class ExportPlan:
             return ""
         return blake3(_KEY_TAG, key=self.pseudonym_key).hexdigest()[:16]
 
-    def pseudonym(self, author: bytes) -> bytes:
+    def pseudonym(self, author: UserId) -> Digest:
         """What stands for an author: the same wherever the key is."""
         assert self.pseudonym_key is not None, "or authors stand for themselves"
-        return blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest()
+        return Digest(blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest())
 
 
 @dataclass(frozen=True, slots=True)

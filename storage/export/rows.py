@@ -15,6 +15,7 @@ from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
 from protocol.codec import DecodeError
+from protocol.ids import Digest, UserId
 from protocol.publication import decode_publication
 from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.streaming import stream_parts
@@ -39,7 +40,7 @@ _NUM_SIZE: Final = 8
 _PUBLICATIONS_AT_ONCE: Final = 16
 """Publications may have some MiB each."""
 
-Pseudonym = Callable[[bytes], bytes]
+Pseudonym = Callable[[UserId], UserId | Digest]
 """What stands for an author."""
 
 
@@ -271,9 +272,7 @@ def _id_lists(packed: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of li
 class _Shared:
     """Values of a table by their numbers, which many rows share."""
 
-    def __init__(
-        self, connection: Connection, query: Select[Any], change: Callable[[bytes], bytes] | None = None
-    ) -> None:
+    def __init__(self, connection: Connection, query: Select[Any], change: Pseudonym | None = None) -> None:
         rows = connection.execute(query).all()
         self._nums = pa.array([row[0] for row in rows], pa.int64())
         values = [row[1] if change is None else change(row[1]) for row in rows]

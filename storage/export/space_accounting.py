@@ -15,6 +15,7 @@ from blake3 import blake3
 from sqlalchemy import Connection, Table, case, func, select
 
 from protocol.hashing import block_id as hash_block
+from protocol.ids import BlockId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from storage.blobs.packs import FOLDER_NAME
 from storage.blobs.reachability import child_ids, packed_children
@@ -126,7 +127,7 @@ def _count_files(connection: Connection, folder: Path) -> _Sum | None:
             left -= len(level)
             if left < 0:
                 return None
-            below: Counter[bytes] = Counter()
+            below: Counter[BlockId] = Counter()
             for block_id, block_size, children in _look_up(connection, folder, list(level)):
                 named = level[block_id]
                 count, size = count + named, size + named * block_size
@@ -139,8 +140,8 @@ def _count_files(connection: Connection, folder: Path) -> _Sum | None:
 
 
 def _look_up(
-    connection: Connection, folder: Path, ids: list[bytes]
-) -> Iterator[tuple[bytes, int, tuple[bytes, ...]]]:
+    connection: Connection, folder: Path, ids: list[BlockId]
+) -> Iterator[tuple[BlockId, int, tuple[BlockId, ...]]]:
     """(id, bytes, ids of children) of those of these blocks that are here, each once."""
     for part in chunks(ids):
         wanted = set(part)

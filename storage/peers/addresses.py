@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import REACHED_PEERS_MAX
 from storage.schema.peer_schema import reached_peers, reached_repos
 
@@ -16,16 +17,16 @@ from storage.schema.peer_schema import reached_peers, reached_repos
 class ReachedRow:
     """A peer, where and when (unix seconds) it was last reached, how that address was learned, and repos it has."""
 
-    peer: bytes
+    peer: PeerId
     address: str
     source: str
     reached_at: int
-    repos: frozenset[bytes]
+    repos: frozenset[RepoId]
 
 
 def load_reached(connection: Connection) -> list[ReachedRow]:
     """All peers that were reached, the latest first."""
-    repos: dict[bytes, set[bytes]] = {}
+    repos: dict[PeerId, set[RepoId]] = {}
     for peer, repo_id in connection.execute(select(reached_repos.c.peer, reached_repos.c.repo_id)):
         repos.setdefault(peer, set()).add(repo_id)
     table = reached_peers
@@ -37,7 +38,7 @@ def load_reached(connection: Connection) -> list[ReachedRow]:
 
 
 def put_reached(
-    connection: Connection, peer: bytes, address: str, source: str, reached_at: int, repos: Iterable[bytes]
+    connection: Connection, peer: PeerId, address: str, source: str, reached_at: int, repos: Iterable[RepoId]
 ) -> None:
     """Note that a peer proved its key at an address, in place of the one before; of too many peers the oldest go."""
     forget_reached(connection, peer)
@@ -54,7 +55,7 @@ def put_reached(
             forget_reached(connection, old)
 
 
-def forget_reached(connection: Connection, peer: bytes) -> None:
+def forget_reached(connection: Connection, peer: PeerId) -> None:
     """Forget where a peer was."""
     for table in (reached_peers, reached_repos):
         connection.execute(delete(table).where(table.c.peer == peer))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
+from protocol.ids import PeerId, RepoId
 from storage.peers.addresses import forget_reached
 from storage.schema.peer_schema import link_peers, peers
 
@@ -12,7 +13,7 @@ from storage.schema.peer_schema import link_peers, peers
 class PeerRow:
     """A peer's key and where it was last known to listen: to be dialed, or banned."""
 
-    peer: bytes
+    peer: PeerId
     address: str
     is_banned: bool
     is_relay: bool
@@ -26,7 +27,7 @@ def load_peers(connection: Connection) -> list[PeerRow]:
 
 
 def keep_peer(
-    connection: Connection, peer: bytes, address: str, *, source: str, is_relay: bool | None = None
+    connection: Connection, peer: PeerId, address: str, *, source: str, is_relay: bool | None = None
 ) -> None:
     """Keep a peer to be dialed, with its newest address; None leaves as it is whether it may keep all topics."""
     if is_relay is None:
@@ -35,28 +36,28 @@ def keep_peer(
     _put(connection, peer, address, is_banned=False, is_relay=is_relay, source=source)
 
 
-def link_peer(connection: Connection, peer: bytes, repo_id: bytes) -> None:
+def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
     """Note that a link to a repo named the peer."""
     row = (link_peers.c.peer == peer) & (link_peers.c.repo_id == repo_id)
     connection.execute(delete(link_peers).where(row))
     connection.execute(insert(link_peers).values(peer=peer, repo_id=repo_id))
 
 
-def load_links(connection: Connection) -> dict[bytes, set[bytes]]:
+def load_links(connection: Connection) -> dict[PeerId, set[RepoId]]:
     """By peer: repos whose links named it."""
-    found: dict[bytes, set[bytes]] = {}
+    found: dict[PeerId, set[RepoId]] = {}
     for peer, repo_id in connection.execute(select(link_peers.c.peer, link_peers.c.repo_id)):
         found.setdefault(peer, set()).add(repo_id)
     return found
 
 
-def ban_peer(connection: Connection, peer: bytes) -> None:
+def ban_peer(connection: Connection, peer: PeerId) -> None:
     """Speak with a peer no more, and forget its address."""
     forget_peer(connection, peer)
     _put(connection, peer, "", is_banned=True)
 
 
-def forget_peer(connection: Connection, peer: bytes) -> None:
+def forget_peer(connection: Connection, peer: PeerId) -> None:
     """Forget a peer, also that it was banned, or named by links."""
     for table in (peers, link_peers):
         connection.execute(delete(table).where(table.c.peer == peer))
@@ -65,7 +66,7 @@ def forget_peer(connection: Connection, peer: bytes) -> None:
 
 def _put(
     connection: Connection,
-    peer: bytes,
+    peer: PeerId,
     address: str,
     *,
     is_banned: bool,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 
+from protocol.ids import PeerId
 from protocol.publication import Publication
 from storage.engine.database import keep_last_number
 from storage.engine.id_keys import chunks
@@ -40,7 +41,7 @@ class RelayQuotas:
 class Visitor:
     """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not."""
 
-    peer: bytes
+    peer: PeerId
     subnet: str = ""
     is_known: bool = False
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
@@ -40,14 +41,14 @@ class KeptTopic:
     """One topic, as it stood when it was read."""
 
     num: int
-    topic: bytes
+    topic: TopicKey
     is_pinned: bool
     commit_count: int
     size: int
     touched_at: int
     is_known: bool
     is_shared: bool
-    brought_by: bytes | None  # none: the operator
+    brought_by: PeerId | None  # none: the operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,16 @@ class Taken:
     has_forgotten: bool = False
 
 
-def load_some(connection: Connection, topics: Sequence[bytes]) -> dict[bytes, KeptTopic]:
+def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
     """Those of these topics that are kept."""
-    found: dict[bytes, KeptTopic] = {}
+    found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
         rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
         found.update((row.topic, KeptTopic(*row)) for row in rows)
     return found
 
 
-def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
+def load_kept(connection: Connection) -> dict[TopicKey, KeptTopic]:
     """All topics that are kept, the latest touched first."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
     return {row.topic: KeptTopic(*row) for row in connection.execute(query)}
@@ -80,13 +81,13 @@ def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
 def open_topics(
     database: Database,
     connection: Connection,
-    topics: Sequence[bytes],
+    topics: Sequence[TopicKey],
     visitor: Visitor,
     quotas: RelayQuotas,
     now_ms: int,
 ) -> Room:
     """Keep these topics from now on, new ones as far as there is room for them: how many of them, and why not more."""
-    known: set[bytes] = set()
+    known: set[TopicKey] = set()
     columns = relay_topics.c
     for part in chunks(topics):
         here = columns.topic.in_(part)
@@ -106,7 +107,11 @@ def open_topics(
 
 
 def _add_topics(
-    database: Database, connection: Connection, topics: Sequence[bytes], now_ms: int, visitor: Visitor | None
+    database: Database,
+    connection: Connection,
+    topics: Sequence[TopicKey],
+    now_ms: int,
+    visitor: Visitor | None,
 ) -> None:
     if not topics:
         return
@@ -130,28 +135,28 @@ def _add_topics(
 
 
 def pin_topic(
-    database: Database, connection: Connection, topic: bytes, quotas: RelayQuotas, now_ms: int
+    database: Database, connection: Connection, topic: TopicKey, quotas: RelayQuotas, now_ms: int
 ) -> Room:
     """Never forget a topic to make room; one that is not kept yet is from now on, if there is room for it."""
     values = {"is_pinned": True, "touched_at": now_ms}
     if connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(values)).rowcount:
         return Room(0)
-    room = find_topic_room(connection, Visitor(b"", is_known=True), 1, quotas)
+    room = find_topic_room(connection, Visitor(PeerId(b""), is_known=True), 1, quotas)
     _add_topics(database, connection, [topic][: room.count], now_ms, None)
     return room
 
 
-def unpin_topic(connection: Connection, topic: bytes) -> None:
+def unpin_topic(connection: Connection, topic: TopicKey) -> None:
     """Let a topic be forgotten to make room, like others."""
     connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(is_pinned=False))
 
 
-def load_allowed(connection: Connection) -> set[bytes]:
+def load_allowed(connection: Connection) -> set[PeerId]:
     """Peers that the operator has named as known."""
     return set(connection.execute(select(relay_allowed.c.peer)).scalars())
 
 
-def allow_peer(connection: Connection, peer: bytes) -> None:
+def allow_peer(connection: Connection, peer: PeerId) -> None:
     """Know a peer from now on, and what it has brought."""
     deny_peer(connection, peer)
     connection.execute(insert(relay_allowed).values(peer=peer))
@@ -159,7 +164,7 @@ def allow_peer(connection: Connection, peer: bytes) -> None:
     connection.execute(brought.values(is_known=True, subnet=""))
 
 
-def deny_peer(connection: Connection, peer: bytes) -> None:
+def deny_peer(connection: Connection, peer: PeerId) -> None:
     """Know a peer no more; what it alone has brought is a stranger's until a known peer asks for it."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
     alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
@@ -254,10 +259,10 @@ def load_kept_publications(
     return found
 
 
-def _find_known(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> set[bytes]:
+def _find_known(connection: Connection, topic_num: int, ids: Iterable[PublicationId]) -> set[PublicationId]:
     """Those of these publications that are kept."""
     wanted = set(ids)
-    found: set[bytes] = set()
+    found: set[PublicationId] = set()
     columns = relay_commits.c
     for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
         here = (columns.publication_key.in_(part)) & (columns.topic_num == topic_num)
@@ -265,9 +270,9 @@ def _find_known(connection: Connection, topic_num: int, ids: Iterable[bytes]) ->
     return found & wanted
 
 
-def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> dict[bytes, int]:
+def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[CommitId]) -> dict[CommitId, int]:
     wanted = set(ids)
-    found: dict[bytes, int] = {}
+    found: dict[CommitId, int] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
             relay_commits.c.id_key.in_(part),

@@ -12,6 +12,8 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from protocol import hashing, signing
 from protocol.codec import decode
+from protocol.ids import BranchId, CommitId, EpochId, RepoId, TopicKey, UserId, root_branch
+from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, ReadSecret, TopicSeed, WriteSecret
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.text import BranchChannel
 from storage.engine.column_encryption import (
@@ -41,10 +43,10 @@ class Epoch:
 
     num: int
     repo_num: int
-    epoch_id: bytes
-    author: bytes
-    read_secret: bytes = field(repr=False)
-    write_secret: bytes | None = field(repr=False)  # only where this node may write
+    epoch_id: EpochId
+    author: UserId
+    read_secret: ReadSecret = field(repr=False)
+    write_secret: WriteSecret | None = field(repr=False)  # only where this node may write
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,10 @@ class Repo:
     """A repo that this node can open, and the number of the epoch that it writes in."""
 
     num: int
-    repo_id: bytes
+    repo_id: RepoId
     name: str
-    init_id: bytes
-    init_key: bytes = field(repr=False)
+    init_id: CommitId
+    init_key: BlockKey = field(repr=False)
     epoch_num: int  # 0 where single branches are followed by themselves
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
@@ -76,18 +78,18 @@ class Branch:
     epoch_num: int
     name: str
     generation: int
-    topic: bytes
+    topic: TopicKey
     topic_commit_count: int  # accepted ones that came by the topic
     commit_count: int  # of all topics
     void_count: int  # of these
     is_archived: bool
     facts: BranchFacts
-    convergence_secret: bytes = field(repr=False)
-    read_key: bytes = field(repr=False)
-    topic_seed: bytes | None = field(repr=False)
+    convergence_secret: ConvergenceSecret = field(repr=False)
+    read_key: ReadKey = field(repr=False)
+    topic_seed: TopicSeed | None = field(repr=False)
 
     @property
-    def branch_id(self) -> bytes:
+    def branch_id(self) -> BranchId:
         """The branch's id."""
         return self.facts.branch_id
 
@@ -95,18 +97,22 @@ class Branch:
 class BranchKeys(NamedTuple):
     """What an epoch's secrets give for one branch. `topic_seed` is None where only a writer could derive it."""
 
-    convergence_secret: bytes
-    read_key: bytes
-    topic_seed: bytes | None
+    convergence_secret: ConvergenceSecret
+    read_key: ReadKey
+    topic_seed: TopicSeed | None
 
 
 @lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
 def branch_keys(
-    repo_id: bytes, read_secret: bytes, write_secret: bytes | None, branch_id: bytes, generation: int
+    repo_id: RepoId,
+    read_secret: ReadSecret,
+    write_secret: WriteSecret | None,
+    branch_id: BranchId,
+    generation: int,
 ) -> BranchKeys:
     """The keys of a branch in an epoch."""
-    if branch_id == repo_id:
-        seed: bytes | None = hashing.root_topic_seed(read_secret, repo_id)
+    if branch_id == root_branch(repo_id):
+        seed: TopicSeed | None = hashing.root_topic_seed(read_secret, repo_id)
     elif write_secret is None:
         seed = None
     else:
@@ -150,7 +156,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
             invitation=invitation,
         )
     )
-    add_branch(database, connection, stored.num, stored.repo_id, "root", stored.init_id)
+    add_branch(database, connection, stored.num, root_branch(stored.repo_id), "root", stored.init_id)
     first = replace(epoch, num=stored.epoch_num, repo_num=stored.num)
     if not _insert_epoch(database, connection, stored.repo_id, first):
         raise StorageError("another repo here has the secrets of this one")
@@ -188,7 +194,7 @@ def _sealed_secrets(connection: Connection, epoch: Epoch) -> tuple[bytes, bytes 
     return read_secret, seal_some(cipher, epoch_place("write_secret", *row), epoch.write_secret)
 
 
-def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> bool:
+def _insert_epoch(database: Database, connection: Connection, repo_id: RepoId, epoch: Epoch) -> bool:
     topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
     if not _claim_topic(connection, topic):
         return False
@@ -203,10 +209,10 @@ def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, ep
             write_secret=write_secret,
         )
     )
-    return add_topic(database, connection, epoch, repo_id, 0, topic)
+    return add_topic(database, connection, epoch, root_branch(repo_id), 0, topic)
 
 
-def _displace_alone(connection: Connection, topic: bytes) -> None:
+def _displace_alone(connection: Connection, topic: TopicKey) -> None:
     """Forget what is followed by itself on a topic that members state."""
     repo_num = connection.execute(
         select(branches.c.repo_num)
@@ -217,7 +223,7 @@ def _displace_alone(connection: Connection, topic: bytes) -> None:
         forget_repo(connection, repo_num)
 
 
-def _claim_topic(connection: Connection, topic: bytes) -> bool:
+def _claim_topic(connection: Connection, topic: TopicKey) -> bool:
     """Take a topic that follows from secrets of ours away from who merely stated it; whether nobody else derives it.
 
     What came by it there is kept, under a name that nobody publishes on.
@@ -239,7 +245,12 @@ def _claim_topic(connection: Connection, topic: bytes) -> bool:
 
 
 def add_branch(
-    database: Database, connection: Connection, repo_num: int, branch_id: bytes, name: str, root_id: bytes
+    database: Database,
+    connection: Connection,
+    repo_num: int,
+    branch_id: BranchId,
+    name: str,
+    root_id: CommitId,
 ) -> None:
     """Store a branch; one that is there already stays as it is."""
     same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
@@ -266,7 +277,12 @@ def add_branch(
 
 
 def add_topic(
-    database: Database, connection: Connection, epoch: Epoch, branch_id: bytes, generation: int, topic: bytes
+    database: Database,
+    connection: Connection,
+    epoch: Epoch,
+    branch_id: BranchId,
+    generation: int,
+    topic: TopicKey,
 ) -> bool:
     """Follow a branch's topic of an epoch from now on; whether that is new.
 
@@ -299,10 +315,10 @@ def add_topic(
 def follow_topic(
     database: Database,
     connection: Connection,
-    repo_id: bytes,
+    repo_id: RepoId,
     epoch: Epoch,
-    branch_id: bytes,
-    topic: bytes,
+    branch_id: BranchId,
+    topic: TopicKey,
     *,
     generation: int = 0,
 ) -> None:
@@ -312,7 +328,7 @@ def follow_topic(
         add_topic(database, connection, epoch, branch_id, generation, topic)
 
 
-def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
+def _claim_or_ours(connection: Connection, epoch: Epoch, topic: TopicKey) -> bool:
     is_ours = select(topics.c.num).where(topics.c.topic == topic, topics.c.epoch_num == epoch.num)
     return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
 
@@ -357,7 +373,7 @@ def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:
     kept = Repo(**row._mapping)
     return replace(
         kept,
-        init_key=cipher.open(repo_place("init_key", kept.repo_id), kept.init_key),
+        init_key=BlockKey(cipher.open(repo_place("init_key", kept.repo_id), kept.init_key)),
         invitation=open_some(cipher, repo_place("invitation", kept.repo_id), kept.invitation),
     )
 
@@ -365,10 +381,11 @@ def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:
 def _epoch(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Epoch:
     kept = Epoch(**row._mapping)
     place = (kept.repo_num, kept.epoch_id)
+    write_secret = open_some(cipher, epoch_place("write_secret", *place), kept.write_secret)
     return replace(
         kept,
-        read_secret=cipher.open(epoch_place("read_secret", *place), kept.read_secret),
-        write_secret=open_some(cipher, epoch_place("write_secret", *place), kept.write_secret),
+        read_secret=ReadSecret(cipher.open(epoch_place("read_secret", *place), kept.read_secret)),
+        write_secret=None if write_secret is None else WriteSecret(write_secret),
     )
 
 

@@ -7,6 +7,7 @@ follows from a repo's own secrets displaces it (`repos`), and nothing that came 
 from sqlalchemy import Connection, insert, select
 
 from protocol.codec import encode
+from protocol.ids import first_commit, root_branch
 from protocol.text import BranchCapability
 from storage.engine.column_encryption import cipher_of, repo_place, topic_place
 from storage.engine.database import Database
@@ -29,7 +30,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
         .where(branches.c.branch_id == capability.branch, repos.c.repo_id != capability.repo)
     )
     if (
-        capability.branch == capability.repo
+        capability.branch == root_branch(capability.repo)
         or (known is not None and (known.epoch_num or known.init_id != capability.init))
         or connection.execute(elsewhere).first() is not None
     ):
@@ -49,7 +50,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
             )
         )
     branch_id = capability.branch
-    add_branch(database, connection, num, branch_id, capability.name, branch_id)
+    add_branch(database, connection, num, branch_id, capability.name, first_commit(branch_id))
     branch_num = connection.execute(
         select(branches.c.num).where(branches.c.repo_num == num, branches.c.branch_id == branch_id)
     ).scalar_one()

@@ -17,9 +17,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
+from protocol.ids import SHORT_ID_SIZE, BlockId, CommitId, ShortId, Signature
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from protocol.publication import encode_bare, encode_publication, sign_publication
-from protocol.riblt import SHORT_ID_SIZE
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import find_unread, load_unread
@@ -61,7 +61,7 @@ REPLICA: Final = TopicTables(topics, commits, heads)
 class TopicSummary:
     """What came by a topic: ids that nothing of it acks, how many commits, and the last one's number."""
 
-    heads: tuple[bytes, ...]
+    heads: tuple[CommitId, ...]
     count: int
     upto: int
 
@@ -83,7 +83,7 @@ class SendPlan:
 class _Place:
     num: int
     rank: int
-    acks: tuple[bytes, ...]
+    acks: tuple[CommitId, ...]
 
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
@@ -95,12 +95,12 @@ def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPL
 
 
 def plan_sending(
-    connection: Connection, topic_num: int, held: Sequence[bytes], tables: TopicTables = REPLICA
+    connection: Connection, topic_num: int, held: Sequence[ShortId | CommitId], tables: TopicTables = REPLICA
 ) -> SendPlan:
     """What to send to a peer whose heads are `held`, named by their first bytes (SHORT_ID_SIZE at least)."""
     num, of_topic = tables.commits.c.num, tables.commits.c.topic_num == topic_num
     upto = _find_last(connection, tables, topic_num)
-    named = {raw[:SHORT_ID_SIZE] for raw in held}
+    named = {ShortId(raw[:SHORT_ID_SIZE]) for raw in held}
     known = _places(connection, tables, topic_num, named, SHORT_ID_SIZE)
     unread = find_unread(connection, topic_num) if tables is REPLICA else array("q")
     if len(known) < len(named) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
@@ -128,7 +128,7 @@ def load_publications(
     """
     if nums and nums[0] < 0:
         return load_unread(connection, nums, size_target)
-    rows: list[tuple[int, bytes, bytes, bytes, tuple[int, ...]]] = []
+    rows: list[tuple[int, CommitId, bytes, Signature, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
         query = (
@@ -148,7 +148,7 @@ def load_publications(
                 break
             rows.append((num, commit_id, sealed_key, signature, unpack_nums(block_nums)))
             size += block_size + 200
-    expected: dict[int, bytes | None] = {block_num: None for row in rows for block_num in row[4]}
+    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[4]}
     expected.update((row[4][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
     body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
@@ -168,7 +168,7 @@ def load_publications(
 
 
 def find_nums(
-    connection: Connection, topic_num: int, ids: Sequence[bytes], tables: TopicTables = REPLICA
+    connection: Connection, topic_num: int, ids: Sequence[CommitId], tables: TopicTables = REPLICA
 ) -> list[int]:
     """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects.
 
@@ -193,7 +193,7 @@ def _has_variants(connection: Connection, tables: TopicTables, topic_num: int) -
 
 
 def _find_variants(
-    connection: Connection, tables: TopicTables, topic_num: int, of_commits: Container[bytes]
+    connection: Connection, tables: TopicTables, topic_num: int, of_commits: Container[CommitId]
 ) -> list[int]:
     """Numbers of all publications of these commits but the first of each."""
     if not tables.has_variants:
@@ -209,7 +209,7 @@ def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> i
     return int(connection.execute(last).scalar_one())
 
 
-def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[bytes]:
+def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[CommitId]:
     """Commits of the topic that none of it acks, those of highest rank first."""
     columns = tables.heads.c
     query = (
@@ -225,9 +225,9 @@ def _not_implied(
     connection: Connection,
     tables: TopicTables,
     topic_num: int,
-    our_heads: list[bytes],
-    known: dict[bytes, _Place],
-) -> dict[bytes, int]:
+    our_heads: list[CommitId],
+    known: dict[CommitId, _Place],
+) -> dict[CommitId, int]:
     """Numbers by id. Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final. The ranks of a
@@ -239,14 +239,14 @@ def _not_implied(
     queue = [(-place.rank, commit_id) for commit_id, place in places.items()]
     heapq.heapify(queue)
     ours_in_queue = sum(commit_id not in theirs for commit_id in places)
-    result: dict[bytes, int] = {}
-    walked: set[bytes] = set()
+    result: dict[CommitId, int] = {}
+    walked: set[CommitId] = set()
     while queue and ours_in_queue:
         rank = queue[0][0]
-        level: list[bytes] = []
+        level: list[CommitId] = []
         while queue and queue[0][0] == rank:
             level.append(heapq.heappop(queue)[1])
-        wanted: set[bytes] = set()
+        wanted: set[CommitId] = set()
         for commit_id in level:
             place = places[commit_id]
             if commit_id in theirs:
@@ -269,11 +269,15 @@ def _not_implied(
 
 
 def _places(
-    connection: Connection, tables: TopicTables, topic_num: int, ids: Iterable[bytes], size: int | None = None
-) -> dict[bytes, _Place]:
+    connection: Connection,
+    tables: TopicTables,
+    topic_num: int,
+    ids: Iterable[CommitId | ShortId],
+    size: int | None = None,
+) -> dict[CommitId, _Place]:
     """Places of those of these commits that came by the topic; ids are whole, or their first `size` bytes."""
     wanted = set(ids)
-    found: dict[bytes, _Place] = {}
+    found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for commit_id, num, rank, acks, row_topic in connection.execute(tables.place, {"keys": part}):
             if commit_id[:size] in wanted and row_topic == topic_num:

@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, insert, select
 
 from protocol.hashing import symbol_key
+from protocol.ids import Digest, TopicKey
 from protocol.riblt import Prefix, prefix_length
 from protocol.set_digest import SetDigest
 from storage.engine.database import Database
@@ -70,7 +71,7 @@ class Sketches:
         """What has left memory and is worth writing; it is, soon."""
         self._forgotten = 0  # how often, changed inside transactions only
 
-    def digest(self, connection: Connection, kept: TopicSet) -> bytes:
+    def digest(self, connection: Connection, kept: TopicSet) -> Digest:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
         with self._lock:
             return self._current(connection, kept).digest.digest()
@@ -104,7 +105,7 @@ class Sketches:
                 if self._leaving.get(sketch.kept) is sketch:
                     del self._leaving[sketch.kept]
 
-    def forget(self, topic: bytes) -> None:
+    def forget(self, topic: TopicKey) -> None:
         """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
         with self._database.write() as connection, self._lock:
             self._forgotten += 1

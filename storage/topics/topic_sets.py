@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, select
 
+from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
@@ -31,7 +32,7 @@ class TopicSet:
 
     tables: TopicTables
     num: int
-    topic: bytes
+    topic: TopicKey
     of_publications: bool = False
 
     @property
@@ -43,7 +44,7 @@ class TopicSet:
 
 def iterate_ids(
     connection: Connection, kept: TopicSet, after: int = 0, upto: int | None = None
-) -> Iterator[tuple[int, list[bytes]]]:
+) -> Iterator[tuple[int, list[ItemId]]]:
     """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
     columns = kept.tables.commits.c
     size = _read_at_once(kept)
@@ -58,7 +59,9 @@ def iterate_ids(
             return
 
 
-def find_by_short_ids(connection: Connection, kept: TopicSet, short_ids: Sequence[bytes]) -> dict[bytes, int]:
+def find_by_short_ids(
+    connection: Connection, kept: TopicSet, short_ids: Sequence[ShortId]
+) -> dict[ShortId, int]:
     """Numbers of those that are in the set, by the first bytes of their ids (16, or all)."""
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
@@ -67,20 +70,21 @@ def find_by_short_ids(connection: Connection, kept: TopicSet, short_ids: Sequenc
     if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
         by_key = columns.publication_key
         keys = [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]
-    found: dict[bytes, int] = {}
+    found: dict[ShortId, int] = {}
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
         rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
-            if raw[:size] in wanted:
-                found[raw[:size]] = row[0]
+            short_id = ShortId(raw[:size])
+            if short_id in wanted:
+                found[short_id] = row[0]
     return found
 
 
-def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list[bytes]]:
+def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list[ItemId]]:
     """Numbers and ids of all, causes before effects."""
     columns = kept.tables.commits.c
     query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num)
-    nums, ids = array("q"), list[bytes]()
+    nums, ids = array("q"), list[ItemId]()
     for rows in stream_parts(connection, query, _read_at_once(kept)):
         nums.extend(row[0] for row in rows)
         ids += _ids(connection, kept, rows)
@@ -107,7 +111,7 @@ def _select(kept: TopicSet) -> "Select[Any]":
     return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)
 
 
-def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[bytes]:
+def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[ItemId]:
     if not _is_made_anew(kept):
         return [row[1] for row in rows]
     nums = [unpack_nums(row[2]) for row in rows]

@@ -19,6 +19,7 @@ from node.home.home import read_token
 from node.home.identity import open_keys
 from node.observe.doctor import PROBLEM, examine
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from protocol.ids import AnyId
 from protocol.text import id_text
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store
@@ -249,7 +250,7 @@ def _secrets_of(peer: Peer) -> list[str]:
     for secret in raw:
         forms += [
             secret.hex(),
-            id_text(secret),
+            id_text(AnyId(secret)),
             base64.b64encode(secret).decode().rstrip("="),
             repr(secret)[2:-1],
         ]

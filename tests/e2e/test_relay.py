@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
+from protocol.ids import AnyId, TopicKey
 from protocol.text import id_text, parse_id
 from storage.commits.commits import iterate_arrivals
 from storage.schema.schema import authors
@@ -70,13 +71,13 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         assert relay.client.list_relayed()["allowed"] == []
         assert relay.client.status()["repos"] == 0
         alice.stop()
-        _look_for_secrets(alice, bob, relay, parse_id(topic))
+        _look_for_secrets(alice, bob, relay, TopicKey(parse_id(topic)))
     finally:
         for peer in (alice, bob, relay):
             peer.close()
 
 
-def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: bytes) -> None:
+def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: TopicKey) -> None:
     """That the running relay holds nothing that opens a commit, nor who wrote it: on disk, in its log, in memory."""
     secrets = {b"a line from alice", b"a line from bob"}
     for home in (alice.home, bob.home):
@@ -91,13 +92,17 @@ def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: bytes) -> None
             secrets.update(connection.execute(select(authors.c.user)).scalars())
         replica.close()
     assert len(secrets) > 15
-    wanted = secrets | {id_text(secret).encode() for secret in secrets} | {s.hex().encode() for s in secrets}
+    wanted = (
+        secrets
+        | {id_text(AnyId(secret)).encode() for secret in secrets}
+        | {s.hex().encode() for s in secrets}
+    )
     on_disk = b"".join(path.read_bytes() for path in sorted(relay.home.rglob("*")) if path.is_file())
-    assert topic in on_disk
+    assert bytes(topic) in on_disk
     assert not [secret for secret in wanted if secret in on_disk]
     is_topic_seen = False
     for memory in _memory(relay.pid):
-        is_topic_seen |= topic in memory
+        is_topic_seen |= bytes(topic) in memory
         assert not [secret for secret in wanted if secret in memory]
     assert is_topic_seen, "the memory was looked at: what a relay knows is there"
 

@@ -24,6 +24,8 @@ from node.content.files import OpenFile
 from node.contract.document_values import WrittenValues
 from node.runtime.errors import ERROR_KINDS
 from protocol.document_kinds import DocumentKind
+from protocol.ids import NO_COMMIT
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.streams import ScriptedStream
 from verifier.documents import DocumentValue, Entry
@@ -178,7 +180,10 @@ class _Service:
             "watching.readiness": (True, {}),
             "watching.metrics": "",
             "documents.edit": WrittenValues("", [], [], []),
-            "documents.read_entry": ("", Entry((DocumentValue(bytes(32), (0, 0, 0, b""), ""),))),
+            "documents.read_entry": (
+                "",
+                Entry((DocumentValue(as_commit_id(bytes(32)), (0, 0, 0, NO_COMMIT), ""),)),
+            ),
         }
         return answers.get(self.name, {})
 

@@ -10,6 +10,8 @@ import trio
 
 from node.sync.transport import SecureStream, TransportError
 from protocol import node_identity
+from protocol.ids import PeerId, SessionId
+from protocol.keys import CipherKey
 from protocol.limits.peers import FRAME_SIZE_MAX
 from protocol.noise import CipherState, Handshake, HandshakeError
 from protocol.signing import public_key
@@ -23,7 +25,7 @@ from tests.support.streams import (
     replay,
 )
 
-_FRAME_KEY: Final = b"f" * 32
+_FRAME_KEY: Final = CipherKey(b"f" * 32)
 
 
 def take_acceptor(data: bytes) -> str:
@@ -53,7 +55,7 @@ def take_acceptor(data: bytes) -> str:
 
 def take_dialer(data: bytes) -> str:
     """What a dialer is told: message 2, what an honest Noise seals into message 2, or the key that it shall dial."""
-    kind, data = data[:1], data[1:]
+    kind, data = data[:1], PeerId(data[1:])
     honest, _, _ = honest_messages()
     try:
         if kind == b"k":
@@ -127,7 +129,9 @@ def _noise_dialer() -> Handshake:
 
 
 async def _receive_all(wire: bytes) -> tuple[list[bytes], str]:
-    session = node_identity.Session(CipherState(_FRAME_KEY), CipherState(_FRAME_KEY), bytes(32), bytes(32))
+    session = node_identity.Session(
+        CipherState(_FRAME_KEY), CipherState(_FRAME_KEY), PeerId(bytes(32)), SessionId(bytes(32))
+    )
     stream = SecureStream(ScriptedStream(wire, step=50), session, is_dialer=True)
     frames: list[bytes] = []
     try:

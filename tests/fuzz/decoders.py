@@ -18,6 +18,8 @@ from protocol.codec import DecodeError, encode
 from protocol.commit import Content, HeaderKeys, Links, UnknownVersion, open_commit
 from protocol.content import Post
 from protocol.hashing import commit_digest, link_checksum
+from protocol.ids import AnyId, BlockId, BranchId, CommitId, Digest, ObjectId, RepoId, Signature, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
 from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
 from protocol.publication import (
@@ -42,9 +44,10 @@ from protocol.text import (
     parse_invitation,
 )
 from storage.repos.repos import Branch
+from tests.support.ids import as_commit_id, as_epoch_id
 from verifier.facts import BranchFacts
 
-CONVERGENCE: Final = bytes(range(200, 232))
+CONVERGENCE: Final = ConvergenceSecret(bytes(range(200, 232)))
 LEAF_SIZE: Final = 4
 """Bytes of a leaf in the object's target: trees of several levels are then quick to build, of the same shapes."""
 _CHILD_COUNT_MAX: Final = 3
@@ -60,14 +63,14 @@ _BRANCH: Final = Branch(
     epoch_num=1,
     name="main",
     generation=0,
-    topic=public_key(_SEED),
+    topic=public_key(TopicSeed(_SEED)),
     topic_commit_count=0,
     commit_count=0,
     void_count=0,
     is_archived=False,
-    facts=BranchFacts(_ID, _ID, _ID, _ID, _ID),
+    facts=BranchFacts(RepoId(_ID), as_commit_id(_ID), BranchId(_ID), as_commit_id(_ID), as_epoch_id(_ID)),
     convergence_secret=CONVERGENCE,
-    read_key=_ID,
+    read_key=ReadKey(_ID),
     topic_seed=None,
 )
 
@@ -83,7 +86,7 @@ def take_block(data: bytes) -> str:
 
 def take_commit(data: bytes) -> str:
     """The first byte says how many acks the block has, the rest is the commit's plaintext."""
-    acks = tuple(bytes([number]) * 32 for number in range(1, 1 + sum(data[:1]) % 4))
+    acks = tuple(as_commit_id(bytes([number]) * 32) for number in range(1, 1 + sum(data[:1]) % 4))
     block, key = seal_block(data[1:], CONVERGENCE, acks=acks)
     try:
         commit = open_commit(block, key, CONVERGENCE)
@@ -147,22 +150,22 @@ def take_opening(data: bytes) -> str:
 
 def take_invitation(data: bytes) -> str:
     """What stands in an invitation: the checksum is made to match."""
-    return _take_link("ravel:invite:" + id_text(data + link_checksum(b"invite" + data)))
+    return _take_link("ravel:invite:" + id_text(AnyId(data + link_checksum(b"invite" + data))))
 
 
 def take_capability(data: bytes) -> str:
     """What stands in a read capability: the checksum is made to match."""
-    return _take_link("ravel:read:" + id_text(data + link_checksum(b"read" + data)))
+    return _take_link("ravel:read:" + id_text(AnyId(data + link_checksum(b"read" + data))))
 
 
 def take_branch_capability(data: bytes) -> str:
     """What stands in a branch's capability: the checksum is made to match."""
-    return _take_link("ravel:branch:" + id_text(data + link_checksum(b"branch" + data)))
+    return _take_link("ravel:branch:" + id_text(AnyId(data + link_checksum(b"branch" + data))))
 
 
 def take_device_link(data: bytes) -> str:
     """What stands in a link for a device: the checksum is made to match."""
-    return _take_link("ravel:device:" + id_text(data + link_checksum(b"device" + data)))
+    return _take_link("ravel:device:" + id_text(AnyId(data + link_checksum(b"device" + data))))
 
 
 def take_link(data: bytes) -> str:
@@ -211,7 +214,7 @@ def take_object(data: bytes) -> str:
 
 def take_signature(data: bytes) -> str:
     """A key, a signature and what is signed. What is taken, another library takes too."""
-    key, signature, digest = data[:32], data[32:96], data[96:]
+    key, signature, digest = UserId(data[:32]), Signature(data[32:96]), Digest(data[96:])
     try:
         verify_signature(key, digest, signature)
     except BadSignature as error:
@@ -225,8 +228,8 @@ def take_signature(data: bytes) -> str:
 def signed_commit(body: bytes) -> bytes:
     """The plaintext of a commit with this body."""
     reference = build_object(body, CONVERGENCE)[0]
-    author, secret = key_pair(_SEED)
-    content = Content(author, _ID, _ID, 1, None, (), 0, b"", reference, HeaderKeys())
+    author, secret = key_pair(UserSeed(_SEED))
+    content = Content(author, BranchId(_ID), as_epoch_id(_ID), 1, None, (), 0, b"", reference, HeaderKeys())
     digest = commit_digest(encode([(), Links(), content]))
     return encode(["commit1", Links(), content, sign(secret, digest)])
 
@@ -235,7 +238,7 @@ def published(commit: bytes, body: bytes) -> bytes:
     """A publication, whatever commit and body are, that a holder of the topic's key has signed."""
     block, key = seal_block(commit, CONVERGENCE)
     blocks = (block, *build_object(body, CONVERGENCE)[1])
-    made = seal_publication(_SEED, _ID, key, blocks, bytes(NONCE_SIZE))
+    made = seal_publication(TopicSeed(_SEED), ReadKey(_ID), key, blocks, bytes(NONCE_SIZE))
     encoded = tuple(block.encoded for block in made.blocks)
     return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 
@@ -282,12 +285,14 @@ _LINKS: Final[tuple[Callable[[str], str], ...]] = (_invitation, _capability, _br
 """Each reads a link of one kind and writes it again."""
 
 
-def _tree(program: bytes) -> tuple[Reference, dict[bytes, Block]]:
+def _tree(program: bytes) -> tuple[Reference, dict[BlockId, Block]]:
     """The tree that a program makes: what lies on top of the stack at its end, and all blocks that were not dropped."""
-    blocks: dict[bytes, Block] = {}
-    stack: list[tuple[bytes, bytes]] = []
+    blocks: dict[BlockId, Block] = {}
+    stack: list[tuple[BlockId, BlockKey]] = []
 
-    def push(plaintext: bytes, children: list[tuple[bytes, bytes]], acks: tuple[bytes, ...] = ()) -> None:
+    def push(
+        plaintext: bytes, children: list[tuple[BlockId, BlockKey]], acks: tuple[CommitId, ...] = ()
+    ) -> None:
         ids = tuple(child_id for child_id, _ in children)
         block, key = seal_block(plaintext, CONVERGENCE, ids, acks)
         blocks[block.block_id] = block
@@ -308,10 +313,13 @@ def _tree(program: bytes) -> tuple[Reference, dict[bytes, Block]]:
         elif what == 5:  # the same with one fault
             del stack[len(stack) - size :]
             keys = [key for _, key in children]
-            faulty = [keys[::-1], keys[1:], [*keys, CONVERGENCE], keys, keys, keys, keys, keys][much >> 2]
-            push(b"".join(faulty), children, (CONVERGENCE,) if much >> 2 == 3 else ())
+            faulty = [keys[::-1], keys[1:], [*keys, BlockKey(CONVERGENCE)], keys, keys, keys, keys, keys][
+                much >> 2
+            ]
+            push(b"".join(faulty), children, (as_commit_id(CONVERGENCE),) if much >> 2 == 3 else ())
         elif what == 6:
             stack += children
         elif stack:  # gone from the store
             blocks.pop(stack[-1][0], None)
-    return Reference(*stack[-1]) if stack else Reference(CONVERGENCE, CONVERGENCE), blocks
+    root_id, key = stack[-1] if stack else (BlockId(CONVERGENCE), BlockKey(CONVERGENCE))
+    return Reference(ObjectId(root_id), key), blocks

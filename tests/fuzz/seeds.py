@@ -20,6 +20,8 @@ from protocol.block import Reference, decode_block, open_block
 from protocol.codec import encode
 from protocol.commit import Content, HeaderKeys, Links, seal_commit
 from protocol.hashing import convergence_secret
+from protocol.ids import AnnouncedTopic, BlindTopic, TopicKey
+from protocol.keys import BlockKey, NodeSeed, ReadSecret, UserSeed
 from protocol.messages import (
     Announce,
     Blocks,
@@ -42,12 +44,15 @@ from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
 from protocol.text import PeerAddress, id_text
 from tests.fuzz import api, connections, decoders, reconciliation, session
+from tests.support.ids import as_epoch_id
 from tests.support.streams import ACCEPTOR_SEED, recorded_session
 
 Seeds = dict[str, bytes]
 CORPUS: Final = Path(__file__).parent / "corpus"
 _VECTORS: Final = Path(__file__).parents[1] / "vectors"
-_ID, _OTHER = b"\x11" * 32, b"\x22" * 32
+_ID: Final[Any] = b"\x11" * 32
+"""An id, a key or a secret: inputs need the shape alone."""
+_OTHER: Final[Any] = b"\x22" * 32
 _SEED: Final = bytes(range(32))
 
 
@@ -57,8 +62,8 @@ def seeds() -> dict[str, Seeds]:
     sets = _vector("reconciliation.json")
     publication = bytes.fromhex(vector["publication"])
     blocks = decode_publication(publication).blocks
-    secret = convergence_secret(bytes.fromhex(vector["read_secret"]))
-    plaintext = open_block(blocks[0], bytes.fromhex(vector["commit_key"]), secret)
+    secret = convergence_secret(ReadSecret(bytes.fromhex(vector["read_secret"])))
+    plaintext = open_block(blocks[0], BlockKey(bytes.fromhex(vector["commit_key"])), secret)
     objects = {
         f"{case['size']}-bytes": case["blocks"] for case in _vector("objects.json") if "blocks" in case
     }
@@ -104,7 +109,9 @@ def seeds() -> dict[str, Seeds]:
         **_handshakes(),
         "wire": {"session": trio.run(recorded_session)},
         "frames": {"frame": b"\0\0\0\x05hello" + bytes(4), "two": b"\0\0\0\x01a\0\0\0\x02bc" + bytes(4)},
-        "signature": {"signature": public_key(_SEED) + sign(key_pair(_SEED)[1], _ID) + _ID},
+        "signature": {
+            "signature": public_key(UserSeed(_SEED)) + sign(key_pair(UserSeed(_SEED))[1], _ID) + _ID
+        },
         "http": _conversations(),
         "request": _requests(),
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
@@ -132,7 +139,7 @@ def _vector(name: str) -> Any:  # noqa: ANN401  # whatever the file holds
 
 def _key_files() -> Seeds:
     """One in the clear, and one sealed with a passphrase, whose box nothing opens."""
-    clear = seal_node_keys(Keys(_SEED, _ID, _OTHER), "none", b"")
+    clear = seal_node_keys(Keys(NodeSeed(_SEED), _ID, _OTHER), "none", b"")
     sealed = msgspec.structs.replace(
         clear,
         protection="passphrase",
@@ -146,16 +153,33 @@ def _key_files() -> Seeds:
 
 def _first_commit() -> bytes:
     content = Content(
-        public_key(_SEED), _ID, bytes(32), 1, None, (), 0, b"", Reference(_ID, _OTHER), HeaderKeys()
+        public_key(UserSeed(_SEED)),
+        _ID,
+        as_epoch_id(bytes(32)),
+        1,
+        None,
+        (),
+        0,
+        b"",
+        Reference(_ID, _OTHER),
+        HeaderKeys(),
     )
-    commit, block = seal_commit((), Links(), content, key_pair(_SEED)[1], decoders.CONVERGENCE)
+    commit, block = seal_commit((), Links(), content, key_pair(UserSeed(_SEED))[1], decoders.CONVERGENCE)
     return open_block(decode_block(block.encoded), commit.key, decoders.CONVERGENCE)
 
 
 def _sessions() -> Seeds:
-    root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
+    root, main = (
+        BlindTopic(session.blinded(TopicKey(session.ROOT))),
+        BlindTopic(session.blinded(session.MAIN)),
+    )
     both: list[Message | int] = [
-        Announce((session.announced(session.ROOT), session.announced(session.MAIN))),
+        Announce(
+            (
+                AnnouncedTopic(session.announced(TopicKey(session.ROOT))),
+                AnnouncedTopic(session.announced(session.MAIN)),
+            )
+        ),
         Summary(root, 0, (_ID[:16],), 7, _OTHER),
         Summary(main, 0, (), 0, _OTHER),
     ]
@@ -168,7 +192,12 @@ def _sessions() -> Seeds:
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
-        "introduces": [Introductions(), *both, Introduce(root, (PeerAddress("192.0.2.7:7474", _ID),)), 0],
+        "introduces": [
+            Introductions(),
+            *both,
+            Introduce(root, (PeerAddress("192.0.2.7:7474", _ID),)),
+            0,
+        ],
         "reconciles": [*both, Reconcile(root, 0, b"frame"), Summary(root, 1, (), 0, _ID), Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }
@@ -278,7 +307,7 @@ def _requests() -> Seeds:
 
 
 def _configs() -> Seeds:
-    peer = f'peers = [{{ address = "example.org:7474", peer = "{id_text(public_key(_SEED))}" }}]\n'
+    peer = f'peers = [{{ address = "example.org:7474", peer = "{id_text(public_key(NodeSeed(_SEED)))}" }}]\n'
     return {
         "default": default_config_text().encode(),
         "peer": f'[network]\nlisten = "[::]:0"\nadvertise = "example.org:7474"\n{peer}'.encode(),

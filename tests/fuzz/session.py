@@ -10,6 +10,8 @@ from typing import Final
 from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic, block_id
+from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
+from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -51,16 +53,17 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.text import PeerAddress
+from tests.support.ids import as_commit_id
 
-SESSION_ID: Final = b"s" * 32
-ROOT, MAIN = b"r" * 32, b"m" * 32
+SESSION_ID: Final = SessionId(b"s" * 32)
+ROOT, MAIN = TopicKey(b"r" * 32), TopicKey(b"m" * 32)
 """Topics that the node follows."""
 NO_MESSAGE: Final = 0xFF
 """First byte of what is no message: the second says what happens at the node meanwhile."""
 IN_MAIN, UNREAD, HOLD, FETCH = 1, 2, 4, 8
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
 BLOCK is asked for."""
-BLOCK: Final = seal_block(b"a leaf", b"s" * 32)[0]
+BLOCK: Final = seal_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
 
@@ -84,7 +87,9 @@ def take_session(data: bytes) -> str:
         data = data[size:]
     node.answer()
     if node.closed:
-        assert node.session.take(TopicFollowed(b"x" * 32, is_root=False)) == [], "what is closed stays closed"
+        assert node.session.take(TopicFollowed(TopicKey(b"x" * 32), is_root=False)) == [], (
+            "what is closed stays closed"
+        )
     else:
         node.check_sent()
     return node.closed
@@ -100,8 +105,8 @@ class _Node:
         self._is_holding = False
         self._last = {ROOT: 3, MAIN: 3}
         self._unread = {ROOT: 2, MAIN: 0}
-        self._planned: set[bytes] = set()
-        self._sent: dict[bytes, list[int]] = {ROOT: [], MAIN: []}
+        self._planned: set[TopicKey] = set()
+        self._sent: dict[TopicKey, list[int]] = {ROOT: [], MAIN: []}
         self._window = 0
         """Batches that are being loaded or have no receipt."""
         self._fetching = 0
@@ -179,7 +184,7 @@ class _Node:
     def _look_up(self, output: Output) -> Event:
         match output:
             case LoadSummary(topic):
-                return SummaryLoaded(topic, (ROOT,), 1, ROOT, self._last[topic])
+                return SummaryLoaded(topic, (as_commit_id(ROOT),), 1, Digest(ROOT), self._last[topic])
             case LoadPlan(topic):
                 self._planned.add(topic)
                 nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)
@@ -202,21 +207,22 @@ class _Node:
                 return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))
             case FindPeers(topic):
                 return PeersFound(
-                    topic, (PeerAddress("192.0.2.1:1", topic), PeerAddress("192.0.2.2:2", topic))
+                    topic,
+                    (PeerAddress("192.0.2.1:1", PeerId(topic)), PeerAddress("192.0.2.2:2", PeerId(topic))),
                 )
             case TakePeers(topic, peers):
                 assert 0 < len(peers) <= INTRODUCED_COUNT_MAX
                 return PeersFound(topic, peers)
             case Take(topic, items):
-                return BatchTaken(topic, len(items), tuple(map(block_id, items)))
+                return BatchTaken(topic, len(items), tuple(CommitId(block_id(item)) for item in items))
         raise AssertionError(f"nothing to look up: {output}")
 
 
-def blinded(topic: bytes) -> bytes:
+def blinded(topic: TopicKey) -> bytes:
     """How a peer names a topic to this machine."""
     return blind_topic(topic, SESSION_ID)
 
 
-def announced(topic: bytes) -> bytes:
+def announced(topic: TopicKey) -> bytes:
     """How a peer announces a topic to this machine."""
     return announced_topic(topic, SESSION_ID, by_dialer=False)

@@ -12,6 +12,8 @@ from node.ingest.replica import Replica
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.content import Post
+from protocol.ids import EpochId, UserId
+from protocol.keys import GivenKey, InvitationSeed, UserSeed
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
@@ -19,6 +21,7 @@ from protocol.signing import key_pair
 from storage.repos.repos import Branch, Repo
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.support.builders import NOW_MS, timeline
+from tests.support.ids import as_commit_id
 from tests.support.reference_histories import ROOT, Step
 from verifier.tangle_kinds import GROUP
 
@@ -70,22 +73,24 @@ def _seal_one(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[b
     reference, blocks = build_object(encode_body(_body(founded, step, ids)), branch.convergence_secret)
     places: tuple[TanglePlace, ...] = ()
     if step.branch != ROOT:
-        places = (TanglePlace(GROUP, founded.repo.init_id, tuple(ids[one] for one in step.seen)),)
+        places = (
+            TanglePlace(GROUP, founded.repo.init_id, tuple(as_commit_id(ids[one]) for one in step.seen)),
+        )
     content = Content(
         author=user_of(step.author),
         branch=branch.branch_id,
-        epoch=founded.repo.init_id,
+        epoch=EpochId(founded.repo.init_id),
         feed_sequence=step.sequence,
-        feed_previous=None if step.previous is None else ids[step.previous],
+        feed_previous=None if step.previous is None else as_commit_id(ids[step.previous]),
         tangles=places,
         timestamp=NOW_MS + step.number,  # two commits that say the same are two
         metadata=b"",
         body=reference,
-        keys=HeaderKeys(acks=(b"",) * len(step.acks)),
+        keys=HeaderKeys(acks=(GivenKey(b""),) * len(step.acks)),
     )
     secret = key_pair(_seed(step.signer or step.author))[1]
-    links = Links(lipmaa=None if step.skip is None else ids[step.skip])
-    acks = tuple(ids[one] for one in step.acks)
+    links = Links(lipmaa=None if step.skip is None else as_commit_id(ids[step.skip]))
+    acks = tuple(as_commit_id(ids[one]) for one in step.acks)
     commit, block = seal_commit(acks, links, content, secret, branch.convergence_secret)
     assert branch.topic_seed is not None
     publication = seal_publication(
@@ -104,7 +109,11 @@ def _body(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> Body:
         case "remove":
             keeps = Permission(step.level) if step.level else None
             ends = (
-                FeedEnd(founded.branches[end.branch].branch_id, end.sequence, ids.get(end.number, bytes(32)))
+                FeedEnd(
+                    founded.branches[end.branch].branch_id,
+                    end.sequence,
+                    as_commit_id(ids.get(end.number, bytes(32))),
+                )
                 for end in step.ends
             )
             return Remove(user_of(step.user), keeps, tuple(ends))
@@ -115,27 +124,27 @@ def _body(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> Body:
             )
         case "join":
             proof = prove_invitation(_invitation_seed(step.target), founded.repo.repo_id, user_of(step.user))
-            return Join(ids[step.target], proof)
+            return Join(as_commit_id(ids[step.target]), proof)
         case "revoke":
-            return Revoke(ids[step.target])
+            return Revoke(as_commit_id(ids[step.target]))
         case "adopt":
             return Adopt(
                 founded.branches[step.adopted_in].branch_id,
-                tuple(ids.get(one, bytes(32)) for one in step.adopted),
+                tuple(as_commit_id(ids.get(one, bytes(32))) for one in step.adopted),
             )
         case "post":
             return Post(f"post {step.number}")
     raise AssertionError(step.kind)
 
 
-def user_of(name: str) -> bytes:
+def user_of(name: str) -> UserId:
     """A member's key."""
     return key_pair(_seed(name))[0]
 
 
-def _seed(name: str) -> bytes:
-    return name.encode().ljust(32)
+def _seed(name: str) -> UserSeed:
+    return UserSeed(name.encode().ljust(32))
 
 
-def _invitation_seed(number: int) -> bytes:
-    return f"invitation {number}".encode().ljust(32)
+def _invitation_seed(number: int) -> InvitationSeed:
+    return InvitationSeed(f"invitation {number}".encode().ljust(32))

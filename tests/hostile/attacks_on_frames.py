@@ -3,10 +3,13 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import trio
 
 from protocol.codec import encode
+from protocol.ids import AnnouncedTopic, BlindTopic, Digest, TopicKey
+from protocol.keys import NodeSeed
 from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX
 from protocol.messages import (
     Announce,
@@ -84,7 +87,7 @@ async def half_open_connections(mallory: Attacker) -> None:
 async def one_key_many_times(mallory: Attacker) -> None:
     """One key on several connections is served on each, and costs no more than several keys."""
     for _ in range(8):
-        peer = await mallory.meet(seed=b"one key".ljust(32, b"-"))
+        peer = await mallory.meet(seed=NodeSeed(b"one key".ljust(32, b"-")))
         await peer.say(KeepAlive())
     async for _ in mallory.rounds():
         await peer.say(*[KeepAlive()] * 10 * mallory.size)
@@ -124,7 +127,7 @@ async def slow_handshakes(mallory: Attacker) -> None:
 async def more_after_a_goodbye(mallory: Attacker) -> None:
     """Nothing is taken after a goodbye."""
     peer = await mallory.meet()
-    await peer.say(Goodbye("bye"), *[Announce((secrets.token_bytes(32),))] * 50)
+    await peer.say(Goodbye("bye"), *[Announce((AnnouncedTopic(secrets.token_bytes(32)),))] * 50)
     await peer.wait_ended()
 
 
@@ -150,7 +153,7 @@ async def unknown_messages(mallory: Attacker) -> None:
 )
 async def malformed_messages(mallory: Attacker) -> None:
     """What is not the one encoding of a message ends the connection."""
-    receipt = encode_message(Receipt(bytes(32)))
+    receipt = encode_message(Receipt(BlindTopic(bytes(32))))
     longer = receipt.replace(b"\xc4\x20", b"\xc5\x00\x20")
     for frame in (encode(("receipt1", b"x")), receipt + b"x", receipt[:-1], longer, b"\xc1", b"\0", b"\x90"):
         peer = await mallory.meet()
@@ -201,7 +204,7 @@ async def dripping_frames(mallory: Attacker) -> None:
 async def half_a_batch_then_silence(mallory: Attacker) -> None:
     """Who stops within a frame is left after 90 seconds."""
     peer = await mallory.meet()
-    whole = peer.seal(encode_message(Publications(bytes(32), (bytes(100_000),))))
+    whole = peer.seal(encode_message(Publications(BlindTopic(bytes(32)), (bytes(100_000),))))
     await peer.put(whole[:50_000])
     await peer.wait_ended()
 
@@ -211,14 +214,16 @@ async def announce_floods(mallory: Attacker) -> None:
     """A billion topics are heard up to their bound."""
     peer = await mallory.meet()
     while True:
-        await peer.say(Announce(tuple(secrets.token_bytes(32) for _ in range(TOPIC_COUNT_MAX))))
+        await peer.say(
+            Announce(tuple(AnnouncedTopic(secrets.token_bytes(32)) for _ in range(TOPIC_COUNT_MAX)))
+        )
 
 
 @attack(Role.STRANGER)
 async def the_same_announcement(mallory: Attacker) -> None:
     """A topic that is announced again and again is heard once."""
     peer = await mallory.meet()
-    names = tuple(secrets.token_bytes(32) for _ in range(100))
+    names = tuple(AnnouncedTopic(secrets.token_bytes(32)) for _ in range(100))
     async for _ in mallory.rounds():
         await peer.say(*[Announce(names)] * 20 * mallory.size)
 
@@ -228,14 +233,15 @@ async def reflected_announcements(mallory: Attacker) -> None:
     """Who sends back what it heard has joined nothing."""
     peer = await mallory.meet()
     heard = await peer.hear(Announce)
-    await peer.say(heard, Summary(heard.topics[0], 0, (), 0, bytes(32)))
+    await peer.say(heard, Summary(BlindTopic(heard.topics[0]), 0, (), 0, Digest(bytes(32))))
     await peer.wait_ended()
 
 
 @attack(Role.STRANGER, ends=("unknown_topic",))
 async def messages_of_unknown_topics(mallory: Attacker) -> None:
     """Every message of a topic that was not joined ends the connection."""
-    topic, raw = secrets.token_bytes(32), secrets.token_bytes(32)
+    topic = BlindTopic(secrets.token_bytes(32))
+    raw: Any = secrets.token_bytes(32)
     about: list[Message] = [
         Summary(topic, 0, (), 0, raw),
         Reconcile(topic, 0, b""),
@@ -284,7 +290,7 @@ async def a_false_relay(mallory: Attacker) -> None:
 async def deposits_at_no_relay(mallory: Attacker) -> None:
     """A node that is no relay keeps no topic for others."""
     peer = await mallory.meet()
-    await peer.say(Deposit(tuple(secrets.token_bytes(32) for _ in range(TOPIC_COUNT_MAX))))
+    await peer.say(Deposit(tuple(TopicKey(secrets.token_bytes(32)) for _ in range(TOPIC_COUNT_MAX))))
     await peer.wait_ended()
 
 

@@ -5,6 +5,7 @@ import secrets
 import trio
 
 from protocol.codec import encode
+from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, PeerId, ShortId
 from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
 from protocol.messages import (
     Blocks,
@@ -24,26 +25,27 @@ from protocol.publication import decode_publication
 from protocol.range_items import END
 from protocol.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
 from protocol.reconciling import FrameKind
-from protocol.riblt import SHORT_ID_SIZE, SYMBOL_SIZE
+from protocol.riblt import SYMBOL_SIZE
 from protocol.symbols import AskSymbols, Lacks, Symbols, decode_symbols
 from protocol.text import PeerAddress
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
+from tests.support.ids import as_commit_id
 
 
-async def _opened(mallory: Attacker) -> tuple[HostilePeer, bytes, int]:
+async def _opened(mallory: Attacker) -> tuple[HostilePeer, BlindTopic, int]:
     """A connection on which the victim has opened a reconciliation, as the one who answers; and its symbols' number."""
     peer = await mallory.meet()
-    topic = await peer.join(mallory.stage.main, 1, (secrets.token_bytes(16),))
+    topic = await peer.join(mallory.stage.main, 1, (ShortId(secrets.token_bytes(16)),))
     said = await peer.hear(Reconcile)
     return peer, topic, decode_symbols(said.frame).length
 
 
-async def _asked(mallory: Attacker) -> tuple[HostilePeer, bytes]:
+async def _asked(mallory: Attacker) -> tuple[HostilePeer, BlindTopic]:
     """A connection on which the victim will ask, for the attacker claims to hold much more."""
     peer = await mallory.meet()
-    heads = tuple(secrets.token_bytes(16) for _ in range(64))
-    return peer, await peer.join(mallory.stage.main, 10**9, heads, secrets.token_bytes(32))
+    heads = tuple(ShortId(secrets.token_bytes(16)) for _ in range(64))
+    return peer, await peer.join(mallory.stage.main, 10**9, heads, Digest(secrets.token_bytes(32)))
 
 
 @attack(Role.READER, ends=("unasked_summary",))
@@ -52,7 +54,7 @@ async def summaries_out_of_turn(mallory: Attacker) -> None:
     for number in (0, 2, 4):
         peer = await mallory.meet()
         topic = await peer.join_alike(mallory.stage.main)
-        await peer.say(Summary(topic, number, (), 0, bytes(32)))
+        await peer.say(Summary(topic, number, (), 0, Digest(bytes(32))))
         await peer.wait_ended()
 
 
@@ -69,7 +71,7 @@ async def summaries_that_never_agree(mallory: Attacker) -> None:
     """Digests that differ in every round are compared in four more rounds, and then no more."""
     peer, topic = await _asked(mallory)
     for number in range(1, SUMMARY_ROUND_MAX + 1):
-        await peer.say(Summary(topic, number, (), 10**9, secrets.token_bytes(32)))
+        await peer.say(Summary(topic, number, (), 10**9, Digest(secrets.token_bytes(32))))
         await peer.hear(Summary)
 
 
@@ -171,7 +173,10 @@ async def wants_of_nothing(mallory: Attacker) -> None:
     peer = await mallory.meet()
     topic = await peer.join_alike(mallory.stage.main)
     async for _ in mallory.rounds():
-        ids = [tuple(secrets.token_bytes(32) for _ in range(WANT_COUNT_MAX)) for _ in range(4 * mallory.size)]
+        ids = [
+            tuple(as_commit_id(secrets.token_bytes(32)) for _ in range(WANT_COUNT_MAX))
+            for _ in range(4 * mallory.size)
+        ]
         await peer.say(*(Want(topic, part) for part in ids))
 
 
@@ -213,9 +218,9 @@ async def a_peer_that_never_reads(mallory: Attacker) -> None:
     peer = await mallory.meet(reads=False)
     branch = mallory.stage.main
     topic = peer.blind(branch.topic)
-    await peer.say(peer.announcement(branch.topic), Summary(topic, 0, (), 0, bytes(32)))
+    await peer.say(peer.announcement(branch.topic), Summary(topic, 0, (), 0, Digest(bytes(32))))
     async for _ in mallory.rounds():
-        await peer.say(*[Fetch(topic, (secrets.token_bytes(32),))] * 4)
+        await peer.say(*[Fetch(topic, (BlockId(secrets.token_bytes(32)),))] * 4)
         await trio.sleep(11)
     await peer.say(KeepAlive())
 
@@ -227,7 +232,7 @@ async def fetches_of_nothing(mallory: Attacker) -> None:
     topic = await peer.join_alike(mallory.stage.main)
     async for _ in mallory.rounds():
         for _ in range(5 * mallory.size):
-            await peer.say(Fetch(topic, tuple(secrets.token_bytes(32) for _ in range(4))))
+            await peer.say(Fetch(topic, tuple(BlockId(secrets.token_bytes(32)) for _ in range(4))))
             for _ in range(4):
                 await peer.hear(Blocks)
 
@@ -237,7 +242,7 @@ async def fetches_too_many(mallory: Attacker) -> None:
     """More than four blocks at a time are not asked for."""
     peer = await mallory.meet()
     topic = await peer.join_alike(mallory.stage.main)
-    await peer.say(*[Fetch(topic, (secrets.token_bytes(32),) * 4)] * 3)
+    await peer.say(*[Fetch(topic, (BlockId(secrets.token_bytes(32)),) * 4)] * 3)
     await peer.wait_ended()
 
 
@@ -278,7 +283,9 @@ async def introductions_of_private_addresses(mallory: Attacker) -> None:
         if number >= 8:
             break
         hosts = (f"{net}.{number}.{host}:22" for net in ("192.168", "10.0") for host in range(8))
-        await peer.say(Introduce(topic, tuple(PeerAddress(one, secrets.token_bytes(32)) for one in hosts)))
+        await peer.say(
+            Introduce(topic, tuple(PeerAddress(one, PeerId(secrets.token_bytes(32))) for one in hosts))
+        )
 
 
 @attack(Role.READER, ends=("too_many_introductions",))
@@ -287,7 +294,7 @@ async def introduction_floods(mallory: Attacker) -> None:
     peer = await mallory.meet()
     await peer.say(Introductions())
     topic = await peer.join_alike(mallory.stage.root)
-    told = tuple(PeerAddress(f"10.0.0.{host}:22", secrets.token_bytes(32)) for host in range(16))
+    told = tuple(PeerAddress(f"10.0.0.{host}:22", PeerId(secrets.token_bytes(32))) for host in range(16))
     await peer.say(*[Introduce(topic, told)] * 20)
     await peer.wait_ended()
 
@@ -298,7 +305,7 @@ async def introductions_on_a_branch(mallory: Attacker) -> None:
     peer = await mallory.meet()
     await peer.say(Introductions())
     topic = await peer.join_alike(mallory.stage.main)
-    await peer.say(Introduce(topic, (PeerAddress("10.0.0.1:22", secrets.token_bytes(32)),)))
+    await peer.say(Introduce(topic, (PeerAddress("10.0.0.1:22", PeerId(secrets.token_bytes(32))),)))
     await peer.wait_ended()
 
 

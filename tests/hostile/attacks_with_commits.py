@@ -7,6 +7,8 @@ import trio
 
 from protocol.body import Tag
 from protocol.content import Post
+from protocol.ids import BlindTopic, CommitId
+from protocol.keys import BlockKey, UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.messages import Publications, Receipt
 from tests.hostile.commits import (
@@ -20,16 +22,17 @@ from tests.hostile.commits import (
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.stage import EXCLUDED, READER, WRITER
 from tests.hostile.table import Role, Work, attack
+from tests.support.ids import as_commit_id
 
 
 async def _send_rounds(
-    mallory: Attacker, peer: HostilePeer, topic: bytes, make: Callable[[], Sequence[Forged]]
+    mallory: Attacker, peer: HostilePeer, topic: BlindTopic, make: Callable[[], Sequence[Forged]]
 ) -> None:
     async for _ in mallory.rounds():
         await peer.publish(topic, make())
 
 
-def _merges(feed: Feed, chain: Sequence[bytes], count: int) -> list[Forged]:
+def _merges(feed: Feed, chain: Sequence[CommitId], count: int) -> list[Forged]:
     """Merges of a chain's end and its beginning, which the end implies: to be told after a walk down all of it."""
     return [feed.first((chain[-1], chain[1])) for _ in range(count)]
 
@@ -56,7 +59,7 @@ async def merges_of_the_excluded(mallory: Attacker) -> None:
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.old_main)
-    feed = mallory.feed(stage.old_main, b"somebody else".ljust(32, b"-"), stage.seen_before)
+    feed = mallory.feed(stage.old_main, UserSeed(b"somebody else".ljust(32, b"-")), stage.seen_before)
     await _send_rounds(
         mallory, peer, topic, lambda: _merges(feed, stage.chain[:-1], 10 * min(mallory.size, 10))
     )
@@ -121,7 +124,10 @@ async def causes_that_do_not_exist(mallory: Attacker) -> None:
     feed = mallory.feed(mallory.stage.main, WRITER)
 
     def make() -> list[Forged]:
-        many = [[secrets.token_bytes(32) for _ in range(ACK_COUNT_MAX)] for _ in range(5 * mallory.size)]
+        many = [
+            [as_commit_id(secrets.token_bytes(32)) for _ in range(ACK_COUNT_MAX)]
+            for _ in range(5 * mallory.size)
+        ]
         return [feed.first(acks) for acks in many]
 
     await _send_rounds(mallory, peer, topic, make)
@@ -147,7 +153,9 @@ async def forged_topic_signatures(mallory: Attacker) -> None:
     feed = Feed(branch, READER, stage.seen)
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
-    waiting = [publish(branch, feed.seal([secrets.token_bytes(32)]), is_signed=False) for _ in range(5)]
+    waiting = [
+        publish(branch, feed.seal([as_commit_id(secrets.token_bytes(32))]), is_signed=False) for _ in range(5)
+    ]
     unread = [of_another_version(branch, is_signed=False) for _ in range(5)]
     rejected = [publish(branch, feed.seal(stage.chain[:1]), is_signed=False) for _ in range(5)]
     async for _ in mallory.rounds():
@@ -228,7 +236,7 @@ async def publications_that_do_not_open(mallory: Attacker) -> None:
 
     def make() -> list[Forged]:
         sealed = [feed.seal(stage.chain[:1]) for _ in range(5 * mallory.size)]
-        return [publish(stage.main, one, key=secrets.token_bytes(32)) for one in sealed]
+        return [publish(stage.main, one, key=BlockKey(secrets.token_bytes(32))) for one in sealed]
 
     await _send_rounds(mallory, peer, topic, make)
 

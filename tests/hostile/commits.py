@@ -15,6 +15,8 @@ from protocol.body import Body
 from protocol.codec import encode
 from protocol.commit import HeaderKeys, lipmaa, seal_commit
 from protocol.content import Post
+from protocol.ids import CommitId, Signature
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication, sign_publication
 from storage.repos.repos import Branch
 
@@ -26,28 +28,28 @@ _POST: Final = Post("x")
 class Forged:
     """A commit's id, and the publication that carries it."""
 
-    commit_id: bytes
+    commit_id: CommitId
     encoded: bytes
 
 
 class Feed:
     """The commits of one user in one branch, on the topic that `branch` is on."""
 
-    def __init__(self, branch: Branch, seed: bytes, seen: tuple[bytes, ...]) -> None:
+    def __init__(self, branch: Branch, seed: UserSeed, seen: tuple[CommitId, ...]) -> None:
         """`seen` is what of the root branch the user says to have seen."""
         self.branch = branch
         self.keys = AuthorKeys(*signing.key_pair(seed))
         self._seen = () if branch.facts.is_root_branch else seen
-        self._ids: list[bytes] = []
+        self._ids: list[CommitId] = []
         self._made = 0
 
     @property
-    def last(self) -> bytes | None:
+    def last(self) -> CommitId | None:
         """The last commit that `go_on` made."""
         return self._ids[-1] if self._ids else None
 
     def seal(
-        self, acks: Sequence[bytes], body: Body = _POST, *, sequence: int | None = None
+        self, acks: Sequence[CommitId], body: Body = _POST, *, sequence: int | None = None
     ) -> EncodedCommit:
         """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words."""
         self._made += 1
@@ -60,29 +62,31 @@ class Feed:
             skip=self._ids[skip - 1] if skip != number - 1 else None,
             seen=self._seen,
             acks=tuple(acks),
-            keys=HeaderKeys(acks=(b"",) * len(acks)),
+            keys=HeaderKeys(acks=(GivenKey(b""),) * len(acks)),
         )
         return encode_draft(self.keys, _NOW_MS + self._made, self.branch, Draft(body), place)
 
-    def go_on(self, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+    def go_on(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """The next commit of the feed, published as a writer would."""
         sealed = self.seal(acks, body)
         self._ids.append(sealed.commit.commit_id)
         return publish(self.branch, sealed)
 
-    def first(self, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+    def first(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """Another first commit of the feed: what becomes of it says nothing of the next one."""
         return publish(self.branch, self.seal(acks, body, sequence=1))
 
 
 def publish(
-    branch: Branch, sealed: EncodedCommit, *, is_signed: bool = True, key: bytes | None = None
+    branch: Branch, sealed: EncodedCommit, *, is_signed: bool = True, key: BlockKey | None = None
 ) -> Forged:
     """A publication with the topic's signature, or a random one; `key` is another than opens the commit."""
     return publish_blocks(branch, key or sealed.commit.key, sealed.blocks, is_signed=is_signed)
 
 
-def publish_blocks(branch: Branch, key: bytes, blocks: Sequence[Block], *, is_signed: bool = True) -> Forged:
+def publish_blocks(
+    branch: Branch, key: BlockKey, blocks: Sequence[Block], *, is_signed: bool = True
+) -> Forged:
     """The same of blocks, of which the first is said to be a commit's."""
     commit_id, nonce = blocks[0].block_id, secrets.token_bytes(NONCE_SIZE)
     sealed_key = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
@@ -94,7 +98,9 @@ def publish_blocks(branch: Branch, key: bytes, blocks: Sequence[Block], *, is_si
         assert branch.topic_seed is not None, "only who holds the topic's key signs"
         topic_secret = signing.key_pair(branch.topic_seed)[1]
         signature = sign_publication(topic_secret, branch.topic, sealed_key, encoded)
-    return Forged(commit_id, encode_publication(branch.topic, sealed_key, encoded, signature))
+    return Forged(
+        CommitId(commit_id), encode_publication(branch.topic, sealed_key, encoded, Signature(signature))
+    )
 
 
 def of_another_version(branch: Branch, *, is_signed: bool = True) -> Forged:
@@ -104,7 +110,7 @@ def of_another_version(branch: Branch, *, is_signed: bool = True) -> Forged:
     return publish_blocks(branch, key, (block,), is_signed=is_signed)
 
 
-def without_kind(feed: Feed, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+def without_kind(feed: Feed, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
     """A commit whose header does not say the kind of its body."""
     sealed = feed.seal(acks, body)
     old = sealed.commit
@@ -115,13 +121,13 @@ def without_kind(feed: Feed, acks: Sequence[bytes], body: Body = _POST) -> Forge
     return publish(feed.branch, EncodedCommit(commit, (block, *sealed.blocks[1:])))
 
 
-def on_own_topic(topic_seed: bytes, size: int = 32, *, is_signed: bool = True) -> Forged:
+def on_own_topic(topic_seed: TopicSeed, size: int = 32, *, is_signed: bool = True) -> Forged:
     """What a relay can check of a publication, on a topic of the attacker's own, and nothing behind it."""
-    block, key = seal_block(secrets.token_bytes(size), bytes(32))
-    made = seal_publication(topic_seed, bytes(32), key, (block,), secrets.token_bytes(NONCE_SIZE))
-    signature = made.signature if is_signed else secrets.token_bytes(64)
+    block, key = seal_block(secrets.token_bytes(size), ConvergenceSecret(bytes(32)))
+    made = seal_publication(topic_seed, ReadKey(bytes(32)), key, (block,), secrets.token_bytes(NONCE_SIZE))
+    signature = made.signature if is_signed else Signature(secrets.token_bytes(64))
     return Forged(
-        block.block_id, encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)
+        CommitId(block.block_id), encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)
     )
 
 

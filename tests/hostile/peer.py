@@ -16,6 +16,8 @@ import trio
 
 from node.sync.transport import SecureStream, TransportError, dial
 from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import BlindTopic, CommitId, Digest, ShortId, TopicKey
+from protocol.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.limits.peers import CONNECTIONS_MAX
 from protocol.messages import (
     Announce,
@@ -30,6 +32,8 @@ from protocol.messages import (
 from storage.repos.repos import Branch
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.stage import Stage
+
+_NOTHING = Digest(bytes(32))
 
 Heard = TypeVar("Heard", bound=Message)
 OpenWire = Callable[[], Awaitable[trio.abc.Stream]]
@@ -115,11 +119,11 @@ class HostilePeer:
         """The beginning of a frame that is said to be of this size."""
         return self.secure._sending._seal(size.to_bytes(4, "big"))
 
-    def blind(self, topic: bytes) -> bytes:
+    def blind(self, topic: TopicKey) -> BlindTopic:
         """How a topic is called on this connection."""
         return blind_topic(topic, self.session_id)
 
-    def announcement(self, *topics: bytes) -> Announce:
+    def announcement(self, *topics: TopicKey) -> Announce:
         """What a dialer that knows these topics announces."""
         return Announce(tuple(announced_topic(one, self.session_id, by_dialer=True) for one in topics))
 
@@ -127,9 +131,9 @@ class HostilePeer:
         self,
         branch: Branch,
         count: int = 0,
-        heads: Sequence[bytes] = (),
-        digest: bytes = bytes(32),
-    ) -> bytes:
+        heads: Sequence[ShortId] = (),
+        digest: Digest = _NOTHING,
+    ) -> BlindTopic:
         """Join a branch's topic, saying to hold so many commits; the topic as it is called here. Raises Parted."""
         topic = self.blind(branch.topic)
         await self.say(self.announcement(branch.topic), Summary(topic, 0, tuple(heads), count, digest))
@@ -137,7 +141,7 @@ class HostilePeer:
             pass
         return topic
 
-    async def join_alike(self, branch: Branch) -> bytes:
+    async def join_alike(self, branch: Branch) -> BlindTopic:
         """Join a topic, saying to hold just what the victim holds, so that nothing is sent. Raises Parted."""
         topic = self.blind(branch.topic)
         await self.say(self.announcement(branch.topic))
@@ -146,7 +150,7 @@ class HostilePeer:
         await self.say(said)
         return topic
 
-    async def publish(self, topic: bytes, forged: Sequence[Forged]) -> None:
+    async def publish(self, topic: BlindTopic, forged: Sequence[Forged]) -> None:
         """Send a batch, and wait for its receipt. Raises Parted."""
         self._attacker.sent["publications"] += len(forged)
         await self.say(Publications(topic, tuple(one.encoded for one in forged)))
@@ -198,7 +202,7 @@ class Attacker:
     sent: Counter[str] = field(default_factory=Counter)
     heard: Counter[str] = field(default_factory=Counter)  # messages by kind
     reasons: Counter[str] = field(default_factory=Counter)  # of goodbyes
-    feeds: dict[tuple[bytes, bytes], Feed] = field(default_factory=dict)
+    feeds: dict[tuple[TopicKey, UserSeed], Feed] = field(default_factory=dict)
     kept: dict[str, list[Forged]] = field(default_factory=dict)
     """What an attack makes once and sends again, also on the next connection."""
     places: int = CONNECTIONS_MAX
@@ -225,12 +229,15 @@ class Attacker:
         self.wires.append(wire)
         return wire
 
-    async def meet(self, *, seed: bytes | None = None, reads: bool = True) -> HostilePeer:
+    async def meet(self, *, seed: NodeSeed | None = None, reads: bool = True) -> HostilePeer:
         """A connection with a real handshake, by a node key of `seed` or a fresh one. Raises Parted."""
         wire = await self.connect()
         try:
             secure = await dial(
-                wire, seed or secrets.token_bytes(32), self.stage.victim, secrets.token_bytes(32)
+                wire,
+                seed or NodeSeed(secrets.token_bytes(32)),
+                self.stage.victim,
+                AgreementSecret(secrets.token_bytes(32)),
             )
         except TransportError:
             raise Parted from None
@@ -245,7 +252,7 @@ class Attacker:
             await trio.aclose_forcefully(wire)
         self.wires.clear()
 
-    def feed(self, branch: Branch, seed: bytes, seen: tuple[bytes, ...] | None = None) -> Feed:
+    def feed(self, branch: Branch, seed: UserSeed, seen: tuple[CommitId, ...] | None = None) -> Feed:
         """A user's feed in a branch, which goes on over connections."""
         key = (branch.topic, seed)
         if key not in self.feeds:

@@ -27,6 +27,7 @@ from node.sync.connection import Connection
 from node.sync.network import Network
 from node.sync.relay import Relay
 from node.sync.transport import dial
+from protocol.keys import AgreementSecret
 from protocol.signing import Claim, check_claims
 from protocol.text import id_text
 from storage.engine import sqlite as sqlite_module
@@ -165,7 +166,9 @@ class Siege:
         self._scope.cancel()
         self._scope = trio.CancelScope()
         await trio.sleep(0.1)
-        stream = await dial(self._connect(_HONEST_HOST), self.honest.seed, self.victim.key, b"d" * 32)
+        stream = await dial(
+            self._connect(_HONEST_HOST), self.honest.seed, self.victim.key, AgreementSecret(b"d" * 32)
+        )
         self._nursery.start_soon(self._converse, Connection(self.honest.hub, stream), self._scope)
         await self.until_equal()
 

@@ -17,12 +17,14 @@ from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
+from protocol.ids import CommitId, PeerId
+from protocol.keys import UserSeed
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Repo
 
-WRITER: Final = b"hostile writer".ljust(32, b"-")
-READER: Final = b"hostile reader".ljust(32, b"-")
-EXCLUDED: Final = b"hostile excluded".ljust(32, b"-")
+WRITER: Final = UserSeed(b"hostile writer".ljust(32, b"-"))
+READER: Final = UserSeed(b"hostile reader".ljust(32, b"-"))
+EXCLUDED: Final = UserSeed(b"hostile excluded".ljust(32, b"-"))
 """Seeds of users who turned hostile."""
 _WRITTEN_AT_ONCE: Final = 1000
 
@@ -31,19 +33,19 @@ _WRITTEN_AT_ONCE: Final = 1000
 class Stage:
     """A repo with two epochs. Attackers use of it what their role knows."""
 
-    victim: bytes  # the node's key
-    init_id: bytes
+    victim: PeerId  # the node's key
+    init_id: CommitId
     root: Branch
     main: Branch
     old_root: Branch  # on the topics of the first epoch
     old_main: Branch
-    seen: tuple[bytes, ...]  # heads of the root branch
-    seen_before: tuple[bytes, ...]  # what the excluded user says to have seen: its own grant
-    chain: tuple[bytes, ...]  # commits of `main`, oldest first: each acks the one before
-    root_chain: tuple[bytes, ...]  # the same of the root branch
+    seen: tuple[CommitId, ...]  # heads of the root branch
+    seen_before: tuple[CommitId, ...]  # what the excluded user says to have seen: its own grant
+    chain: tuple[CommitId, ...]  # commits of `main`, oldest first: each acks the one before
+    root_chain: tuple[CommitId, ...]  # the same of the root branch
 
 
-def set_up(replica: Replica, author: Author, repo: Repo, length: int) -> bytes:
+def set_up(replica: Replica, author: Author, repo: Repo, length: int) -> CommitId:
     """Admit the hostile users, write `length` posts in two epochs, and exclude one user; the id of that user's grant."""
     root = replica.root_branch(repo)
     main = next(one for one in replica.branches.values() if one.name == "main")
@@ -64,7 +66,7 @@ def _write_posts(author: Author, branch: Branch, count: int) -> None:
         author.write_many(branch, partial(_same, [Draft(Post(text)) for text in texts]), _nothing_more)
 
 
-def stage_of(replica: Replica, victim: bytes, repo: Repo, granted: bytes) -> Stage:
+def stage_of(replica: Replica, victim: PeerId, repo: Repo, granted: CommitId) -> Stage:
     """What there is to know of a furnished repo. `victim` is the node's key, `granted` what `set_up` gave."""
     named = {one.branch_id: one.name for one in replica.branches.values()}
     on_topics = [one for one in replica.on_topics.values() if one.repo_num == repo.num]

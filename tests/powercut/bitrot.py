@@ -45,6 +45,8 @@ from node.runtime import logs
 from node.runtime.errors import ServiceError
 from node.sync.block_repair import BlockRepairer
 from node.sync.feed_recovery import FeedRecovery
+from protocol.ids import BranchId, PeerId
+from protocol.keys import NodeSeed, UserSeed
 from protocol.text import id_text
 from storage.commits.commits import digest_timeline
 from storage.commits.damaged import DamagedCount, count_damaged
@@ -71,7 +73,7 @@ class Seen:
     """What a node shows that started on a folder."""
 
     user: str
-    timelines: Mapping[bytes, tuple[str, int]]
+    timelines: Mapping[BranchId, tuple[str, int]]
     """Digest and length, by branch."""
     files: Mapping[str, str]
     others: Mapping[str, object]
@@ -98,7 +100,9 @@ class World:
 
 async def make_world(folder: Path) -> World:
     """Let two nodes share a branch with files, and copy the folder of one of them while its store is open."""
-    keys = Keys(b"alice".ljust(32, b"-"), b"user of " + b"alice".ljust(32, b"-")[:24], STORE_KEY)
+    keys = Keys(
+        NodeSeed(b"alice".ljust(32, b"-")), UserSeed(b"user of " + b"alice".ljust(32, b"-")[:24]), STORE_KEY
+    )
     home = folder / "alice"
     create_home(home, name="alice", keys=keys)
     load_pseudonym_key(home)
@@ -320,7 +324,7 @@ def _export(home: Path) -> None:
             home=str(home),
             destination=str(home / "exports"),
             options={},
-            node=id_text(bytes(32)),
+            node=id_text(PeerId(bytes(32))),
             created_at=_NOW_MS // 1000,
             keep_seconds=0,
             parts_max=10,

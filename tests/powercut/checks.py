@@ -19,6 +19,7 @@ from node.ingest.inbound import retry_kept
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.content import Post
+from protocol.ids import BranchId
 from protocol.text import id_text, parse_id
 from storage.engine.database import StorageError
 from storage.engine.snapshot_copy import drop_open_copies
@@ -187,10 +188,10 @@ class Checker:
         files: dict[str, str] = {}
         branch = None
         if branch_text:
-            branch_id = parse_id(branch_text)
+            branch_id = BranchId(parse_id(branch_text))
             branch = next((one for one in replica.branches.values() if one.branch_id == branch_id), None)
         if branch is not None:
-            commits = frozenset(map(id_text, find_ids(replica, branch)))
+            commits = frozenset(id_text(one) for one in find_ids(replica, branch))
             files = dict(hash_files(replica, branch))
         try:
             if branch is None:

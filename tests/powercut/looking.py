@@ -12,6 +12,7 @@ from sqlalchemy import Engine, create_engine, select
 from node.ingest.replica import Replica
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
+from protocol.ids import CommitId
 from protocol.object import MissingBlocks
 from storage.blobs.files import StoredObject, load_files
 from storage.engine.database import StorageError
@@ -46,7 +47,7 @@ def sharing_statements() -> Iterator[None]:
         yield
 
 
-def find_ids(replica: Replica, branch: Branch) -> list[bytes]:
+def find_ids(replica: Replica, branch: Branch) -> list[CommitId]:
     """Ids of the branch's commits that are not void."""
     query = select(commits.c.commit_id).where(commits.c.branch_num == branch.num, ~commits.c.is_void)
     with replica.database.read() as connection:

@@ -13,6 +13,7 @@ from node.ingest.replica import Replica
 from node.timelines.views import timeline_items
 from protocol.body import encode_body
 from protocol.content import Post
+from protocol.ids import CommitId
 from protocol.publication import decode_publication
 from storage.commits.commits import digest_timeline, load_timeline
 from storage.repos.repos import Branch
@@ -56,7 +57,7 @@ def test_with_any_bodies_seen_or_not_in_any_order_verdicts_and_order_are_the_sam
         try:
             forger = Forger(world)
             items: list[bytes] = []
-            ids: list[bytes] = []
+            ids: list[CommitId] = []
             rejected: set[bytes] = set()
             for number, acks in enumerate(dag):
                 name = data.draw(st.sampled_from([*bodies, "good", "good", "nothing said"]))
@@ -68,11 +69,11 @@ def test_with_any_bodies_seen_or_not_in_any_order_verdicts_and_order_are_the_sam
                 if name == "nothing said" or rejected:  # all others are behind it in the author's feed
                     rejected.add(ids[number])
             nodes = [world.copy() for _ in range(2)]
-            codes: list[Counter[bytes]] = []
+            codes: list[Counter[CommitId]] = []
             for replica, branch in nodes:
                 bare = data.draw(st.sets(st.sampled_from(items)))
                 arriving = data.draw(st.permutations(items))
-                seen: Counter[bytes] = Counter()
+                seen: Counter[CommitId] = Counter()
                 for item in arriving:
                     # Of a commit that says nothing of its body nobody takes a bare one: that comes whole as well.
                     parts = [bare_of(item)] if item in bare else []

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from protocol.ids import CommitId
 from storage.topics.difference import load_publications, plan_sending, summarise
 from tests.support.builders import World, give, timeline
 from tests.support.strategies import histories
@@ -19,7 +20,7 @@ _SLOW_STORE = settings(
 )
 
 
-def _reference_order(dag: list[list[int]], ids: list[bytes]) -> list[bytes]:
+def _reference_order(dag: list[list[int]], ids: list[CommitId]) -> list[CommitId]:
     """By (longest path, id), written for clarity; the branch's root stands at rank 0."""
     ranks: list[int] = []
     for acks in dag:
@@ -27,7 +28,7 @@ def _reference_order(dag: list[list[int]], ids: list[bytes]) -> list[bytes]:
     return [commit_id for _, commit_id in sorted(zip(ranks, ids, strict=True))]
 
 
-def _write(world: World, dag: list[list[int]]) -> tuple[list[bytes], list[bytes]]:
+def _write(world: World, dag: list[list[int]]) -> tuple[list[bytes], list[CommitId]]:
     items = [world.write_one(str(number), [str(ack) for ack in acks]) for number, acks in enumerate(dag)]
     return items, [world.commits[str(number)].commit_id for number in range(len(dag))]
 
@@ -54,7 +55,9 @@ def test_any_order_and_batching_gives_the_canonical_timeline(
             world.close()
 
 
-def _order_with_checkpoints(dag: list[list[int]], ids: list[bytes], checkpoints: set[int]) -> list[bytes]:
+def _order_with_checkpoints(
+    dag: list[list[int]], ids: list[CommitId], checkpoints: set[int]
+) -> list[CommitId]:
     """By (checkpoints passed, longest path, id), written for clarity; the branch's root has passed them only if it must."""
     pasts: list[set[int]] = []
     ranks: list[int] = []

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.ids import CommitId
+from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_text, reduce_values
 
@@ -24,7 +26,7 @@ class History:
     said: list[DocumentOperation]
 
 
-def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, bytes]]]:
+def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, CommitId]]]:
     """Pasts, and (rank, id) of each commit: ids are drawn."""
     pasts: list[set[int]] = []
     ranks: list[int] = []
@@ -32,7 +34,9 @@ def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, bytes]]]:
         pasts.append(set(acks).union(*(pasts[ack] for ack in acks)))
         ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
     ids = draw(st.permutations(range(len(pasts))))
-    return pasts, [(rank, bytes([number]) * 32) for rank, number in zip(ranks, ids, strict=True)]
+    return pasts, [
+        (rank, as_commit_id(bytes([number]) * 32)) for rank, number in zip(ranks, ids, strict=True)
+    ]
 
 
 def _keys_of(body: object) -> set[str]:
@@ -42,7 +46,7 @@ def _keys_of(body: object) -> set[str]:
     return {*body.erased, *(entry.key for entry in body.put)}
 
 
-def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[bytes, ...]:
+def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[CommitId, ...]:
     return tuple(sorted({tip.name for key in keys if key in entries for tip in entries[key].tips}))
 
 
@@ -111,7 +115,7 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
     data: st.DataObject,
 ) -> None:
     # Names are drawn like everything else: of other items, of what never was, of oneself, in circles, twice the same.
-    names = st.sampled_from([bytes([number]) * 32 for number in range(5)])
+    names = st.sampled_from([as_commit_id(bytes([number]) * 32) for number in range(5)])
     edits = st.builds(
         SetEdit,
         st.lists(st.sampled_from(KEYS), max_size=2).map(tuple),
@@ -120,7 +124,7 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
     )
     drawn = data.draw(st.lists(st.tuples(names, edits), max_size=8))
     said = [
-        DocumentOperation(name, (0, 0, number, bytes([number]) * 32), body)
+        DocumentOperation(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
         for number, (name, body) in enumerate(drawn)
     ]
     counting = [one for one in said if data.draw(st.booleans())]
@@ -175,7 +179,7 @@ def test_snapshots_lose_nothing_and_show_nothing_void(
 
 @given(data=st.data())
 def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.DataObject) -> None:
-    names = [bytes([number]) * 32 for number in range(5)]
+    names = [as_commit_id(bytes([number]) * 32) for number in range(5)]
     bodies = st.one_of(
         st.just(TextUpdate(b"u")),
         st.builds(
@@ -184,7 +188,7 @@ def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.
     )
     drawn = data.draw(st.lists(st.tuples(st.sampled_from(names), bodies), max_size=8))
     said = [
-        DocumentOperation(name, (0, 0, number, bytes([number]) * 32), body)
+        DocumentOperation(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
         for number, (name, body) in enumerate(drawn)
     ]
     # The model: look again and again until nothing more counts.

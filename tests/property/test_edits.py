@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from node.ingest.replica import Replica
+from protocol.ids import CommitId
 from storage.commits.edit_positions import find_edit_positions
 from storage.commits.edits import START, Cursor, load_edits
 from storage.commits.void_marks import load_judged, mark_void
@@ -38,7 +39,7 @@ class _Reader:
     plain: list[bytes] = field(default_factory=list)
     """Kept by positions alone."""
 
-    def read(self, replica: Replica, branch: Branch, acks: dict[bytes, tuple[bytes, ...]]) -> bool:
+    def read(self, replica: Replica, branch: Branch, acks: dict[CommitId, tuple[CommitId, ...]]) -> bool:
         """One window; whether there is more."""
         with replica.database.read() as connection:
             window = load_edits(connection, branch.num, self.cursor, self.limit)
@@ -107,7 +108,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
         replica.close()
 
 
-def _turn(replica: Replica, branch: Branch, ids: set[bytes]) -> None:
+def _turn(replica: Replica, branch: Branch, ids: set[CommitId]) -> None:
     """Let those of these commits that are here be void, or void no more."""
     with replica.database.write() as connection:
         judged = load_judged(connection, branch.num, sorted(ids))

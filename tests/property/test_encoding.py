@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from protocol.block import decode_block, seal_block
 from protocol.body import Body, UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode, peek_tag
+from protocol.ids import AnyId, BlindTopic, BlockId, CommitId
+from protocol.keys import ConvergenceSecret
 from protocol.messages import Message, Receipt, Want, decode_message, encode_message
 from protocol.publication import decode_publication
 from protocol.text import id_text, parse_id, parse_invitation
@@ -50,7 +52,7 @@ def test_a_changed_body_is_another_body_or_none(body: Body, place: int, value: i
 
 
 @given(st.binary(max_size=200), ids, st.lists(ids, max_size=5, unique=True))
-def test_blocks_round_trip(plaintext: bytes, secret: bytes, child_ids: list[bytes]) -> None:
+def test_blocks_round_trip(plaintext: bytes, secret: ConvergenceSecret, child_ids: list[BlockId]) -> None:
     block, _ = seal_block(plaintext, secret, tuple(child_ids))
     assert decode_block(block.encoded) == block
 
@@ -62,7 +64,7 @@ def test_trailing_bytes_are_refused(tail: bytes, body: Body) -> None:
 
 
 @given(ids)
-def test_ids_have_one_text_form(raw: bytes) -> None:
+def test_ids_have_one_text_form(raw: AnyId) -> None:
     text = id_text(raw)
     assert (len(text), parse_id(text)) == (52, raw)
     for other in (text.upper(), text + "=", text[:-1], text + "a"):
@@ -78,8 +80,8 @@ def test_any_text_is_an_invitation_or_the_one_error(text: str) -> None:
 
 
 @given(st.lists(ids, min_size=1, max_size=20))
-def test_messages_round_trip(wanted: list[bytes]) -> None:
-    messages: list[Message] = [Want(wanted[0], tuple(wanted)), Receipt(wanted[0])]
+def test_messages_round_trip(wanted: list[CommitId]) -> None:
+    messages: list[Message] = [Want(BlindTopic(wanted[0]), tuple(wanted)), Receipt(BlindTopic(wanted[0]))]
     for message in messages:
         assert decode_message(encode_message(message)) == message
 

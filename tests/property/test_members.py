@@ -21,6 +21,7 @@ from sqlalchemy import select
 from node.ingest.replica import Replica
 from node.timelines.why import list_voids
 from protocol.hashing import timeline_digest
+from protocol.ids import AnyId
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
@@ -230,7 +231,9 @@ def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
             timelines[name] = [numbers[raw] for raw in shown]
             heads[name] = sorted(numbers[raw] for raw, _ in load_heads(connection, branch.num, 1000))
     explained = {one["commit"] for name in BRANCHES for one in list_voids(replica, branches[name])}
-    assert explained == {id_text(sealed.ids[one]) for one in void}, "judged anew, what is marked is void"
+    assert explained == {id_text(AnyId(sealed.ids[one])) for one in void}, (
+        "judged anew, what is marked is void"
+    )
     members = {NAME_OF[user]: int(held) for user, held in replica.members(repo).items()}
     with replica.membership_lock:
         counting = replica.membership(repo.repo_id).now().counting

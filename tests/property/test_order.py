@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
+from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
 from storage.check.check_integrity import Findings
 from storage.commits.checkpoints import _count_up
@@ -85,7 +86,7 @@ def test_positions_are_those_in_a_list(database: Database, data: st.DataObject, 
 
 def _compare(connection: Connection, branch_num: int, model: _Model) -> None:
     shown = model.shown()
-    for key in [FIRST, (9, 0, b""), *model.keys.values()]:
+    for key in [FIRST, (9, 0, NO_COMMIT), *model.keys.values()]:
         assert find_position(connection, branch_num, key) == sum(one < key for one in shown)
     for start in range(len(shown) + 2):
         for limit in (1, 7):

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.codec import DecodeError
+from protocol.ids import SHORT_ID_SIZE, CommitId
 from protocol.range_items import SortedItems
 from protocol.ranges import RangesAsker
-from protocol.riblt import SHORT_ID_SIZE, Peeler, Prefix
+from protocol.riblt import Peeler, Prefix
 from protocol.set_digest import SetDigest
 from protocol.symbols import SymbolsAsker
 from protocol.unreconciled import Unreconciled
@@ -24,13 +25,13 @@ _alike = st.builds(
 _sets = st.sets(any_ids | _alike, max_size=40)
 
 
-def _short(members: set[bytes]) -> set[bytes]:
+def _short(members: set[CommitId]) -> set[bytes]:
     return {member[:SHORT_ID_SIZE] for member in members}
 
 
 @given(_sets, _sets, _sets, st.lists(st.integers(1, 40), min_size=1))
 def test_symbols_tell_any_two_sets_apart_however_they_are_cut(
-    common: set[bytes], ours: set[bytes], theirs: set[bytes], cuts: list[int]
+    common: set[CommitId], ours: set[CommitId], theirs: set[CommitId], cuts: list[int]
 ) -> None:
     here, there = common | ours, common | theirs
     peeler = Peeler(KEY, prefix_of(sorted(here), 1024).symbols())
@@ -44,7 +45,7 @@ def test_symbols_tell_any_two_sets_apart_however_they_are_cut(
 
 @given(_sets, st.lists(st.integers(0, 40)), st.booleans())
 def test_a_prefix_does_not_depend_on_order_batches_or_being_kept(
-    members: set[bytes], cuts: list[int], is_kept: bool
+    members: set[CommitId], cuts: list[int], is_kept: bool
 ) -> None:
     left = sorted(members, key=lambda member: member[::-1])
     grown = Prefix(KEY, 64)
@@ -59,7 +60,7 @@ def test_a_prefix_does_not_depend_on_order_batches_or_being_kept(
 
 @given(_sets, _sets, _sets, st.integers(1, 50))
 def test_ranges_tell_any_two_sets_apart(
-    common: set[bytes], ours: set[bytes], theirs: set[bytes], bucket: int
+    common: set[CommitId], ours: set[CommitId], theirs: set[CommitId], bucket: int
 ) -> None:
     every = at_depths(sorted(common | ours | theirs, key=lambda member: member[::-1]), bucket)
     here = [item for item in every if item[1] in common | ours]
@@ -71,7 +72,7 @@ def test_ranges_tell_any_two_sets_apart(
 
 
 @given(_sets, _sets)
-def test_digests_are_equal_where_sets_are(ours: set[bytes], theirs: set[bytes]) -> None:
+def test_digests_are_equal_where_sets_are(ours: set[CommitId], theirs: set[CommitId]) -> None:
     first, second = SetDigest(), SetDigest()
     first.add(sorted(ours))
     second.add(sorted(theirs, reverse=True))

@@ -20,6 +20,7 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
+from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import (
     DocumentOperation,
@@ -75,7 +76,7 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
     for number, acks in enumerate(dag):
         pasts.append(set(acks).union(*(pasts[ack] for ack in acks)))
         ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
-        name = bytes([ids[number]]) * 32
+        name = as_commit_id(bytes([ids[number]]) * 32)
         place = (0, 0, ranks[number], name)
         seen = _marked(pasts, said)
         state = reduce_values(seen[one] for one in pasts[number])
@@ -177,7 +178,7 @@ def test_when_commits_become_void_replicas_that_erased_say_the_same_or_that_they
 
 
 def _one(number: int, body: SetEdit | SetSnapshot, covered_by: int = 0, bit: int = 0) -> DocumentOperation:
-    name = bytes([number]) * 32
+    name = as_commit_id(bytes([number]) * 32)
     return DocumentOperation(name, (0, 0, number, name), body, bit, covered_by)
 
 
@@ -216,7 +217,7 @@ def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> 
 
 
 def test_updates_that_a_snapshot_stands_for_may_go_until_it_does_not_count() -> None:
-    names = [bytes([number]) * 32 for number in range(4)]
+    names = [as_commit_id(bytes([number]) * 32) for number in range(4)]
     updates = [DocumentOperation(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
     snapshot = DocumentOperation(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
     later = DocumentOperation(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.ids import CommitId
+from tests.support.ids import as_commit_id
 from verifier.tangle import Tangle
 
 
-def _id(number: int) -> bytes:
-    return bytes([number % 7]) * 16 + number.to_bytes(16, "big")  # not in the order of numbers
+def _id(number: int) -> CommitId:
+    return as_commit_id(bytes([number % 7]) * 16 + number.to_bytes(16, "big"))  # not in the order of numbers
 
 
 @dataclass(frozen=True)

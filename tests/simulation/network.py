@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from protocol.codec import DecodeError
 from protocol.hashing import block_id
+from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
 from protocol.reconciling import FrameKind, Reconciler
@@ -46,9 +47,9 @@ class End:
 
     node: "Node"
     session: Session
-    session_id: bytes
+    session_id: SessionId
     sent_until: float = 0.0  # frames of one direction stay in order
-    reconcilers: dict[bytes, Reconciler] = field(default_factory=dict)
+    reconcilers: dict[TopicKey, Reconciler] = field(default_factory=dict)
     taking_until: float = 0.0  # batches are taken in the order in which they came
 
 
@@ -74,7 +75,7 @@ class Node:
         self.store = Store()
         self.links: dict[str, Link] = {}  # by the other node's name
 
-    def follow(self, topic: bytes) -> None:
+    def follow(self, topic: TopicKey) -> None:
         """Follow a topic, in sessions from now on."""
         self.store.topics.setdefault(topic, Topic())
 
@@ -116,7 +117,7 @@ class Network:
         if second.name in first.links:
             return
         self._count += 1
-        session_id = self.chance.randbytes(32)
+        session_id = SessionId(self.chance.randbytes(32))
         link = Link(
             self._count,
             (
@@ -128,7 +129,7 @@ class Network:
             self._check_later(link, end)
             end.node.links[link.other(end).node.name] = link
             for number, topic in enumerate(end.node.store.topics):
-                self._give(link, end, TopicFollowed(topic, is_root=number == 0))
+                self._give(link, end, TopicFollowed(TopicKey(topic), is_root=number == 0))
 
     def _check_later(self, link: Link, end: End) -> None:
         """As often as a connection says that it is alive, while there is one."""
@@ -152,7 +153,7 @@ class Network:
         for link in list(node.links.values()):
             self.cut(link)
 
-    def write(self, node: Node, topic: bytes) -> None:
+    def write(self, node: Node, topic: TopicKey) -> None:
         """A new commit on some of the heads."""
         held = node.store.topics[topic]
         heads = held.heads()
@@ -232,7 +233,7 @@ class Network:
         if taken.is_faulty:
             self._close(link, "bad_publication")
 
-    def _announce(self, node: Node, topic: bytes, nums: list[int], source: Link | None) -> None:
+    def _announce(self, node: Node, topic: TopicKey, nums: list[int], source: Link | None) -> None:
         for link in list(node.links.values()):
             if link is not source and nums:
                 end = next(one for one in link.ends if one.node is node)
@@ -259,5 +260,5 @@ def check_stores(network: Network) -> None:
     for node in network.nodes.values():
         for topic in node.store.topics.values():
             for num, commit in enumerate(topic.commits, 1):
-                assert topic.nums[block_id(commit)] == num
+                assert topic.nums[CommitId(block_id(commit))] == num
                 assert all(topic.nums[ack] < num for ack in acks_of(commit) or ())

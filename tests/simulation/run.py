@@ -9,8 +9,10 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from protocol.hashing import blind_topic
+from protocol.ids import Digest, SessionId, ShortId, TopicKey
 from protocol.messages import (
     Announce,
     Blocks,
@@ -47,7 +49,7 @@ def run(seed: int) -> Outcome:
     """Run one seed. Raises AssertionError, which names what does not hold."""
     network = Network(seed)
     chance = network.chance
-    topics = [chance.randbytes(32) for _ in range(chance.choice([1, 2, 4, 30]))]
+    topics = [TopicKey(chance.randbytes(32)) for _ in range(chance.choice([1, 2, 4, 30]))]
     for number in range(chance.randint(2, 8)):
         node = network.nodes[f"n{number}"] = Node(f"n{number}")
         followed = chance.sample(topics, chance.randint(1, len(topics)))
@@ -68,7 +70,7 @@ def run(seed: int) -> Outcome:
     network.closed.clear()
     for _ in range(network.chance.randint(0, 30)):  # while they compare, and after
         node = network.chance.choice(honest)
-        topic = network.chance.choice(list(node.store.topics))
+        topic = TopicKey(network.chance.choice(list(node.store.topics)))
         network.after(network.chance.uniform(0, 1), partial(network.write, node, topic))
     network.ends_at = network.now + _HEALED_AFTER / 2
     network.run(lambda: check(network), network.now + _HEALED_AFTER)
@@ -80,7 +82,7 @@ def run(seed: int) -> Outcome:
     return Outcome(network.event_count, network.now, tuple(network.closed))
 
 
-def _plan(network: Network, topics: list[bytes], liar: Node | None) -> None:
+def _plan(network: Network, topics: list[TopicKey], liar: Node | None) -> None:
     chance = network.chance
     nodes = list(network.nodes.values())
     for _ in range(chance.randint(5, 120)):
@@ -125,19 +127,23 @@ def _crash(network: Network) -> None:
     network.crash(network.chance.choice(list(network.nodes.values())))
 
 
-def _lie(network: Network, liar: Node, topics: list[bytes]) -> None:
+def _lie(network: Network, liar: Node, topics: list[TopicKey]) -> None:
     """Say something that no honest node would, or not now."""
     chance = network.chance
     if not liar.links:
         return
     link = liar.links[chance.choice(sorted(liar.links))]
     end: End = next(one for one in link.ends if one.node is liar)
-    topic = blind_topic(chance.choice(topics), chance.choice([end.session_id, bytes(32)]))
-    some = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
+    topic = blind_topic(chance.choice(topics), SessionId(chance.choice([end.session_id, bytes(32)])))
+    some: Any = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
     lies: list[Message] = [
         Announce(some),
         Summary(
-            topic, chance.randint(0, 1), tuple(raw[:16] for raw in some), chance.randint(0, 2**40), some[0]
+            topic,
+            chance.randint(0, 1),
+            tuple(ShortId(raw[:16]) for raw in some),
+            chance.randint(0, 2**40),
+            Digest(some[0]),
         ),
         Reconcile(topic, chance.randint(0, 7), chance.randbytes(20)),
         Publications(topic, some),

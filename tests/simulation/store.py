@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocol.hashing import block_id, symbol_key
+from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId, TopicKey
 from protocol.range_items import RangeLookup, SortedItems
-from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
+from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import (
     BatchLoaded,
     BatchTaken,
@@ -28,23 +29,24 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.set_digest import SetDigest
+from tests.support.ids import as_commit_id
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
 _BATCH_COUNT = 5
 """Commits of one batch: few, so that small histories take several."""
 
 
-def make_commit(chance: random.Random, acks: Sequence[bytes]) -> bytes:
+def make_commit(chance: random.Random, acks: Sequence[CommitId]) -> bytes:
     """A commit that acks these."""
     return bytes([len(acks)]) + b"".join(acks) + chance.randbytes(8)
 
 
-def acks_of(commit: bytes) -> list[bytes] | None:
+def acks_of(commit: bytes) -> list[CommitId] | None:
     """What a commit acks; None for what is no commit."""
     count = commit[0] if commit else 0
     if len(commit) != 1 + 32 * count + 8:
         return None
-    return [commit[1 + 32 * index : 33 + 32 * index] for index in range(count)]
+    return [as_commit_id(commit[1 + 32 * index : 33 + 32 * index]) for index in range(count)]
 
 
 @dataclass(slots=True)
@@ -61,10 +63,10 @@ class Topic:
     """Commits of one topic by number, and those that wait for causes."""
 
     commits: list[bytes] = field(default_factory=list)
-    nums: dict[bytes, int] = field(default_factory=dict)
-    waiting: dict[bytes, bytes] = field(default_factory=dict)
+    nums: dict[CommitId, int] = field(default_factory=dict)
+    waiting: dict[CommitId, bytes] = field(default_factory=dict)
 
-    def heads(self) -> list[bytes]:
+    def heads(self) -> list[CommitId]:
         """Ids that nothing here acks."""
         acked = {ack for commit in self.commits for ack in acks_of(commit) or ()}
         return [commit_id for commit_id in self.nums if commit_id not in acked]
@@ -72,7 +74,7 @@ class Topic:
     def accept(self, commits: Iterable[bytes]) -> list[int]:
         """Take commits whose causes are here, and what waited for them; gives the numbers of new ones."""
         for commit in commits:
-            commit_id = block_id(commit)
+            commit_id = CommitId(block_id(commit))
             if commit_id not in self.nums:
                 self.waiting[commit_id] = commit
         accepted: list[int] = []
@@ -89,7 +91,7 @@ class Topic:
                 self.nums[commit_id] = len(self.commits)
                 accepted.append(len(self.commits))
 
-    def missing(self) -> list[bytes]:
+    def missing(self) -> list[CommitId]:
         """Causes that are waited for and were not named by anything that waits."""
         causes = {ack for commit in self.waiting.values() for ack in acks_of(commit) or ()}
         return sorted(causes - self.nums.keys() - self.waiting.keys())
@@ -99,7 +101,7 @@ class Topic:
         found: set[bytes] = set()
         ahead = [raw for raw in held if raw in self.nums]
         while ahead:
-            one = ahead.pop()
+            one = as_commit_id(ahead.pop())
             if one not in found:
                 found.add(one)
                 ahead += acks_of(self.commits[self.nums[one] - 1]) or ()
@@ -109,7 +111,7 @@ class Topic:
 class Held:
     """A topic's commits at one moment (`reconciling.HeldSet`)."""
 
-    def __init__(self, name: bytes, topic: Topic) -> None:
+    def __init__(self, name: TopicKey, topic: Topic) -> None:
         self._name = name
         self._nums = dict(topic.nums)
 
@@ -119,9 +121,9 @@ class Held:
         prefix.add(self._nums)
         return prefix.symbols()
 
-    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
         """By the first bytes."""
-        by_short_id = {raw[:SHORT_ID_SIZE]: num for raw, num in self._nums.items()}
+        by_short_id = {ShortId(raw[:SHORT_ID_SIZE]): num for raw, num in self._nums.items()}
         return {raw: by_short_id[raw] for raw in short_ids if raw in by_short_id}
 
     def lookup(self) -> RangeLookup:
@@ -162,7 +164,7 @@ class Store:
                 )
             case FindWanted():
                 found = topic.implied(load.ids).intersection(load.ids)
-                return WantedFound(load.topic, sorted(topic.nums[raw] for raw in found))
+                return WantedFound(load.topic, sorted(topic.nums[as_commit_id(raw)] for raw in found))
             case LoadBlocks():
                 return BlocksLoaded(load.topic, (b"",))
 

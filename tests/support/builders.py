@@ -17,12 +17,15 @@ from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
 from protocol.content import Post
+from protocol.ids import CommitId
+from protocol.keys import StoreKey, UserSeed
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Repo, add_repo
 from storage.topics.difference import load_publications, plan_sending
+from tests.support.ids import as_commit_id
 
 NOW_MS = 1_700_000_000_000
-STORE_KEY = b"store key".ljust(32, b"-")
+STORE_KEY = StoreKey(b"store key".ljust(32, b"-"))
 
 
 class World:
@@ -32,7 +35,7 @@ class World:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.replica = Replica(folder, STORE_KEY)
-        self.author = Author(self.replica, b"w" * 32, lambda: NOW_MS)
+        self.author = Author(self.replica, UserSeed(b"w" * 32), lambda: NOW_MS)
         self.repo: Repo = self.author.create_repo("world")[0]
         self.branch: Branch = self.author.create_branch(self.repo, "main")[0]
         self.commits: dict[str, WrittenCommit] = {}
@@ -54,7 +57,7 @@ class World:
             self.branch, lambda _: [Draft(Post(name), ids)], lambda _connection, _written: None
         )
         self.commits[name] = written[0]
-        return written[0].encoded
+        return as_commit_id(written[0].encoded)
 
     def name_quorum(self) -> None:
         """From now on this node's user alone approves of checkpoints."""
@@ -69,12 +72,12 @@ class World:
         self.author.write(root, Approve(proposal.commit_id))
         draft = Draft(Checkpoint(proposal.commit_id), ids)
         self.commits[name], _ = (author or self.author).write(self.branch, draft)
-        return self.commits[name].encoded
+        return as_commit_id(self.commits[name].encoded)
 
     def tell_story(self) -> None:
         """Posts a to i, of which bob's f is void, and two checkpoints among them: e, which c has passed, and j."""
         self.name_quorum()
-        bob = Author(self.replica, b"b" * 32, lambda: NOW_MS)
+        bob = Author(self.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
         root = self.replica.root_branch(self.repo)
         self.author.write(root, Grant(bob.user, Permission.WRITE, None))
         self.write("a, a <- b, a <- c, b <- d")
@@ -117,7 +120,7 @@ def give(replica: Replica, branch: Branch, items: list[bytes]) -> IngestResult:
     return accept_batch(replica, branch, open_batch(branch, items), NOW_MS)
 
 
-def timeline(replica: Replica, branch: Branch) -> list[bytes]:
+def timeline(replica: Replica, branch: Branch) -> list[CommitId]:
     """Commit ids of a branch's timeline."""
     with replica.database.read() as connection:
         return [row.commit_id for row in load_timeline(connection, branch.num, 0, 1_000_000)]

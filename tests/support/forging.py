@@ -17,11 +17,16 @@ from protocol.body import (
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.content import Compaction, Files, Post
 from protocol.declared_kind import declare_kind
+from protocol.ids import BranchId, CommitId, EpochId, ObjectId, UserId
+from protocol.keys import BlockKey, GivenKey, UserSeed
 from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World
+from tests.support.ids import as_commit_id
+
+_FORGER = UserSeed(b"f" * 32)
 
 BAD_BODIES: Final[dict[str, bytes]] = {
     "no value": b"\xc1",
@@ -31,10 +36,14 @@ BAD_BODIES: Final[dict[str, bytes]] = {
     "a byte over the bound": b"\x92\xa5post1\xc6" + bytes(BODY_SIZE_MAX - 6),
     "a tree": bytes(LEAF_SIZE + 1),
     "compaction": encode_body(Compaction()),
-    "checkpoint": encode_body(Checkpoint(b"p" * 32)),
+    "checkpoint": encode_body(Checkpoint(as_commit_id(b"p" * 32))),
     "files": encode_body(Files(())),
-    "fork": encode_body(BranchFork(b"b" * 32, (b"c" * 32,))),
-    "carried": encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 1, encode_body(Post("words")))),
+    "fork": encode_body(BranchFork(BranchId(b"b" * 32), (as_commit_id(b"c" * 32),))),
+    "carried": encode_body(
+        Carried(
+            BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 1, encode_body(Post("words"))
+        )
+    ),
 }
 """Bodies that are none, or of other kinds than posts."""
 POST: Final[Body] = Post("words")
@@ -43,22 +52,22 @@ POST: Final[Body] = Post("words")
 class Forger:
     """A member with the right to write, and its feed in the world's branch, or in another one."""
 
-    def __init__(self, world: World, seed: bytes = b"f" * 32, branch: Branch | None = None) -> None:
+    def __init__(self, world: World, seed: UserSeed = _FORGER, branch: Branch | None = None) -> None:
         self.user, self._secret = signing.key_pair(seed)
         self._world, self._branch = world, branch or world.branch
         grant, _ = world.author.write(
             world.replica.root_branch(world.repo), Grant(self.user, Permission.WRITE, None)
         )
         self._seen = grant.commit_id
-        self._feed: list[bytes] = []
+        self._feed: list[CommitId] = []
 
     def write(
         self,
         body: bytes,
         metadata: bytes | None = None,
-        acks: Sequence[bytes] = (),
+        acks: Sequence[CommitId] = (),
         *,
-        body_key: bytes | None = None,
+        body_key: BlockKey | None = None,
     ) -> bytes:
         """A publication of a commit with this body, said to be a post; `body_key` is another than it has."""
         branch = self._branch
@@ -71,21 +80,21 @@ class Forger:
         content = Content(
             self.user,
             branch.branch_id,
-            self._world.repo.init_id,
+            EpochId(self._world.repo.init_id),
             sequence,
             self._feed[-1] if self._feed else None,
             () if branch.facts.is_root_branch else (group,),
             NOW_MS + sequence,
             declare_kind(POST) if metadata is None else metadata,
             reference,
-            HeaderKeys(acks=(b"",) * len(follows)),
+            HeaderKeys(acks=(GivenKey(b""),) * len(follows)),
         )
         links = Links(lipmaa=self._feed[skip - 1] if skip != sequence - 1 else None)
         commit, block = seal_commit(follows, links, content, self._secret, branch.convergence_secret)
         self._feed.append(commit.commit_id)
         return self.publish(commit.key, (block, blocks[-1]))
 
-    def publish(self, key: bytes, blocks: tuple[Block, ...]) -> bytes:
+    def publish(self, key: BlockKey, blocks: tuple[Block, ...]) -> bytes:
         """Blocks as they travel on the branch's topic."""
         branch = self._branch
         assert branch.topic_seed is not None
@@ -98,4 +107,4 @@ def bare_of(encoded: bytes) -> bytes:
     """The bare publication of a whole one: anyone who has this can make it."""
     whole = decode_publication(encoded)
     own, body = whole.blocks
-    return encode_bare(whole.topic, whole.sealed_key, own.encoded, body.block_id, whole.signature)
+    return encode_bare(whole.topic, whole.sealed_key, own.encoded, ObjectId(body.block_id), whole.signature)

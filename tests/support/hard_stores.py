@@ -1,5 +1,6 @@
 """What can be in a store and not be whole, all of it legal: nothing that looks for faults may find one."""
 
+from protocol.ids import ObjectId
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_rows
@@ -27,7 +28,9 @@ def harden(world: World) -> None:
         found = load_rows(connection, rows.values())
         erased, awaited = (found[rows[name]] for name in ("erased", "awaited"))
         body_id = decode_publication(world.commits["erased"].encoded).blocks[1].block_id
-        erase_bodies(connection, world.branch.num, [Erasure(erased.num, erased.block_nums, body_id)], NOW_MS)
+        erase_bodies(
+            connection, world.branch.num, [Erasure(erased.num, erased.block_nums, ObjectId(body_id))], NOW_MS
+        )
         own = unpack_nums(awaited.block_nums)[0]
         connection.execute(blocks.delete().where(blocks.c.num == own))
         await_commits(connection, [awaited.num])

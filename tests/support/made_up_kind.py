@@ -9,8 +9,9 @@ from typing import Annotated, Final, Self, TypedDict
 from msgspec import Meta
 
 import protocol.document_kinds as kinds_module
-from protocol.codec import Id, Wire
+from protocol.codec import Wire
 from protocol.document_kinds import DOCUMENT_KINDS, Replaces, ValuesEdit, ValuesSnapshot, values_kind
+from protocol.ids import CommitId
 
 Thing = Annotated[str, Meta(max_length=20)]
 Number = Annotated[int, Meta(ge=0, le=1000)]
@@ -31,7 +32,7 @@ class TallyEdit(ValuesEdit, frozen=True, tag="tally1"):
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[bytes, ...]) -> Self:
+    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
         """An edit that says just this."""
         return cls(tuple(Tally(thing, int(number)) for thing, number in there.items()), gone, replaces)
 
@@ -45,7 +46,7 @@ class TallyEdit(ValuesEdit, frozen=True, tag="tally1"):
 class TalliesOfCommit(Wire, frozen=True):
     """What one commit counted, and nobody replaced."""
 
-    name: Id
+    name: CommitId
     tallies: tuple[Tally, ...]
 
 
@@ -57,7 +58,7 @@ class TallySnapshot(ValuesSnapshot, frozen=True, tag="tally-snapshot1"):
     words: tuple[TalliesOfCommit, ...]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[bytes, Mapping[str, str]]]) -> Self:
+    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
         """A snapshot of this range."""
         return cls(
             first,
@@ -68,7 +69,7 @@ class TallySnapshot(ValuesSnapshot, frozen=True, tag="tally-snapshot1"):
             ),
         )
 
-    def restated(self) -> Iterator[tuple[bytes, str, str]]:
+    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, thing, number) of each."""
         return ((one.name, tally.thing, str(tally.number)) for one in self.words for tally in one.tallies)
 

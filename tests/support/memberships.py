@@ -7,19 +7,22 @@ from protocol.block import Reference as BlockReference
 from protocol.body import Body, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
 from protocol.content import Post
+from protocol.ids import CommitId, EpochId, Signature, root_branch
+from protocol.keys import BlockKey, RepoSeed, UserSeed
 from protocol.proofs import certify_repo
 from protocol.signing import key_pair
+from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import Op, Reference
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import Refused
 
-REPO_SEED: Final = b"r" * 32
+REPO_SEED: Final = RepoSeed(b"r" * 32)
 REPO: Final = key_pair(REPO_SEED)[0]
 NAMES: Final = ("ann", "ben", "cat", "dan", "eve", "fay", "gus", "hal")
-USERS: Final = {name: key_pair(name.encode().ljust(32))[0] for name in NAMES}
+USERS: Final = {name: key_pair(UserSeed(name.encode().ljust(32)))[0] for name in NAMES}
 _NAMED: Final = {user: name for name, user in USERS.items()}
-_SOMETHING: Final = BlockReference(b"s" * 32, b"k" * 32)
+_SOMETHING: Final = BlockReference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,16 @@ class Step:
         return Post("content of the root branch")
 
 
-def commit_id(number: int) -> bytes:
+def commit_id(number: int) -> CommitId:
     """Ids that are not in the order of numbers."""
-    return bytes([number * 37 % 251]) * 16 + number.to_bytes(16, "big")
+    return as_commit_id(bytes([number * 37 % 251]) * 16 + number.to_bytes(16, "big"))
 
 
-def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: bytes = NO_EPOCH) -> Commit:
+def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: EpochId = NO_EPOCH) -> Commit:
     """What the rules look at of a commit; nothing of it is sealed or signed."""
     content = Content(
         author=USERS[author],
-        branch=REPO,
+        branch=root_branch(REPO),
         epoch=epoch,
         feed_sequence=1,
         feed_previous=None,
@@ -60,7 +63,9 @@ def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: bytes = 
         body=_SOMETHING,
         keys=HeaderKeys(),
     )
-    return Commit(commit_id(number), b"", tuple(map(commit_id, acks)), Links(), content, b"")
+    return Commit(
+        commit_id(number), BlockKey(b""), tuple(map(commit_id, acks)), Links(), content, Signature(b"")
+    )
 
 
 class Twins:

@@ -21,6 +21,8 @@ from node.sync.transport import accept, dial
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.content import Post
+from protocol.ids import CommitId, ObjectId
+from protocol.keys import AgreementSecret, InvitationSeed, NodeSeed, UserSeed
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, ReadCapability, id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
@@ -33,9 +35,9 @@ class Node:
     """One node without a network of its own. Seeds are its name, its clock counts milliseconds."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.seed = name.encode().ljust(32, b"-")
+        self.seed = NodeSeed(name.encode().ljust(32, b"-"))
         self.key = key_pair(self.seed)[0]
-        self.user_seed = b"user of " + self.seed[:24]
+        self.user_seed = UserSeed(b"user of " + self.seed[:24])
         self._folder = folder
         self.open(1_700_000_000_000)
 
@@ -71,7 +73,7 @@ class Node:
         uses: int = 1,
     ) -> InvitationLink:
         """An invitation link without addresses."""
-        seed = bytes(reversed(self.seed))
+        seed = InvitationSeed(bytes(reversed(self.seed)))
         body = Invite(key_pair(seed)[0], permission, uses, expires_at)
         written, ingested = self.author.write(self.replica.root_branch(repo), body)
         self.hub.announce(ingested)
@@ -82,7 +84,7 @@ class Node:
     def capability(self) -> ReadCapability:
         """What opens the node's one repo, without addresses."""
         repo, epoch = self.repo(), self.epoch()
-        root = Reference(repo.init_id, repo.init_key)
+        root = Reference(ObjectId(repo.init_id), repo.init_key)
         return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, ())
 
     def repo(self) -> Repo:
@@ -103,7 +105,7 @@ class Node:
         with self.replica.database.read() as connection:
             return digest_timeline(connection, branch.num)
 
-    def heads(self, branch: Branch) -> list[bytes]:
+    def heads(self, branch: Branch) -> list[CommitId]:
         """Ids of the branch's heads."""
         with self.replica.database.read() as connection:
             return [commit_id for commit_id, _ in load_heads(connection, branch.num, 1000)]
@@ -128,10 +130,10 @@ async def connected(dialer: Node, acceptor: Node) -> AsyncIterator[tuple[Connect
 
     async def open_side(side: str) -> None:
         if side == "dialer":
-            stream = await dial(ours, dialer.seed, acceptor.key, b"d" * 32)
+            stream = await dial(ours, dialer.seed, acceptor.key, AgreementSecret(b"d" * 32))
             connections[side] = Connection(dialer.hub, stream, lambda _: True)
         else:
-            stream = await accept(theirs, acceptor.seed, b"a" * 32)
+            stream = await accept(theirs, acceptor.seed, AgreementSecret(b"a" * 32))
             connections[side] = Connection(acceptor.hub, stream)
 
     async with trio.open_nursery() as nursery:

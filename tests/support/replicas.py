@@ -5,9 +5,10 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from protocol.ids import CommitId
 from storage.commits.edits import Edit, EditWindow
 
-Place = tuple[int, int, bytes]
+Place = tuple[int, int, CommitId]
 
 
 class Copy(Protocol):
@@ -21,7 +22,7 @@ class Copy(Protocol):
         """Follow one edit."""
         ...
 
-    def ids(self) -> list[bytes]:
+    def ids(self) -> list[CommitId]:
         """The timeline."""
         ...
 
@@ -31,7 +32,7 @@ class ListCopy:
 
     def __init__(self) -> None:
         self._places: list[Place] = []
-        self._of: dict[bytes, Place] = {}
+        self._of: dict[CommitId, Place] = {}
 
     def reset(self) -> None:
         """Forget all."""
@@ -50,7 +51,7 @@ class ListCopy:
             insort(self._places, new)
             self._of[edit.commit_id] = new
 
-    def ids(self) -> list[bytes]:
+    def ids(self) -> list[CommitId]:
         """The timeline."""
         return [commit_id for _, _, commit_id in self._places]
 
@@ -79,7 +80,7 @@ class TableCopy:
         )
         assert self._database.execute(statement, place).rowcount == 1, edit
 
-    def ids(self) -> list[bytes]:
+    def ids(self) -> list[CommitId]:
         """The timeline."""
         return [row[0] for row in self._database.execute("SELECT id FROM timeline ORDER BY passed, rank, id")]
 
@@ -88,7 +89,7 @@ class TableCopy:
         self._database.close()
 
 
-def follow(copies: Sequence[Copy], window: EditWindow, acks: Mapping[bytes, Sequence[bytes]]) -> None:
+def follow(copies: Sequence[Copy], window: EditWindow, acks: Mapping[CommitId, Sequence[CommitId]]) -> None:
     """Apply a window's edits, and see after each that no commit stands before what it acks."""
     if window.is_reset:
         for copy in copies:

@@ -6,18 +6,20 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from protocol.ids import CommitId
 from storage.commits.position_index import OrderKey, count_changes
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.schema.schema import authors, branches, commits, repos
+from tests.support.ids import as_commit_id
 
 _OFTEN = 10
 """Steps of SQLite's machine between two looks."""
 
 
-def some_id(number: int) -> bytes:
+def some_id(number: int) -> CommitId:
     """An id that follows from a number, and stands anywhere."""
-    return hashlib.blake2b(number.to_bytes(8, "big"), digest_size=32).digest()
+    return as_commit_id(hashlib.blake2b(number.to_bytes(8, "big"), digest_size=32).digest())
 
 
 def put_branch(connection: Connection) -> int:

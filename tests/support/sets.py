@@ -4,20 +4,26 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from protocol.ids import CommitId, ItemId
+from protocol.keys import HashKey
 from protocol.range_items import Item, SortedItems
 from protocol.ranges import RangesAsker, answer_ranges
 from protocol.riblt import Prefix
 from protocol.symbols import SymbolsAsker, answer, opening
+from tests.support.ids import as_commit_id
 
-KEY = bytes(range(32))
+KEY = HashKey(bytes(range(32)))
 
 
-def ids(count: int, what: str = "") -> list[bytes]:
+def ids(count: int, what: str = "") -> list[CommitId]:
     """So many ids, the same in every run."""
-    return [hashlib.blake2b(f"{what}{number}".encode(), digest_size=32).digest() for number in range(count)]
+    return [
+        as_commit_id(hashlib.blake2b(f"{what}{number}".encode(), digest_size=32).digest())
+        for number in range(count)
+    ]
 
 
-def prefix_of(members: Iterable[bytes], length: int = 4096, key: bytes = KEY) -> Prefix:
+def prefix_of(members: Iterable[CommitId], length: int = 4096, key: HashKey = KEY) -> Prefix:
     """The prefix of a set."""
     made = Prefix(key, length)
     made.add(members)
@@ -58,7 +64,7 @@ def talk_symbols(
 
 
 def talk_ranges(
-    asker: RangesAsker, items: SortedItems, key: bytes = KEY, change: Callable[[bytes], bytes] = _as_sent
+    asker: RangesAsker, items: SortedItems, key: HashKey = KEY, change: Callable[[bytes], bytes] = _as_sent
 ) -> Talk:
     """The same for ranges."""
     asked = answered = asks = 0
@@ -72,6 +78,6 @@ def talk_ranges(
     return Talk(asked, answered, asks, asks)
 
 
-def at_depths(members: Sequence[bytes], bucket: int = 8) -> list[Item]:
+def at_depths(members: Sequence[ItemId], bucket: int = 8) -> list[Item]:
     """Items of which so many stand at each depth."""
     return [(number // bucket, commit_id) for number, commit_id in enumerate(members)]

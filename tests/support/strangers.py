@@ -10,12 +10,16 @@ from trio.testing import memory_stream_pair
 from node.sync.connection import Connection, Ended
 from node.sync.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import BlindTopic, Digest, ShortId
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
 from storage.repos.repos import Branch
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 from tests.support.streams import StreamPair
+
+_NOTHING = Digest(bytes(32))
 
 Heard = TypeVar("Heard", bound=Message)
 
@@ -37,14 +41,18 @@ class Stranger:
         return Announce((announced_topic(branch.topic, self.stream.session_id, by_dialer=True),))
 
     async def compare(
-        self, branch: Branch, count: int = 0, heads: tuple[bytes, ...] = (), digest: bytes = bytes(32)
-    ) -> bytes:
+        self,
+        branch: Branch,
+        count: int = 0,
+        heads: tuple[ShortId, ...] = (),
+        digest: Digest = _NOTHING,
+    ) -> BlindTopic:
         """Join a branch's topic, saying to hold so many commits; the topic as it is said here."""
         topic = blind_topic(branch.topic, self.stream.session_id)
         await self.say(self.announcement(branch), Summary(topic, 0, heads, count, digest))
         return topic
 
-    async def join(self, branch: Branch, count: int = 0) -> bytes:
+    async def join(self, branch: Branch, count: int = 0) -> BlindTopic:
         """The same, and hear what there is."""
         topic = await self.compare(branch, count)
         await self.hear(Publications)
@@ -67,11 +75,11 @@ async def met(node: Node, make: StreamPair = memory_stream_pair) -> AsyncIterato
     streams: dict[str, SecureStream] = {}
 
     async def dial_it() -> None:
-        streams["ours"] = await dial(ours, b"s" * 32, node.key, b"d" * 32)
+        streams["ours"] = await dial(ours, NodeSeed(b"s" * 32), node.key, AgreementSecret(b"d" * 32))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(dial_it)
-        accepted = await accept(theirs, node.seed, b"a" * 32)
+        accepted = await accept(theirs, node.seed, AgreementSecret(b"a" * 32))
 
     stranger, done = Stranger(streams["ours"]), trio.Event()
 

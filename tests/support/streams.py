@@ -7,12 +7,13 @@ import trio
 import trio.testing
 
 from node.sync.transport import SecureStream, TransportError, accept, dial
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.signing import public_key
 
-DIALER_SEED = bytes(range(32))
-ACCEPTOR_SEED = bytes(range(100, 132))
-DIALER_EPHEMERAL = b"\x21" * 32
-ACCEPTOR_EPHEMERAL = b"\x43" * 32
+DIALER_SEED = NodeSeed(bytes(range(32)))
+ACCEPTOR_SEED = NodeSeed(bytes(range(100, 132)))
+DIALER_EPHEMERAL = AgreementSecret(b"\x21" * 32)
+ACCEPTOR_EPHEMERAL = AgreementSecret(b"\x43" * 32)
 FRAMES = [b"first", b"x" * 300, b"\0"]
 
 # What the dialer puts on the wire for FRAMES: two handshake messages behind their lengths, frames, the end.

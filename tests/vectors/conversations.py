@@ -10,23 +10,26 @@ import trio.testing
 
 from node.sync.transport import SecureStream, accept, dial
 from protocol import hashing
+from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
+from protocol.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
 from protocol.messages import Announce, Goodbye, encode_message
 from protocol.node_identity import PROLOGUE, static_private_key, static_public_key
 from protocol.noise import Handshake
 from protocol.range_items import SortedItems
 from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
+from protocol.riblt import Prefix, prefix_length
 from protocol.signing import key_pair, public_key, sign
 from protocol.symbols import encode_lacks, opening
+from tests.support.ids import as_commit_id
 from tests.support.streams import Recording
 
 JsonObject = dict[str, Any]
 
-DIALER_SEED: Final = bytes(range(32))
-ACCEPTOR_SEED: Final = bytes(range(32, 64))
-DIALER_EPHEMERAL: Final = bytes(range(64, 96))
-ACCEPTOR_EPHEMERAL: Final = bytes(range(96, 128))
-TOPIC: Final = public_key(bytes(range(128, 160)))
+DIALER_SEED: Final = NodeSeed(bytes(range(32)))
+ACCEPTOR_SEED: Final = NodeSeed(bytes(range(32, 64)))
+DIALER_EPHEMERAL: Final = AgreementSecret(bytes(range(64, 96)))
+ACCEPTOR_EPHEMERAL: Final = AgreementSecret(bytes(range(96, 128)))
+TOPIC: Final = public_key(TopicSeed(bytes(range(128, 160))))
 
 
 def handshake() -> JsonObject:
@@ -42,7 +45,7 @@ def handshake() -> JsonObject:
     dialer.read_message(second)
     by_dialer = b"ravel/1 dialer proves its node key:" + dialer.handshake_hash
     third = dialer.write_message(dialer_key + sign(key_pair(DIALER_SEED)[1], by_dialer))
-    session_id = dialer.handshake_hash
+    session_id = SessionId(dialer.handshake_hash)
     frames = {
         side: [
             encode_message(Announce((hashing.announced_topic(TOPIC, session_id, by_dialer=by),))),
@@ -108,20 +111,22 @@ async def _converse(dialer_frames: list[bytes], acceptor_frames: list[bytes]) ->
     return bytes(written[0]), bytes(written[1])
 
 
-def numbered_ids(count: int) -> list[bytes]:
+def numbered_ids(count: int) -> list[CommitId]:
     """Ids of the vectors: id number i is the BLAKE3 of i in two bytes, little-endian."""
-    return [hashing.block_id(number.to_bytes(2, "little")) for number in range(count)]
+    return [as_commit_id(hashing.block_id(number.to_bytes(2, "little"))) for number in range(count)]
 
 
 def comparisons() -> JsonObject:
     """Two comparisons of the ids with numbers in these ranges: the first frame of symbols with marks, and all of ranges."""
     topic, session = hashing.block_id(b"topic"), hashing.block_id(b"session")
     many = numbered_ids(600)
-    prefix = Prefix(hashing.symbol_key(topic), prefix_length(len(many)))
+    prefix = Prefix(hashing.symbol_key(TopicKey(topic)), prefix_length(len(many)))
     prefix.add(many)
     asker_ids, answerer_ids = many[10:300], many[:290]
-    frames, asker = _compare_ranges(asker_ids, answerer_ids, hashing.range_key(topic, session))
-    lacking = sorted(commit_id[:SHORT_ID_SIZE] for commit_id in asker.there)
+    frames, asker = _compare_ranges(
+        asker_ids, answerer_ids, hashing.range_key(TopicKey(topic), SessionId(session))
+    )
+    lacking = sorted(ShortId(commit_id[:SHORT_ID_SIZE]) for commit_id in asker.there)
     return {
         "topic": topic.hex(),
         "session_id": session.hex(),
@@ -143,7 +148,9 @@ def comparisons() -> JsonObject:
     }
 
 
-def _compare_ranges(ours: list[bytes], theirs: list[bytes], key: bytes) -> tuple[list[bytes], RangesAsker]:
+def _compare_ranges(
+    ours: list[CommitId], theirs: list[CommitId], key: HashKey
+) -> tuple[list[bytes], RangesAsker]:
     """All frames, the asker's and the answerer's in turn."""
     asker = RangesAsker(SortedItems((0, one) for one in ours), key)
     held = SortedItems((0, one) for one in theirs)

@@ -16,6 +16,8 @@ from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
 from protocol.content import Post
 from protocol.document_kinds import DICT_KEY_SIZE_MAX
+from protocol.ids import AnyId, BlockId, CommitId, RepoId, Signature, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, InvitationSeed, ReadSecret
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     DEP_COUNT_MAX,
@@ -47,9 +49,12 @@ from protocol.text import (
     parse_id,
     parse_invitation,
 )
+from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
+
+NO_SIGNATURE = Signature(bytes(64))
 
 JsonObject = dict[str, Any]
-CONVERGENCE: Final = bytes(range(200, 232))
+CONVERGENCE: Final = ConvergenceSecret(bytes(range(200, 232)))
 ID: Final = b"\x11" * 32
 OTHER: Final = b"\x22" * 32
 _pack = msgspec.msgpack.encode
@@ -78,17 +83,21 @@ def open_vector(vector: JsonObject) -> str:
 def _read_object(vector: JsonObject) -> None:
     blocks = [decode_block(bytes.fromhex(block)) for block in vector["blocks"]]
     found = {block.block_id: block for block in blocks}
-    reference = Reference(bytes.fromhex(vector["object_id"]), bytes.fromhex(vector["key"]))
+    reference = Reference(
+        as_object_id(bytes.fromhex(vector["object_id"])), BlockKey(bytes.fromhex(vector["key"]))
+    )
     open_object(reference, found.get, CONVERGENCE, size_max=4 * LEAF_SIZE)
 
 
 def _read_commit(vector: JsonObject) -> None:
     block = decode_block(bytes.fromhex(vector["encoded"]))
-    open_commit(block, bytes.fromhex(vector["key"]), CONVERGENCE)
+    open_commit(block, BlockKey(bytes.fromhex(vector["key"])), CONVERGENCE)
 
 
 def _read_opened_block(vector: JsonObject) -> None:
-    open_block(decode_block(bytes.fromhex(vector["encoded"])), bytes.fromhex(vector["key"]), CONVERGENCE)
+    open_block(
+        decode_block(bytes.fromhex(vector["encoded"])), BlockKey(bytes.fromhex(vector["key"])), CONVERGENCE
+    )
 
 
 _READERS: Final[dict[str, Callable[[JsonObject], object]]] = {
@@ -185,7 +194,7 @@ def _blocks() -> Iterator[JsonObject]:
     block, key = _seal(b"hello")
     wrong = bytes([key[0] ^ 1]) + key[1:]
     yield _vector("opened block", "wrong_key", "wrong_key", block, key=wrong.hex())
-    elsewhere, other_key = _seal(b"hello", secret=ID)
+    elsewhere, other_key = _seal(b"hello", secret=ConvergenceSecret(ID))
     yield _vector("opened block", "of_another_secret", "wrong_key", elsewhere, key=other_key.hex())
     flipped = block[:-1] + bytes([block[-1] ^ 1])
     yield _vector("opened block", "flipped_bit", "wrong_key", flipped, key=key.hex())
@@ -200,13 +209,13 @@ def _commits() -> Iterator[JsonObject]:
         defect: str,
         reason: str = "bad_shape",
         *,
-        acks: tuple[bytes, ...] = (),
-        child_ids: tuple[bytes, ...] = (),
+        acks: tuple[CommitId, ...] = (),
+        child_ids: tuple[BlockId, ...] = (),
         tag: str = "commit1",
         link: Sequence[tuple[int, object]] = (),
         said: Sequence[tuple[int, object]] = (),
         header_keys: list[list[bytes]] | None = None,
-        signature: bytes = bytes(64),
+        signature: Signature = NO_SIGNATURE,
         plaintext: bytes | None = None,
     ) -> JsonObject:
         our_content = _with(content, [(9, header_keys or keys), *said])
@@ -219,11 +228,16 @@ def _commits() -> Iterator[JsonObject]:
     yield refuse("is_nothing", plaintext=b"")
     yield refuse("other_version", "unknown_version", tag="commit2")
     yield refuse("other_tag", tag="comment1")
-    yield refuse("with_children", "bad_tree", child_ids=(ID,))
+    yield refuse("with_children", "bad_tree", child_ids=(BlockId(ID),))
     yield refuse("trailing_byte", plaintext=_pack(["commit1", links, content, bytes(64)]) + b"\x00")
-    yield refuse("short_signature", signature=bytes(63))
+    yield refuse("short_signature", signature=Signature(bytes(63)))
     yield refuse("surplus_content", said=[(9, [*keys, 1])])
-    yield refuse("duplicate_ack", "duplicate_ids", acks=(ID, ID), header_keys=[[b"", b""], [], []])
+    yield refuse(
+        "duplicate_ack",
+        "duplicate_ids",
+        acks=(as_commit_id(ID), as_commit_id(ID)),
+        header_keys=[[b"", b""], [], []],
+    )
     yield refuse("duplicate_dep", "duplicate_ids", link=[(0, [ID, ID])], header_keys=[[], [b"", b""], []])
     yield refuse(
         "dep_and_negative_dep", "duplicate_ids", link=[(0, [ID]), (1, [ID])], header_keys=[[], [b""], []]
@@ -232,10 +246,15 @@ def _commits() -> Iterator[JsonObject]:
         "file_and_negative_file", "duplicate_ids", link=[(2, [ID]), (3, [ID])], header_keys=[[], [], [b""]]
     )
     yield refuse("duplicate_negative_file", "duplicate_ids", link=[(3, [ID, ID])])
-    yield refuse("ack_without_its_key_slot", "keys_do_not_match", acks=(ID,))
+    yield refuse("ack_without_its_key_slot", "keys_do_not_match", acks=(as_commit_id(ID),))
     yield refuse("key_slot_without_an_ack", "keys_do_not_match", header_keys=[[b""], [], []])
-    yield refuse("key_of_another_length", "keys_do_not_match", acks=(ID,), header_keys=[[b"k" * 31], [], []])
-    yield refuse("key_too_long", acks=(ID,), header_keys=[[b"k" * 33], [], []])
+    yield refuse(
+        "key_of_another_length",
+        "keys_do_not_match",
+        acks=(as_commit_id(ID),),
+        header_keys=[[b"k" * 31], [], []],
+    )
+    yield refuse("key_too_long", acks=(as_commit_id(ID),), header_keys=[[b"k" * 33], [], []])
     yield refuse("feed_sequence_zero", said=[(3, 0)])
     yield refuse("first_with_a_previous", "bad_feed_link", said=[(4, ID)])
     yield refuse("second_without_a_previous", "bad_feed_link", said=[(3, 2)])
@@ -274,13 +293,13 @@ def _objects() -> Iterator[JsonObject]:
     b, b_key = _seal(b"b")
     a_id, b_id = hashing.block_id(a), hashing.block_id(b)
     keys = a_key + b_key
-    yield refuse("acks_in_a_leaf", _seal(b"a", acks=(ID,)))
+    yield refuse("acks_in_a_leaf", _seal(b"a", acks=(as_commit_id(ID),)))
     yield refuse("small_leaves", _seal(keys, child_ids=(a_id, b_id)), a, b)
     yield refuse("one_child", _seal(a_key, child_ids=(a_id,)), a)
     yield refuse("same_child_twice", _seal(a_key + a_key, child_ids=(a_id, a_id)), a)
     yield refuse("too_few_keys", _seal(a_key, child_ids=(a_id, b_id)), a, b)
     yield refuse("too_many_keys", _seal(keys + a_key, child_ids=(a_id, b_id)), a, b)
-    yield refuse("acks_in_the_root", _seal(keys, child_ids=(a_id, b_id), acks=(ID,)), a, b)
+    yield refuse("acks_in_the_root", _seal(keys, child_ids=(a_id, b_id), acks=(as_commit_id(ID),)), a, b)
     yield refuse("wrong_child_key", _seal(b_key + a_key, child_ids=(a_id, b_id)), a, b, reason="wrong_key")
     inner, inner_key = _seal(keys, child_ids=(a_id, b_id))
     inner_id = hashing.block_id(inner)
@@ -347,7 +366,7 @@ def _texts() -> Iterator[JsonObject]:
     def refuse(kind: str, defect: str, reason: str, text: str) -> JsonObject:
         return {"defect": f"{kind}_{defect}", "type": kind, "reason": reason, "text": text}
 
-    full = id_text(ID)
+    full = id_text(AnyId(ID))
     yield refuse("id", "too_short", "bad_id", full[:-1])
     yield refuse("id", "too_long", "bad_id", full + "a")
     yield refuse("id", "in_capitals", "bad_id", full.upper())
@@ -356,7 +375,19 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse(
         "id", "with_loose_bits", "bad_id", full[:-1] + ("b" if full[-1] == "a" else chr(ord(full[-1]) + 1))
     )
-    link = InvitationLink(ID, Reference(ID, OTHER), ID, OTHER, ID, None, OTHER, ID, Permission.READ, 7, ())
+    link = InvitationLink(
+        RepoId(ID),
+        Reference(as_object_id(ID), BlockKey(OTHER)),
+        as_epoch_id(ID),
+        UserId(OTHER),
+        ReadSecret(ID),
+        None,
+        as_commit_id(OTHER),
+        InvitationSeed(ID),
+        Permission.READ,
+        7,
+        (),
+    )
     text = invitation_text(link)
     yield refuse(
         "invitation", "mistyped", "mistyped", text[:40] + ("a" if text[40] != "a" else "b") + text[41:]
@@ -369,9 +400,18 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
     newer = encode(link).replace(b"invitation2", b"invitation3")
-    checked = newer + hashing.link_checksum(b"invite" + newer)
+    checked = AnyId(newer + hashing.link_checksum(b"invite" + newer))
     yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
-    capability = capability_text(ReadCapability(ID, Reference(ID, OTHER), ID, OTHER, ID, ()))
+    capability = capability_text(
+        ReadCapability(
+            RepoId(ID),
+            Reference(as_object_id(ID), BlockKey(OTHER)),
+            as_epoch_id(ID),
+            UserId(OTHER),
+            ReadSecret(ID),
+            (),
+        )
+    )
     yield refuse("capability", "swapped_letters", "mistyped", _swap(capability))
     yield refuse("capability", "of_another_kind", "other_kind", text)
     yield refuse("capability", "called_an_invitation", "mistyped", text.replace("invite", "read"))
@@ -386,9 +426,9 @@ def _swap(text: str) -> str:
 def _seal(
     plaintext: bytes,
     *,
-    child_ids: tuple[bytes, ...] = (),
-    acks: tuple[bytes, ...] = (),
-    secret: bytes = CONVERGENCE,
+    child_ids: tuple[BlockId, ...] = (),
+    acks: tuple[CommitId, ...] = (),
+    secret: ConvergenceSecret = CONVERGENCE,
 ) -> tuple[bytes, bytes]:
     """A block's encoding and key, whatever its plaintext is."""
     block, key = seal_block(plaintext, secret, child_ids, acks)

@@ -55,6 +55,20 @@ from protocol.document_kinds import (
     TextUpdate,
 )
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
+from protocol.ids import (
+    SHORT_ID_SIZE,
+    BlockId,
+    BranchId,
+    CommitId,
+    Digest,
+    ObjectId,
+    PeerId,
+    SessionId,
+    ShortId,
+    TopicKey,
+    UserId,
+)
+from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadSecret, RepoSeed, UserSeed, WriteSecret
 from protocol.limits.formats import LEAF_SIZE
 from protocol.messages import (
     Announce,
@@ -80,7 +94,7 @@ from protocol.proofs import certify_repo, device_digest, device_end_digest, prov
 from protocol.publication import Publication, encode_bare, encode_publication, seal_publication
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
-from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
+from protocol.riblt import Prefix, prefix_length
 from protocol.sealing import seal_secret
 from protocol.set_digest import SetDigest
 from protocol.symbols import AskSymbols, answer, encode_lacks, opening
@@ -97,6 +111,7 @@ from protocol.text import (
     id_text,
     invitation_text,
 )
+from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
@@ -109,15 +124,15 @@ JsonObject = dict[str, Any]
 SIZE_SPELT_OUT = 300
 """Bytes up to which an object's plaintext and blocks stand in the vectors whole."""
 
-READ_SECRET = bytes(range(32))
-WRITE_SECRET = bytes(range(32, 64))
-USER_SEED = bytes(range(64, 96))
-REPO_SEED = bytes(range(96, 128))
-INVITATION_SEED = bytes(range(128, 160))
-BRANCH_ID = bytes(range(160, 192))
-EPOCH = bytes(range(192, 224))
+READ_SECRET = ReadSecret(bytes(range(32)))
+WRITE_SECRET = WriteSecret(bytes(range(32, 64)))
+USER_SEED = UserSeed(bytes(range(64, 96)))
+REPO_SEED = RepoSeed(bytes(range(96, 128)))
+INVITATION_SEED = InvitationSeed(bytes(range(128, 160)))
+BRANCH_ID = BranchId(bytes(range(160, 192)))
+EPOCH = as_epoch_id(bytes(range(192, 224)))
 NONCE = bytes(range(24))
-MEMBER_SEED = bytes(range(224, 256))
+MEMBER_SEED = UserSeed(bytes(range(224, 256)))
 MEMBER = signing.public_key(MEMBER_SEED)
 USER, USER_SECRET = signing.key_pair(USER_SEED)
 REPO_ID = signing.public_key(REPO_SEED)
@@ -140,10 +155,14 @@ def derivations() -> JsonObject:
         "branch_read_key": hashing.branch_read_key(secret).hex(),
         "root_topic_seed": hashing.root_topic_seed(READ_SECRET, REPO_ID).hex(),
         "branch_topic_seed": hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 1).hex(),
-        "branch_id_mark": hashing.epoch_mark(BRANCH_ID).hex(),
-        "blinded_branch_id": hashing.blind_topic(BRANCH_ID, EPOCH).hex(),
-        "branch_id_announced_by_dialer": hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=True).hex(),
-        "branch_id_announced_by_acceptor": hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=False).hex(),
+        "branch_id_mark": hashing.epoch_mark(TopicKey(BRANCH_ID)).hex(),
+        "blinded_branch_id": hashing.blind_topic(TopicKey(BRANCH_ID), SessionId(EPOCH)).hex(),
+        "branch_id_announced_by_dialer": hashing.announced_topic(
+            TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=True
+        ).hex(),
+        "branch_id_announced_by_acceptor": hashing.announced_topic(
+            TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=False
+        ).hex(),
         "branch_id_text": id_text(BRANCH_ID),
     }
 
@@ -178,35 +197,39 @@ def bodies() -> list[JsonObject]:
     owners, since = (USER,), 1_790_000_000_000
     paired = device_digest(REPO_ID, USER, MEMBER, since)
     member_secret = signing.key_pair(MEMBER_SEED)[1]
-    reference = Reference(EPOCH, BRANCH_ID)
+    reference = Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID))
     made: dict[str, Body] = {
         "init": RepoInit("demo", owners, certify_repo(REPO_SEED, "demo", owners)),
-        "branch-add": BranchAdd(BRANCH_ID, "main", 0, EPOCH, reference),
+        "branch-add": BranchAdd(BRANCH_ID, "main", 0, TopicKey(EPOCH), reference),
         "branch-root": BranchRoot(),
         "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
         "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
         "grant": Grant(MEMBER, Permission.WRITE, _seal(WRITE_SECRET)),
         "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
         "revoke": Revoke(EPOCH),
-        "branch-renew": BranchRenew(BRANCH_ID, 1, EPOCH),
+        "branch-renew": BranchRenew(BRANCH_ID, 1, TopicKey(EPOCH)),
         "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
-        "adopt": Adopt(BRANCH_ID, (EPOCH, BRANCH_ID)),
+        "adopt": Adopt(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID))),
         "epoch-init": EpochInit(
-            (EPOCH,), hashing.epoch_mark(MEMBER), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
+            (EPOCH,),
+            hashing.epoch_mark(TopicKey(MEMBER)),
+            (EpochBox(MEMBER, _seal(WRITE_SECRET)),),
         ),
         "epoch-add": EpochAdd(
             EPOCH,
             USER,
-            hashing.epoch_mark(MEMBER),
-            (BranchTopic(BRANCH_ID, USER),),
+            hashing.epoch_mark(TopicKey(MEMBER)),
+            (BranchTopic(BRANCH_ID, TopicKey(USER)),),
             (EpochBox(MEMBER, _seal(WRITE_SECRET)),),
         ),
         "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
         "offer": Offer(BRANCH_ID, True, "please", b"a link"),
         "answer": Answer(EPOCH, True),
-        "quorum": Quorum((BRANCH_ID, EPOCH), 2, removals=True),  # signers in ascending order (M13)
-        "propose-checkpoint": ProposeCheckpoint(BRANCH_ID, (EPOCH, REPO_ID)),
+        "quorum": Quorum(
+            (UserId(BRANCH_ID), UserId(EPOCH)), 2, removals=True
+        ),  # signers in ascending order (M13)
+        "propose-checkpoint": ProposeCheckpoint(BRANCH_ID, (EPOCH, as_commit_id(REPO_ID))),
         "propose-removal": ProposeRemoval(MEMBER, Permission.READ),
         "approve": Approve(EPOCH),
         "checkpoint": Checkpoint(EPOCH),
@@ -216,13 +239,13 @@ def bodies() -> list[JsonObject]:
         "post": Post("Grüße"),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
-        "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, BRANCH_ID)),
+        "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, as_commit_id(BRANCH_ID))),
         "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
         "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
         "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
         "compaction": Compaction(),
         "text": TextUpdate(YJS_UPDATE),
-        "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, BRANCH_ID)),
+        "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, as_commit_id(BRANCH_ID))),
         "devices": DevicesRepo(USER),
         "hand-on": HandOn(
             MEMBER,
@@ -252,7 +275,7 @@ def bodies() -> list[JsonObject]:
     ]
 
 
-def _seal(secret: bytes) -> bytes:
+def _seal(secret: ReadSecret | WriteSecret) -> bytes:
     return seal_secret(USER_SECRET, MEMBER, REPO_ID, secret, NONCE)
 
 
@@ -260,13 +283,32 @@ def commits() -> JsonObject:
     """A commit with every header field, from its body to its publication."""
     reference, body_blocks = build_object(encode_body(Post("hello")), CONVERGENCE)
     ids = [bytes([number]) * 32 for number in range(1, 8)]
-    links = Links(deps=(ids[2],), ndeps=(ids[3],), files=(ids[4],), nfiles=(ids[5],), lipmaa=ids[6])
-    keys = HeaderKeys(acks=(b"k" * 32, b""), deps=(b"",), files=(b"f" * 32,))
+    links = Links(
+        deps=(as_commit_id(ids[2]),),
+        ndeps=(as_commit_id(ids[3]),),
+        files=(as_object_id(ids[4]),),
+        nfiles=(as_object_id(ids[5]),),
+        lipmaa=as_commit_id(ids[6]),
+    )
+    keys = HeaderKeys(
+        acks=(GivenKey(b"k" * 32), GivenKey(b"")), deps=(GivenKey(b""),), files=(GivenKey(b"f" * 32),)
+    )
     place = TanglePlace("group", EPOCH, (EPOCH,))
     content = Content(
-        USER, BRANCH_ID, EPOCH, 4, ids[0], (place,), 1_790_000_000_000, b"metadata", reference, keys
+        USER,
+        BRANCH_ID,
+        EPOCH,
+        4,
+        as_commit_id(ids[0]),
+        (place,),
+        1_790_000_000_000,
+        b"metadata",
+        reference,
+        keys,
     )
-    commit, block = seal_commit((ids[0], ids[1]), links, content, USER_SECRET, CONVERGENCE)
+    commit, block = seal_commit(
+        (as_commit_id(ids[0]), as_commit_id(ids[1])), links, content, USER_SECRET, CONVERGENCE
+    )
     publication = _publish(commit, (block, *body_blocks))
     return {
         "read_secret": READ_SECRET.hex(),
@@ -313,18 +355,19 @@ def files() -> JsonObject:
     """
     objects = [_object(size) for size in (7, 300, LEAF_SIZE + 1)]
     small, middle, large = (
-        Reference(bytes.fromhex(made["object_id"]), bytes.fromhex(made["key"])) for made in objects
+        Reference(as_object_id(bytes.fromhex(made["object_id"])), BlockKey(bytes.fromhex(made["key"])))
+        for made in objects
     )
     first, published = _file_commit(
-        (REPO_ID,),
+        (as_commit_id(REPO_ID),),
         Links(files=(small.object_id, large.object_id)),
-        HeaderKeys(acks=(b"",), files=(small.key, large.key)),
+        HeaderKeys(acks=(GivenKey(b""),), files=(GivenKey(small.key), GivenKey(large.key))),
         Files((FileEntry("small.txt", 7), FileEntry("large.bin", LEAF_SIZE + 1))),
     )
     second, published_after = _file_commit(
         (first.commit_id,),
         Links((first.commit_id,), (EPOCH,), (middle.object_id,), (small.object_id,)),
-        HeaderKeys((first.key,), (first.key,), (middle.key,)),
+        HeaderKeys((GivenKey(first.key),), (GivenKey(first.key),), (GivenKey(middle.key),)),
         Files((FileEntry("Grüße.txt", 300),)),
         feed_previous=first.commit_id,
     )
@@ -340,7 +383,11 @@ def files() -> JsonObject:
 
 
 def _file_commit(
-    acks: tuple[bytes, ...], header: Links, keys: HeaderKeys, body: Files, feed_previous: bytes | None = None
+    acks: tuple[CommitId, ...],
+    header: Links,
+    keys: HeaderKeys,
+    body: Files,
+    feed_previous: CommitId | None = None,
 ) -> tuple[Commit, bytes]:
     """A commit and its publication."""
     reference, body_blocks = build_object(encode_body(body), CONVERGENCE)
@@ -366,20 +413,24 @@ def _encoded(publication: Publication) -> bytes:
 
 def messages() -> list[JsonObject]:
     """One message of each kind."""
-    topic = hashing.blind_topic(BRANCH_ID, EPOCH)
+    topic = hashing.blind_topic(TopicKey(BRANCH_ID), SessionId(EPOCH))
     made: list[Message] = [
-        Announce((hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=True),)),
-        Summary(topic, 0, (EPOCH[:16],), 300, BRANCH_ID),
+        Announce((hashing.announced_topic(TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=True),)),
+        Summary(topic, 0, (ShortId(EPOCH[:16]),), 300, Digest(BRANCH_ID)),
         Reconcile(topic, 0, b"a frame"),
         Publications(topic, (b"one", b"two")),
         Receipt(topic),
         Want(topic, (EPOCH,)),
-        Fetch(topic, (EPOCH, BRANCH_ID)),
+        Fetch(topic, (EPOCH, BlockId(BRANCH_ID))),
         Relay(),
-        Deposit((BRANCH_ID, EPOCH)),
+        Deposit((TopicKey(BRANCH_ID), TopicKey(EPOCH))),
         Introductions(),
         Introduce(
-            topic, (PeerAddress("192.0.2.7:7474", BRANCH_ID), PeerAddress("[2001:db8::7]:7474", EPOCH))
+            topic,
+            (
+                PeerAddress("192.0.2.7:7474", PeerId(BRANCH_ID)),
+                PeerAddress("[2001:db8::7]:7474", PeerId(EPOCH)),
+            ),
         ),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
@@ -395,7 +446,7 @@ def messages() -> list[JsonObject]:
 def _invitation() -> InvitationLink:
     return InvitationLink(
         REPO_ID,
-        Reference(EPOCH, BRANCH_ID),
+        Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),
         EPOCH,
         USER,
         READ_SECRET,
@@ -404,7 +455,7 @@ def _invitation() -> InvitationLink:
         INVITATION_SEED,
         Permission.WRITE,
         1_900_000_000_000,
-        (PeerAddress("127.0.0.1:7474", USER),),
+        (PeerAddress("127.0.0.1:7474", PeerId(USER)),),
     )
 
 
@@ -423,7 +474,12 @@ def device_links() -> JsonObject:
 def capabilities() -> JsonObject:
     """A read capability, as a link."""
     capability = ReadCapability(
-        REPO_ID, Reference(EPOCH, BRANCH_ID), EPOCH, USER, READ_SECRET, (PeerAddress("[::1]:7474", USER),)
+        REPO_ID,
+        Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),
+        EPOCH,
+        USER,
+        READ_SECRET,
+        (PeerAddress("[::1]:7474", PeerId(USER)),),
     )
     return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
 
@@ -431,8 +487,8 @@ def capabilities() -> JsonObject:
 def branch_capabilities() -> JsonObject:
     """A branch's capability, as a link."""
     secret = hashing.branch_secret(READ_SECRET, BRANCH_ID, 1)
-    channel = BranchChannel(EPOCH, MEMBER, secret, CONVERGENCE)
-    peers = (PeerAddress("[::1]:7474", USER),)
+    channel = BranchChannel(EPOCH, TopicKey(MEMBER), secret, CONVERGENCE)
+    peers = (PeerAddress("[::1]:7474", PeerId(USER)),)
     capability = BranchCapability(REPO_ID, EPOCH, BRANCH_ID, "main", (channel,), peers)
     return {"encoded": encode(capability).hex(), "text": branch_capability_text(capability)}
 
@@ -444,9 +500,12 @@ def skip_links() -> list[int]:
 
 def reconciliation() -> JsonObject:
     """One topic's ids: what is kept of them, and one frame of each kind."""
-    ids = [hashing.block_id(bytes([number])) for number in range(40)]
-    topic, session = hashing.block_id(b"topic"), hashing.block_id(b"session")
-    key, ranges_key = hashing.symbol_key(topic), hashing.range_key(topic, session)
+    ids = [CommitId(hashing.block_id(bytes([number]))) for number in range(40)]
+    topic, session = TopicKey(hashing.block_id(b"topic")), SessionId(hashing.block_id(b"session"))
+    key, ranges_key = (
+        hashing.symbol_key(topic),
+        hashing.range_key(topic, session),
+    )
     prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()
     prefix.add(ids)
     digest.add(ids)
@@ -474,7 +533,8 @@ def reconciliation() -> JsonObject:
         "ask": ask.hex(),
         "symbols": [frame.hex() for frame in answer(prefix.symbols(), ask)],
         "lacks": [
-            frame.hex() for frame in encode_lacks([commit_id[:SHORT_ID_SIZE] for commit_id in ids[:3]])
+            frame.hex()
+            for frame in encode_lacks([ShortId(commit_id[:SHORT_ID_SIZE]) for commit_id in ids[:3]])
         ],
         "ranges_question": question.hex(),
         "ranges_answer": answer_ranges(items, ranges_key, question).hex(),

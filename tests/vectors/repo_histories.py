@@ -38,20 +38,27 @@ from protocol.commit import (
 from protocol.content import Post
 from protocol.declared_kind import declare_kind
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
+from protocol.ids import BranchId, CommitId, EpochId, ObjectId, RepoId, root_branch
+from protocol.keys import GivenKey, ReadKey, ReadSecret, RepoSeed, TopicSeed, UserSeed, WriteSecret
 from protocol.object import build_object
 from protocol.proofs import certify_repo
 from protocol.publication import encode_publication, seal_publication
 from protocol.sealing import seal_secret
+from tests.support.ids import as_commit_id
 from verifier.ancestry import GraphNode, find_outside
 
 JsonObject = dict[str, Any]
 
 NAME: Final = "demo"
 START_MS: Final = 1_790_000_000_000
-REPO_SEED: Final = bytes(range(96, 128))
-WRITE_SECRET: Final = bytes(range(32, 64))
-LATER_WRITE_SECRET: Final = bytes(range(33, 65))
-SEEDS: Final = {"ann": bytes(range(64, 96)), "ben": bytes(range(224, 256)), "cat": bytes(range(128, 160))}
+REPO_SEED: Final = RepoSeed(bytes(range(96, 128)))
+WRITE_SECRET: Final = WriteSecret(bytes(range(32, 64)))
+LATER_WRITE_SECRET: Final = WriteSecret(bytes(range(33, 65)))
+SEEDS: Final = {
+    "ann": UserSeed(bytes(range(64, 96))),
+    "ben": UserSeed(bytes(range(224, 256))),
+    "cat": UserSeed(bytes(range(128, 160))),
+}
 USERS: Final = {name: signing.public_key(seed) for name, seed in SEEDS.items()}
 
 
@@ -59,8 +66,8 @@ USERS: Final = {name: signing.public_key(seed) for name, seed in SEEDS.items()}
 class Secrets:
     """An epoch's secrets."""
 
-    epoch_id: bytes
-    write_secret: bytes
+    epoch_id: EpochId
+    write_secret: WriteSecret
 
     @property
     def read_secret(self) -> bytes:
@@ -72,7 +79,7 @@ class Secrets:
 class History:
     """A repo that is written commit by commit. Names stand for commits."""
 
-    repo_id: bytes = field(default_factory=lambda: signing.public_key(REPO_SEED))
+    repo_id: RepoId = field(default_factory=lambda: signing.public_key(REPO_SEED))
     epoch: Secrets = Secrets(NO_EPOCH, WRITE_SECRET)
     commits: dict[str, Commit] = field(default_factory=dict)
     told: list[JsonObject] = field(default_factory=list)
@@ -82,7 +89,7 @@ class History:
         """The repo's init, by ann; its id is the first epoch's."""
         owners = (USERS["ann"],)
         init = self.write("init", "ann", RepoInit(NAME, owners, certify_repo(REPO_SEED, NAME, owners)), ())
-        self.epoch = Secrets(init.commit_id, WRITE_SECRET)
+        self.epoch = Secrets(EpochId(init.commit_id), WRITE_SECRET)
         return init
 
     def write(
@@ -90,12 +97,16 @@ class History:
     ) -> Commit:
         """A commit: of the root branch, or (with `seen`, root branch commits) of the one that `BranchRoot` began."""
         is_first = isinstance(body, BranchRoot)
-        branch = self.repo_id if seen is None else NO_BRANCH if is_first else self.branch_id
+        branch = (
+            root_branch(self.repo_id) if seen is None else NO_BRANCH if is_first else BranchId(self.branch_id)
+        )
         acked = [self.commits[ack] for ack in acks]
-        read = self.epoch.read_secret
+        read = ReadSecret(self.epoch.read_secret)
         convergence = hashing.convergence_secret(read)
         # Who holds this epoch's secrets alone is given no key of an earlier one's.
-        keys = tuple(one.key if self._epoch_of(one) == self.epoch.epoch_id else b"" for one in acked)
+        keys = tuple(
+            GivenKey(one.key if self._epoch_of(one) == self.epoch.epoch_id else b"") for one in acked
+        )
         place = (
             ()
             if seen is None
@@ -116,14 +127,14 @@ class History:
             branch,
             self.epoch.epoch_id,
             sequence,
-            feed[-1] if feed else None,
+            as_commit_id(feed[-1]) if feed else None,
             place,
             START_MS + len(self.commits),
             b"" if seen is None else declare_kind(body),
             reference,
             HeaderKeys(acks=keys),
         )
-        links = Links(lipmaa=None if skip == sequence - 1 else feed[skip - 1])
+        links = Links(lipmaa=None if skip == sequence - 1 else as_commit_id(feed[skip - 1]))
         ids = tuple(one.commit_id for one in acked)
         secret = signing.key_pair(SEEDS[author])[1]
         commit, block = seal_commit(ids, links, content, secret, convergence)
@@ -134,7 +145,7 @@ class History:
         seed = self.topic_seed(commit.branch_id)
         nonce = len(self.commits).to_bytes(24, "little")
         publication = seal_publication(
-            seed, self.read_key(commit.branch_id), commit.key, (block, *body_blocks), nonce
+            seed, ReadKey(self.read_key(commit.branch_id)), commit.key, (block, *body_blocks), nonce
         )
         blocks = tuple(one.encoded for one in publication.blocks)
         self.told.append(
@@ -165,30 +176,32 @@ class History:
     def begin_main(self, acks: tuple[str, ...]) -> None:
         """The branch `main`: its first commit, and the one in the root branch that adds it."""
         first = self.write("main", "ann", BranchRoot(), (), seen=acks)
-        topic = signing.public_key(self.topic_seed(first.commit_id))
-        reference = Reference(first.commit_id, first.key)
-        self.write("add main", "ann", BranchAdd(first.commit_id, "main", 0, topic, reference), acks)
+        topic = signing.public_key(self.topic_seed(BranchId(first.commit_id)))
+        reference = Reference(ObjectId(first.commit_id), first.key)
+        self.write("add main", "ann", BranchAdd(BranchId(first.commit_id), "main", 0, topic, reference), acks)
         self.told[-2:] = reversed(self.told[-2:])  # nobody knows the branch's topic before it is added
 
-    def topic_seed(self, branch_id: bytes) -> bytes:
+    def topic_seed(self, branch_id: BranchId) -> TopicSeed:
         """Of a branch in the epoch that is written in."""
-        if branch_id == self.repo_id:
-            return hashing.root_topic_seed(self.epoch.read_secret, self.repo_id)
+        if branch_id == root_branch(self.repo_id):
+            return hashing.root_topic_seed(ReadSecret(self.epoch.read_secret), self.repo_id)
         return hashing.branch_topic_seed(self.epoch.write_secret, branch_id, 0)
 
-    def read_key(self, branch_id: bytes) -> bytes:
+    def read_key(self, branch_id: BranchId) -> bytes:
         """Of a branch in the epoch that is written in."""
-        return hashing.branch_read_key(hashing.branch_secret(self.epoch.read_secret, branch_id, 0))
+        return hashing.branch_read_key(
+            hashing.branch_secret(ReadSecret(self.epoch.read_secret), branch_id, 0)
+        )
 
-    def seal(self, author: str, user: str, secret: bytes, number: int) -> bytes:
+    def seal(self, author: str, user: str, secret: ReadSecret | WriteSecret, number: int) -> bytes:
         """A secret of the repo for a member."""
         nonce = bytes([number]) * 24
         return seal_secret(signing.key_pair(SEEDS[author])[1], USERS[user], self.repo_id, secret, nonce)
 
     def told_epoch(self) -> JsonObject:
         """The epoch's secrets, and what follows from them."""
-        read = self.epoch.read_secret
-        root_topic = signing.public_key(self.topic_seed(self.repo_id))
+        read = ReadSecret(self.epoch.read_secret)
+        root_topic = signing.public_key(self.topic_seed(root_branch(self.repo_id)))
         return {
             "epoch": self.epoch.epoch_id.hex(),
             "write_secret": self.epoch.write_secret.hex(),
@@ -196,11 +209,11 @@ class History:
             "convergence_secret": hashing.convergence_secret(read).hex(),
             "root_topic": root_topic.hex(),
             "mark": hashing.epoch_mark(root_topic).hex(),
-            "root_read_key": self.read_key(self.repo_id).hex(),
+            "root_read_key": self.read_key(root_branch(self.repo_id)).hex(),
         } | (
             {
-                "main_topic": signing.public_key(self.topic_seed(self.branch_id)).hex(),
-                "main_read_key": self.read_key(self.branch_id).hex(),
+                "main_topic": signing.public_key(self.topic_seed(BranchId(self.branch_id))).hex(),
+                "main_read_key": self.read_key(BranchId(self.branch_id)).hex(),
             }
             if "main" in self.commits
             else {}
@@ -234,8 +247,10 @@ def root_commit() -> JsonObject:
         "repo_digest": hashing.repo_digest(certified).hex(),
         "certificate": certify_repo(REPO_SEED, NAME, owners).hex(),
         "founding_epoch": history.told_epoch(),
-        "root_topic_seed": history.topic_seed(history.repo_id).hex(),
-        "branch_secret": hashing.branch_secret(history.epoch.read_secret, history.repo_id, 0).hex(),
+        "root_topic_seed": history.topic_seed(root_branch(history.repo_id)).hex(),
+        "branch_secret": hashing.branch_secret(
+            ReadSecret(history.epoch.read_secret), root_branch(history.repo_id), 0
+        ).hex(),
         "body_reference": [init.content.body.object_id.hex(), init.content.body.key.hex()],
         "signed": signed.hex(),
         "signature": init.signature.hex(),
@@ -254,7 +269,7 @@ def epoch_change() -> JsonObject:
         history.write(f"grant {user}", "ann", Grant(USERS[user], Permission.WRITE, sealed), acks)
     history.begin_main(("grant cat",))
     history.write("kept", "ben", Post("before"), ("main",), seen=("add main",))
-    ends = (FeedEnd(history.branch_id, 1, history.commits["kept"].commit_id),)
+    ends = (FeedEnd(BranchId(history.branch_id), 1, history.commits["kept"].commit_id),)
     history.write("remove ben", "ann", Remove(USERS["ben"], None, ends), ("add main",))
     history.write("void", "ben", Post("not seen by ann"), ("kept",), seen=("add main",))
     first = history.epoch
@@ -265,15 +280,17 @@ def epoch_change() -> JsonObject:
         EpochBox(user, history.seal("ann", name, LATER_WRITE_SECRET, number))
         for number, (user, name) in enumerate(members, 3)
     )
-    root_topic = signing.public_key(hashing.root_topic_seed(later.read_secret, history.repo_id))
+    root_topic = signing.public_key(hashing.root_topic_seed(ReadSecret(later.read_secret), history.repo_id))
     mark = hashing.epoch_mark(root_topic)
     init = history.write("epoch", "ann", EpochInit((first.epoch_id,), mark, boxes), ("remove ben",))
-    history.epoch = Secrets(init.commit_id, LATER_WRITE_SECRET)
-    earlier = EarlierEpoch(first.epoch_id, USERS["ann"], first.read_secret)
+    history.epoch = Secrets(EpochId(init.commit_id), LATER_WRITE_SECRET)
+    earlier = EarlierEpoch(first.epoch_id, USERS["ann"], ReadSecret(first.read_secret))
     history.write("history", "ann", EpochHistory((earlier,)), ("epoch",))
-    main_topic = signing.public_key(history.topic_seed(history.branch_id))
-    topics = (BranchTopic(history.branch_id, main_topic),)
-    history.write("topics", "ann", EpochAdd(init.commit_id, USERS["ann"], mark, topics, ()), ("history",))
+    main_topic = signing.public_key(history.topic_seed(BranchId(history.branch_id)))
+    topics = (BranchTopic(BranchId(history.branch_id), main_topic),)
+    history.write(
+        "topics", "ann", EpochAdd(EpochId(init.commit_id), USERS["ann"], mark, topics, ()), ("history",)
+    )
     history.write("after", "cat", Post("after"), ("kept",), seen=("topics",))
     return history.told_repo() | {
         "branch": history.branch_id.hex(),
@@ -301,7 +318,7 @@ def checkpoint_order() -> JsonObject:
     post("b", "a")
     post("c", "main")
     merged = (history.commits["b"].commit_id,)
-    history.write("propose", "ann", ProposeCheckpoint(history.branch_id, merged), ("add main",))
+    history.write("propose", "ann", ProposeCheckpoint(BranchId(history.branch_id), merged), ("add main",))
     proposal = history.commits["propose"].commit_id
     history.write("approve", "ann", Approve(proposal), ("propose",))
     history.write("checkpoint", "ann", Checkpoint(proposal), ("b",), seen=("approve",))
@@ -321,8 +338,8 @@ def checkpoint_order() -> JsonObject:
 def _timeline(history: History, names: list[str], checkpoints: dict[str, tuple[str, ...]]) -> JsonObject:
     """The order by (checkpoints passed, rank, id), and the digest of it. `checkpoints` say what each merges."""
     ids = {name: history.commits[name].commit_id for name in names}
-    ranks: dict[bytes, int] = {}
-    places: dict[bytes, GraphNode] = {}
+    ranks: dict[CommitId, int] = {}
+    places: dict[CommitId, GraphNode] = {}
     for name in names:  # causes come first
         commit = history.commits[name]
         ranks[ids[name]] = 1 + max((ranks[ack] for ack in commit.acks), default=-1)
@@ -351,6 +368,6 @@ def _timeline(history: History, names: list[str], checkpoints: dict[str, tuple[s
     }
 
 
-def _outside(places: dict[bytes, GraphNode], inside: list[bytes]) -> set[bytes]:
+def _outside(places: dict[CommitId, GraphNode], inside: list[CommitId]) -> set[CommitId]:
     acked = {ack for place in places.values() for ack in place.acks}
     return find_outside(places.keys() - acked, inside, lambda wanted: {one: places[one] for one in wanted})

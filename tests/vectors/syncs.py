@@ -7,13 +7,15 @@ its acks, the acks, and 8 further bytes; its id is the hash. So the messages can
 from typing import Any, Final
 
 from protocol.hashing import blind_topic, block_id
+from protocol.ids import CommitId, TopicKey
 from protocol.messages import encode_message
 from protocol.session_events import Output, Send
 from tests.simulation.network import End, Link, Network, Node
 from tests.simulation.store import Topic, acks_of
+from tests.support.ids import as_commit_id
 
 JsonObject = dict[str, Any]
-TOPIC: Final = block_id(b"topic")
+TOPIC: Final = TopicKey(block_id(b"topic"))
 ENOUGH_SECONDS: Final = 60.0
 """Of simulated time: several looks whether all is equal."""
 
@@ -21,12 +23,12 @@ ENOUGH_SECONDS: Final = 60.0
 class _Ordered(Topic):
     """A topic that names heads as a real store does: those of highest rank first, then the smaller ids."""
 
-    def heads(self) -> list[bytes]:
-        ranks: dict[bytes, int] = {}
+    def heads(self) -> list[CommitId]:
+        ranks: dict[CommitId, int] = {}
         for commit in self.commits:
             acks = acks_of(commit) or ()
-            ranks[block_id(commit)] = 1 + max((ranks[ack] for ack in acks), default=-1)
-        return sorted(super().heads(), key=lambda head: (-ranks[head], head))
+            ranks[CommitId(block_id(commit))] = 1 + max((ranks[ack] for ack in acks), default=-1)
+        return sorted(super().heads(), key=lambda head: (-ranks[as_commit_id(head)], head))
 
 
 class _Recorded(Network):

@@ -13,11 +13,14 @@ from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from node.timelines.views import place_text
 from protocol.hashing import epoch_read_secret, timeline_digest
+from protocol.ids import RepoId, Signature, TopicKey, UserId
+from protocol.keys import BlockKey, UserSeed, WriteSecret
 from protocol.publication import decode_publication
 from protocol.signing import BadSignature, verify_signature
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Epoch, Repo, add_repo
 from tests.support.builders import NOW_MS, STORE_KEY, give
+from tests.support.ids import as_commit_id, as_epoch_id
 from tests.vectors.defects import open_vector
 from tests.vectors.generate import FILES, render
 
@@ -55,7 +58,7 @@ def test_no_signature_that_libraries_disagree_on_is_taken() -> None:
     for case in cases:
         key, message, signature = (bytes.fromhex(case[name]) for name in ("key", "message", "signature"))
         with pytest.raises(BadSignature):
-            verify_signature(key, message, signature)
+            verify_signature(UserId(key), message, Signature(signature))
 
 
 HISTORIES = ("epoch_change.json", "checkpoint_order.json")
@@ -74,14 +77,16 @@ def following(folder: Path, vector: Vector) -> Iterator[Replica]:
     repo_id, init_id, init_key = (
         bytes.fromhex(text) for text in (vector["repo_id"], init["commit_id"], init["commit_key"])
     )
-    write_secret = bytes.fromhex(vector["epochs"][0]["write_secret"])
-    founder = bytes.fromhex(vector["users"]["ann"])
-    repo = Repo(0, repo_id, "", init_id, init_key, 0, is_behind=False, invitation=None)
+    write_secret = WriteSecret(bytes.fromhex(vector["epochs"][0]["write_secret"]))
+    founder = UserId(bytes.fromhex(vector["users"]["ann"]))
+    repo = Repo(
+        0, RepoId(repo_id), "", as_commit_id(init_id), BlockKey(init_key), 0, is_behind=False, invitation=None
+    )
     with closing(Replica(folder, STORE_KEY)) as replica:
-        epoch = Epoch(0, 0, init_id, founder, epoch_read_secret(write_secret), write_secret)
+        epoch = Epoch(0, 0, as_epoch_id(init_id), founder, epoch_read_secret(write_secret), write_secret)
         with replica.change() as change:
             add_repo(replica.database, change.connection, repo, epoch)
-        cat = Author(replica, bytes.fromhex(vector["seeds"]["cat"]), lambda: NOW_MS)
+        cat = Author(replica, UserSeed(bytes.fromhex(vector["seeds"]["cat"])), lambda: NOW_MS)
         keeper = EpochKeeper(replica, cat)
         for told in vector["commits"]:
             encoded = bytes.fromhex(told["publication"])
@@ -102,7 +107,7 @@ def test_a_node_accepts_the_histories_and_has_their_timelines(tmp_path: Path, na
         repo = next(iter(replica.repos.values()))
         members = replica.membership(repo.repo_id).now().members()
         assert members.keys() == {bytes.fromhex(vector["users"][member]) for member in vector["members"]}
-        branch: Branch = replica.by_topic[bytes.fromhex(vector["epochs"][0]["main_topic"])]
+        branch: Branch = replica.by_topic[TopicKey(bytes.fromhex(vector["epochs"][0]["main_topic"]))]
         with replica.database.read() as connection:
             rows = load_timeline(connection, branch.num, 0, 100)
     hasher = timeline_digest()

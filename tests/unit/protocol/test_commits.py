@@ -22,6 +22,8 @@ from protocol.commit import (
     skip_path,
 )
 from protocol.content import Post
+from protocol.ids import Signature, TopicKey, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
 from protocol.limits.formats import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (
@@ -32,11 +34,12 @@ from protocol.publication import (
     open_sealed_key,
     seal_publication,
 )
+from tests.support.ids import as_commit_id, as_object_id
 
-SECRET = b"c" * 32
-READ_KEY = b"r" * 32
-USER, USER_SECRET = signing.key_pair(b"u" * 32)
-ACK = b"a" * 32
+SECRET = ConvergenceSecret(b"c" * 32)
+READ_KEY = ReadKey(b"r" * 32)
+USER, USER_SECRET = signing.key_pair(UserSeed(b"u" * 32))
+ACK = as_commit_id(b"a" * 32)
 BODY, BODY_BLOCKS = build_object(encode_body(Post("hello")), SECRET)
 
 
@@ -47,11 +50,11 @@ def _content(**changes: object) -> Content:
         "epoch": b"e" * 32,
         "feed_sequence": 1,
         "feed_previous": None,
-        "tangles": (TanglePlace("group", b"e" * 32, (b"e" * 32,)),),
+        "tangles": (TanglePlace("group", as_commit_id(b"e" * 32), (as_commit_id(b"e" * 32),)),),
         "timestamp": 1_700_000_000_000,
         "metadata": b"",
         "body": BODY,
-        "keys": HeaderKeys(acks=(b"k" * 32,)),
+        "keys": HeaderKeys(acks=(GivenKey(b"k" * 32),)),
     }
     return Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
 
@@ -64,7 +67,7 @@ def _seal(**changes: object) -> tuple[Commit, Block]:
 
 def _publication() -> Publication:
     commit, block = _seal()
-    return seal_publication(b"t" * 32, READ_KEY, commit.key, (block, *BODY_BLOCKS), b"n" * 24)
+    return seal_publication(TopicSeed(b"t" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS), b"n" * 24)
 
 
 def _encoded(publication: Publication) -> bytes:
@@ -83,7 +86,7 @@ def test_the_signature_covers_the_acks() -> None:
     commit, block = _seal()
     plaintext_key = commit.key
     moved, _ = seal_block(b"", SECRET)
-    other = Block(block.block_id, (), (b"z" * 32,), block.ciphertext, block.encoded)
+    other = Block(block.block_id, (), (as_commit_id(b"z" * 32),), block.ciphertext, block.encoded)
     forged = open_commit(other, plaintext_key, SECRET)
     with pytest.raises(signing.BadSignature):
         signing.verify_signature(USER, forged.digest, forged.signature)
@@ -91,13 +94,19 @@ def test_the_signature_covers_the_acks() -> None:
 
 
 SHAPE_DEFECTS: dict[str, tuple[dict[str, object], str]] = {
-    "duplicate_ack": ({"acks": (ACK, ACK), "keys": HeaderKeys(acks=(b"k" * 32, b"k" * 32))}, "duplicate_ids"),
+    "duplicate_ack": (
+        {"acks": (ACK, ACK), "keys": HeaderKeys(acks=(GivenKey(b"k" * 32), GivenKey(b"k" * 32)))},
+        "duplicate_ids",
+    ),
     "dep_and_negative_dep": (
-        {"links": Links(deps=(ACK,), ndeps=(ACK,)), "keys": HeaderKeys(acks=(b"",), deps=(b"",))},
+        {
+            "links": Links(deps=(ACK,), ndeps=(ACK,)),
+            "keys": HeaderKeys(acks=(GivenKey(b""),), deps=(GivenKey(b""),)),
+        },
         "duplicate_ids",
     ),
     "a_key_too_few": ({"keys": HeaderKeys()}, "keys_do_not_match"),
-    "a_short_key": ({"keys": HeaderKeys(acks=(b"k" * 31,))}, "keys_do_not_match"),
+    "a_short_key": ({"keys": HeaderKeys(acks=(GivenKey(b"k" * 31),))}, "keys_do_not_match"),
     "first_of_a_feed_with_previous": ({"feed_previous": ACK}, "bad_feed_link"),
     "later_in_a_feed_without_previous": ({"feed_sequence": 2}, "bad_feed_link"),
     "no_skip_link": ({"feed_sequence": 4, "feed_previous": ACK}, "bad_lipmaa_link"),
@@ -153,12 +162,14 @@ def test_a_sealed_key_is_bound_to_its_commit_topic_and_read_key() -> None:
     publication = _publication()
     other_commit, other_block = _seal(timestamp=1)
     moved = Publication(publication.topic, publication.sealed_key, (other_block,), publication.signature)
-    other_topic = Publication(b"x" * 32, publication.sealed_key, publication.blocks, publication.signature)
+    other_topic = Publication(
+        TopicKey(b"x" * 32), publication.sealed_key, publication.blocks, publication.signature
+    )
     for wrong in (moved, other_topic):
         with pytest.raises(SealBroken):
             open_sealed_key(wrong, READ_KEY)
     with pytest.raises(SealBroken):
-        open_sealed_key(publication, b"x" * 32)
+        open_sealed_key(publication, ReadKey(b"x" * 32))
     with pytest.raises(WrongKey):
         open_commit(publication.blocks[0], other_commit.key, SECRET)
 
@@ -256,10 +267,10 @@ def test_signatures_of_small_order_are_refused_whatever_the_library_says() -> No
         (USER, b"\xff" * 64),
     ):
         with pytest.raises(signing.BadSignature):
-            signing.verify_signature(key, b"m" * 32, signature)
+            signing.verify_signature(UserId(key), b"m" * 32, Signature(signature))
     for key in (identity, bytes(32), b"\xff" * 32, b"\x02" + bytes(31), USER[:31]):
         with pytest.raises(signing.BadSignature):
-            signing.verify_public_key(key)
+            signing.verify_public_key(UserId(key))
 
 
 def test_an_unreduced_s_is_refused() -> None:
@@ -267,8 +278,12 @@ def test_an_unreduced_s_is_refused() -> None:
     order = 2**252 + 27742317777372353535851937790883648493
     unreduced = int.from_bytes(signature[32:], "little") + order
     with pytest.raises(signing.BadSignature):
-        signing.verify_signature(USER, b"m" * 32, signature[:32] + unreduced.to_bytes(32, "little"))
+        signing.verify_signature(
+            USER, b"m" * 32, Signature(signature[:32] + unreduced.to_bytes(32, "little"))
+        )
 
 
 def test_encodings_are_pinned_by_their_first_bytes() -> None:
-    assert encode(Reference(b"\x01" * 32, b"\x02" * 32)).hex().startswith("92c4200101")
+    assert (
+        encode(Reference(as_object_id(b"\x01" * 32), BlockKey(b"\x02" * 32))).hex().startswith("92c4200101")
+    )

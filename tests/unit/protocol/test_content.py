@@ -24,9 +24,11 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.ids import BranchId, UserId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
+from tests.support.ids import as_commit_id
 
-ID = b"i" * 32
+ID = as_commit_id(b"i" * 32)
 
 
 def _set_snapshot(items: int = 1, item: str = "i", commits: int = 1) -> SetSnapshot:
@@ -71,6 +73,6 @@ def test_a_body_at_its_bound_is_taken_and_one_over_it_refused(name: str) -> None
 
 def test_the_largest_update_fits_a_body_with_all_that_a_snapshot_names_and_an_origin() -> None:
     largest = encode(TextSnapshot(bytes(TEXT_UPDATE_SIZE_MAX), (ID,) * DEP_COUNT_MAX))
-    carried = Carried(ID, ID, ID, 2**53 - 1, largest)
+    carried = Carried(BranchId(ID), as_commit_id(ID), UserId(ID), 2**53 - 1, largest)
     assert len(encode_body(carried)) < BODY_SIZE_MAX
     assert content_of(carried) == decode_body(largest)

@@ -4,6 +4,7 @@ import pytest
 
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import PeerId, SessionId, TopicKey
 from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     INTRODUCED_TO_ONE_MAX,
@@ -36,17 +37,17 @@ from protocol.session_events import (
 )
 from protocol.text import PeerAddress
 
-SESSION_ID = b"s" * 32
-ROOT = b"r" * 32
+SESSION_ID = SessionId(b"s" * 32)
+ROOT = TopicKey(b"r" * 32)
 BLIND = blind_topic(ROOT, SESSION_ID)
-BOB = PeerAddress("192.0.2.7:7474", b"b" * 32)
+BOB = PeerAddress("192.0.2.7:7474", PeerId(b"b" * 32))
 
 
 def _many(count: int) -> tuple[PeerAddress, ...]:
-    return tuple(PeerAddress("192.0.2.7:7474", number.to_bytes(32, "big")) for number in range(count))
+    return tuple(PeerAddress("192.0.2.7:7474", PeerId(number.to_bytes(32, "big"))) for number in range(count))
 
 
-def _join(session: Session, topic: bytes = ROOT, *, is_root: bool = True) -> list[Output]:
+def _join(session: Session, topic: TopicKey = ROOT, *, is_root: bool = True) -> list[Output]:
     session.take(TopicFollowed(topic, is_root=is_root))
     return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
 
@@ -103,7 +104,7 @@ def test_relays_neither_tell_nor_are_told() -> None:
 def test_other_branches_topics_are_not_for_introductions() -> None:
     session = Session(SESSION_ID, is_dialer=True, introduces=True)
     _hear(session, Introductions())
-    main = b"m" * 32
+    main = TopicKey(b"m" * 32)
     assert _join(session, main, is_root=False) == [LoadSummary(main)]
     peers = Introduce(blind_topic(main, SESSION_ID), (BOB,))
     assert _hear(session, peers) == [Close("unasked_introduction")]
@@ -156,7 +157,7 @@ def test_introductions_are_made_on_so_many_topics() -> None:
     session = Session(SESSION_ID, is_dialer=True, introduces=True)
     _hear(session, Introductions())
     topics = [number.to_bytes(32, "big") for number in range(INTRODUCED_TOPIC_COUNT_MAX + 1)]
-    asked = [FindPeers(topic) in _join(session, topic) for topic in topics]
+    asked = [FindPeers(TopicKey(topic)) in _join(session, TopicKey(topic)) for topic in topics]
     assert asked == [True] * INTRODUCED_TOPIC_COUNT_MAX + [False]
 
 
@@ -198,7 +199,7 @@ def test_every_interface_is_the_one_that_the_peer_is_seen_at() -> None:
 
 
 def test_who_says_after_its_topics_that_it_introduces_is_parted_from() -> None:
-    announcement = Announce((announced_topic(b"other".ljust(32), SESSION_ID, by_dialer=False),))
+    announcement = Announce((announced_topic(TopicKey(b"other".ljust(32)), SESSION_ID, by_dialer=False),))
     heard = Session(SESSION_ID, is_dialer=True, introduces=True)
     assert _hear(heard, announcement) == []
     assert _hear(heard, Introductions()) == [Close("late_introductions")]

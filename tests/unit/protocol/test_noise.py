@@ -9,6 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from nacl import bindings
 
+from protocol.ids import AgreementKey, PeerId
+from protocol.keys import AgreementSecret, CipherKey, NodeSeed, UserSeed
 from protocol.node_identity import (
     PROLOGUE,
     AcceptorHandshake,
@@ -21,10 +23,10 @@ from protocol.noise import SEALED_COUNT_MAX, CipherState, Handshake, HandshakeEr
 from protocol.signing import key_pair, public_key, sign
 
 VECTOR_PATH = Path(__file__).parents[2] / "vectors" / "noise_xk.json"
-DIALER_SEED = bytes(range(32))
-ACCEPTOR_SEED = bytes(range(100, 132))
-DIALER_EPHEMERAL = b"\x21" * 32
-ACCEPTOR_EPHEMERAL = b"\x43" * 32
+DIALER_SEED = NodeSeed(bytes(range(32)))
+ACCEPTOR_SEED = NodeSeed(bytes(range(100, 132)))
+DIALER_EPHEMERAL = AgreementSecret(b"\x21" * 32)
+ACCEPTOR_EPHEMERAL = AgreementSecret(b"\x43" * 32)
 FIELD_PRIME = 2**255 - 19
 
 # u coordinates of small order, canonical or not: each gives the all-zero secret with every private key.
@@ -39,12 +41,14 @@ SMALL_ORDER_U = [
 ]
 
 
-def noise_pair(prologue: bytes = b"p", remote_static: bytes | None = None) -> tuple[Handshake, Handshake]:
+def noise_pair(
+    prologue: bytes = b"p", remote_static: AgreementKey | None = None
+) -> tuple[Handshake, Handshake]:
     """An initiator and a responder with fixed keys."""
     responder_static = X25519PrivateKey.from_private_bytes(b"\x07" * 32)
-    expected = remote_static or responder_static.public_key().public_bytes_raw()
-    initiator = Handshake.initiator(prologue, b"\x05" * 32, DIALER_EPHEMERAL, expected)
-    return initiator, Handshake.responder(b"p", b"\x07" * 32, ACCEPTOR_EPHEMERAL)
+    expected = AgreementKey(remote_static or responder_static.public_key().public_bytes_raw())
+    initiator = Handshake.initiator(prologue, AgreementSecret(b"\x05" * 32), DIALER_EPHEMERAL, expected)
+    return initiator, Handshake.responder(b"p", AgreementSecret(b"\x07" * 32), ACCEPTOR_EPHEMERAL)
 
 
 def node_pair() -> tuple[DialerHandshake, AcceptorHandshake]:
@@ -70,14 +74,14 @@ class TestHandshake:
     def test_published_vector(self, vector: dict[str, Any]) -> None:
         initiator = Handshake.initiator(
             bytes.fromhex(vector["init_prologue"]),
-            bytes.fromhex(vector["init_static"]),
-            bytes.fromhex(vector["init_ephemeral"]),
-            bytes.fromhex(vector["init_remote_static"]),
+            AgreementSecret(bytes.fromhex(vector["init_static"])),
+            AgreementSecret(bytes.fromhex(vector["init_ephemeral"])),
+            AgreementKey(bytes.fromhex(vector["init_remote_static"])),
         )
         responder = Handshake.responder(
             bytes.fromhex(vector["resp_prologue"]),
-            bytes.fromhex(vector["resp_static"]),
-            bytes.fromhex(vector["resp_ephemeral"]),
+            AgreementSecret(bytes.fromhex(vector["resp_static"])),
+            AgreementSecret(bytes.fromhex(vector["resp_ephemeral"])),
         )
         messages = [(bytes.fromhex(m["payload"]), bytes.fromhex(m["ciphertext"])) for m in vector["messages"]]
         writer, reader = initiator, responder
@@ -124,7 +128,7 @@ class TestHandshake:
         assert reason_of(error) == ("message_too_short" if size < 32 else "not_authentic")
 
     @pytest.mark.parametrize("point", SMALL_ORDER_U)
-    def test_zero_shared_secret_is_refused(self, point: bytes) -> None:
+    def test_zero_shared_secret_is_refused(self, point: AgreementKey) -> None:
         _, responder = noise_pair()
         with pytest.raises(HandshakeError) as error:
             responder.read_message(point + bytes(16))
@@ -138,9 +142,9 @@ class TestHandshake:
         for initiator, responder in (
             noise_pair(prologue=b"q"),
             noise_pair(
-                remote_static=X25519PrivateKey.from_private_bytes(b"\x08" * 32)
-                .public_key()
-                .public_bytes_raw()
+                remote_static=AgreementKey(
+                    X25519PrivateKey.from_private_bytes(b"\x08" * 32).public_key().public_bytes_raw()
+                )
             ),
         ):
             with pytest.raises(HandshakeError) as error:
@@ -183,7 +187,7 @@ class TestCipherState:
     """One direction of a session."""
 
     def test_order_loss_and_repetition_are_noticed(self) -> None:
-        seal, receive = CipherState(b"k" * 32), CipherState(b"k" * 32)
+        seal, receive = CipherState(CipherKey(b"k" * 32)), CipherState(CipherKey(b"k" * 32))
         first, second, third = seal.seal(b"1"), seal.seal(b"2"), seal.seal(b"3")
         assert receive.open(first) == b"1"
         for wrong in (first, third, b"", second[:-1]):
@@ -193,8 +197,8 @@ class TestCipherState:
         assert receive.open(second) == b"2"
 
     def test_refuses_past_its_bound(self) -> None:
-        seal = CipherState(b"k" * 32, SEALED_COUNT_MAX - 1)
-        receive = CipherState(b"k" * 32, SEALED_COUNT_MAX - 1)
+        seal = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
+        receive = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
         assert receive.open(seal.seal(b"last")) == b"last"
         for refuse in (seal.seal, receive.open):
             with pytest.raises(HandshakeError) as error:
@@ -217,21 +221,25 @@ class TestNodeIdentity:
         assert dialer_session.receive.open(acceptor_session.send.seal(b"back")) == b"back"
 
     def test_session_id_differs_with_either_ephemeral(self) -> None:
-        def session(dialer_ephemeral: bytes, acceptor_ephemeral: bytes) -> Session:
+        def session(dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret) -> Session:
             dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), dialer_ephemeral)
             acceptor = AcceptorHandshake(ACCEPTOR_SEED, acceptor_ephemeral)
             return dialer.take_second(acceptor.take_first(dialer.first_message()))[1]
 
-        ids = {session(a * 32, b * 32).session_id for a in (b"1", b"2") for b in (b"3", b"4")}
+        ids = {
+            session(AgreementSecret(a * 32), AgreementSecret(b * 32)).session_id
+            for a in (b"1", b"2")
+            for b in (b"3", b"4")
+        }
         assert len(ids) == 4
 
     def test_conversion_is_the_birational_map(self) -> None:
         for number in range(20):
             seed = hashlib.sha256(bytes([number])).digest()
-            y = int.from_bytes(public_key(seed), "little") & (2**255 - 1)
+            y = int.from_bytes(public_key(UserSeed(seed)), "little") & (2**255 - 1)
             u = (1 + y) * pow(1 - y, -1, FIELD_PRIME) % FIELD_PRIME
-            assert static_public_key(public_key(seed)) == u.to_bytes(32, "little")
-            private = X25519PrivateKey.from_private_bytes(static_private_key(seed))
+            assert static_public_key(public_key(NodeSeed(seed))) == u.to_bytes(32, "little")
+            private = X25519PrivateKey.from_private_bytes(static_private_key(NodeSeed(seed)))
             assert private.public_key().public_bytes_raw() == u.to_bytes(32, "little")
 
     @pytest.mark.parametrize(
@@ -249,14 +257,14 @@ class TestNodeIdentity:
             b"\x11" * 31,
         ],
     )
-    def test_bad_peer_key_is_refused(self, key: bytes) -> None:
+    def test_bad_peer_key_is_refused(self, key: PeerId) -> None:
         with pytest.raises(HandshakeError) as error:
             DialerHandshake(DIALER_SEED, key, DIALER_EPHEMERAL)
         assert reason_of(error) == "bad_key"
 
     def test_mixed_order_peer_key_is_refused(self) -> None:
         order_two = (FIELD_PRIME - 1).to_bytes(32, "little")
-        mixed = bindings.crypto_core_ed25519_add(public_key(DIALER_SEED), order_two)
+        mixed = PeerId(bindings.crypto_core_ed25519_add(public_key(DIALER_SEED), order_two))
         with pytest.raises(HandshakeError) as error:
             static_public_key(mixed)
         assert reason_of(error) == "bad_key"
@@ -295,7 +303,7 @@ class TestNodeIdentity:
         noise.read_message(acceptor.take_first(noise.write_message(b"")))
         context = b"ravel/1 dialer proves its node key:"
         proof = sign(secret_key, context + noise.handshake_hash)
-        other_key, other_secret = key_pair(b"\x55" * 32)
+        other_key, other_secret = key_pair(UserSeed(b"\x55" * 32))
         payload = {
             "nothing": b"",
             "too long": own_key + proof + b"\0",
@@ -329,6 +337,6 @@ class TestNodeIdentity:
         assert reason_of(error) == "bad_payload"
 
 
-def negated(key: bytes) -> bytes:
+def negated(key: bytes) -> PeerId:
     """-A of A: the same y, the other sign of x."""
-    return key[:31] + bytes([key[31] ^ 0x80])
+    return PeerId(key[:31] + bytes([key[31] ^ 0x80]))

@@ -15,10 +15,13 @@ from protocol.block import (
     seal_block,
 )
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, ObjectId
+from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.limits.formats import ACK_COUNT_MAX, BLOCK_SIZE_MAX, LEAF_SIZE, OBJECT_IN_MEMORY_SIZE_MAX
 from protocol.object import MissingBlocks, ObjectBuilder, ObjectReader, build_object, open_object
+from tests.support.ids import as_commit_id
 
-SECRET = b"c" * 32
+SECRET = ConvergenceSecret(b"c" * 32)
 SIZES = [0, 1, LEAF_SIZE - 1, LEAF_SIZE, LEAF_SIZE + 1, 3 * LEAF_SIZE + 7]
 
 
@@ -26,7 +29,7 @@ def _data(size: int) -> bytes:
     return bytes(range(251)) * (size // 251) + bytes(size % 251)
 
 
-def _lookup(blocks: list[Block]) -> Callable[[bytes], Block | None]:
+def _lookup(blocks: list[Block]) -> Callable[[BlockId], Block | None]:
     return {block.block_id: decode_block(block.encoded) for block in blocks}.get
 
 
@@ -48,7 +51,7 @@ def test_small_objects_are_one_block_and_equal_chunks_share_theirs() -> None:
 
 
 def test_another_convergence_secret_gives_other_blocks() -> None:
-    first, second = build_object(b"guess", SECRET)[0], build_object(b"guess", b"d" * 32)[0]
+    first, second = build_object(b"guess", SECRET)[0], build_object(b"guess", ConvergenceSecret(b"d" * 32))[0]
     assert first.object_id != second.object_id
     assert first.key != second.key
 
@@ -74,9 +77,9 @@ def small_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_trees_of_every_shape_are_read_whole_and_by_any_range(size: int) -> None:
     data = bytes(range(size))
     reference, blocks = build_object(data, SECRET)
-    looked_up: list[bytes] = []
+    looked_up: list[BlockId] = []
 
-    def look_up(block_id: bytes) -> Block | None:
+    def look_up(block_id: BlockId) -> Block | None:
         looked_up.append(block_id)
         return found(block_id)
 
@@ -121,11 +124,11 @@ def test_what_is_missing_for_a_range_is_found_from_the_root_down(size: int, limi
             assert sum(not block.child_ids for block in held[len(edge) :]) <= len(touched), "no other leaves"
 
 
-def _find(held: list[Block], wanted: bytes) -> Block | None:
+def _find(held: list[Block], wanted: BlockId) -> Block | None:
     return next((block for block in held if block.block_id == wanted), None)
 
 
-def _find_held(held: list[Block], asked: list[bytes]) -> set[bytes]:
+def _find_held(held: list[Block], asked: list[BlockId]) -> set[BlockId]:
     return {block.block_id for block in held}.intersection(asked)
 
 
@@ -167,7 +170,9 @@ def test_any_change_of_a_trees_shape_is_refused_by_whoever_reads_that_far() -> N
     ):
         blocks = [block for block, _ in made]
         with pytest.raises(DecodeError, match="bad_tree"):
-            open_object(Reference(top[0].block_id, top[1]), _lookup(blocks), SECRET, size_max=1000)
+            open_object(
+                Reference(ObjectId(top[0].block_id), BlockKey(top[1])), _lookup(blocks), SECRET, size_max=1000
+            )
 
 
 @pytest.mark.usefixtures("small_trees")
@@ -178,7 +183,7 @@ def test_a_tree_that_repeats_one_block_is_as_large_as_it_says_and_no_larger_than
     for _ in range(3):
         child, key = seal_block(key * 3, SECRET, (child.block_id,) * 3)
         blocks.append(child)
-    reference = Reference(child.block_id, key)
+    reference = Reference(ObjectId(child.block_id), key)
     assert ObjectReader(reference, _lookup(blocks), SECRET).size == 4 * 3**3
     with pytest.raises(DecodeError, match="too_large"):
         open_object(reference, _lookup(blocks), SECRET, size_max=100)
@@ -187,9 +192,9 @@ def test_a_tree_that_repeats_one_block_is_as_large_as_it_says_and_no_larger_than
 def test_a_wrong_key_or_secret_is_found() -> None:
     reference, blocks = build_object(b"hello", SECRET)
     with pytest.raises(WrongKey):
-        open_block(blocks[0], b"k" * 32, SECRET)
+        open_block(blocks[0], BlockKey(b"k" * 32), SECRET)
     with pytest.raises(WrongKey):
-        open_object(reference, _lookup(blocks), b"d" * 32, size_max=100)
+        open_object(reference, _lookup(blocks), ConvergenceSecret(b"d" * 32), size_max=100)
 
 
 def test_a_flipped_bit_is_another_block() -> None:
@@ -211,7 +216,7 @@ def test_an_object_too_large_for_memory_is_refused() -> None:
 
 
 def test_too_many_acks_are_refused() -> None:
-    acks = tuple(number.to_bytes(32, "big") for number in range(ACK_COUNT_MAX + 1))
+    acks = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(ACK_COUNT_MAX + 1))
     with pytest.raises(DecodeError):
         seal_block(b"x", SECRET, acks=acks)
 
@@ -221,7 +226,7 @@ def _tree(leaves: list[bytes]) -> tuple[Reference, list[Block]]:
     root, key = seal_block(
         b"".join(key for _, key in sealed), SECRET, tuple(block.block_id for block, _ in sealed)
     )
-    return Reference(root.block_id, key), [block for block, _ in sealed] + [root]
+    return Reference(ObjectId(root.block_id), key), [block for block, _ in sealed] + [root]
 
 
 def test_trees_that_nobody_builds_are_refused() -> None:
@@ -239,7 +244,10 @@ def test_one_key_for_each_child() -> None:
     root, root_key = seal_block(key, SECRET, (leaf.block_id, last.block_id))
     with pytest.raises(DecodeError, match="bad_tree"):
         open_object(
-            Reference(root.block_id, root_key), _lookup([leaf, last, root]), SECRET, size_max=4 * LEAF_SIZE
+            Reference(ObjectId(root.block_id), root_key),
+            _lookup([leaf, last, root]),
+            SECRET,
+            size_max=4 * LEAF_SIZE,
         )
 
 

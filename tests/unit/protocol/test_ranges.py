@@ -8,8 +8,9 @@ import pytest
 from protocol import ranges
 from protocol.codec import DecodeError, encode
 from protocol.hashing import range_fingerprint, range_key
+from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
-from protocol.range_items import DEPTH_MAX, END, START, Item, SortedItems, bound_between
+from protocol.range_items import DEPTH_MAX, END, START, Bound, Item, SortedItems, bound_between
 from protocol.ranges import (
     DIFFERS,
     LATER,
@@ -24,6 +25,7 @@ from protocol.ranges import (
     decode_ranges,
 )
 from protocol.unreconciled import Unreconciled
+from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, Talk, at_depths, ids, talk_ranges
 
 
@@ -70,7 +72,7 @@ def test_frames_are_bounded_and_what_does_not_fit_is_said_later(monkeypatch: pyt
         return frame
 
     # Long common beginnings, so that bounds are as long as bounds can be.
-    ours = [(0, b"\x22" * 29 + number.to_bytes(3)) for number in range(6000)]
+    ours: list[Item] = [(0, as_commit_id(b"\x22" * 29 + number.to_bytes(3))) for number in range(6000)]
     theirs = [item for number, item in enumerate(ours) if number % 7]
     for here, there in ((ours, theirs), (theirs, ours), (ours, []), ([], ours)):
         asker = RangesAsker(SortedItems(here), KEY)
@@ -82,7 +84,7 @@ def test_frames_are_bounded_and_what_does_not_fit_is_said_later(monkeypatch: pyt
 
 
 def test_ids_equal_in_their_first_16_bytes_are_told_apart() -> None:
-    ours, theirs = b"\x11" * 16 + b"a" * 16, b"\x11" * 16 + b"b" * 16
+    ours, theirs = as_commit_id(b"\x11" * 16 + b"a" * 16), as_commit_id(b"\x11" * 16 + b"b" * 16)
     common = at_depths(ids(100))
     _reconcile([*common, (3, ours)], [*common, (3, theirs)])
 
@@ -98,18 +100,22 @@ def test_an_id_at_two_depths_is_told_on_both_sides_or_neither_and_hides_no_other
 def test_fingerprints_are_of_one_topic_and_session() -> None:
     topic, session = ids(2)
     members = ids(3, "member")
-    key = range_key(topic, session)
-    assert key not in (range_key(session, topic), range_key(topic, topic))
+    key = range_key(TopicKey(topic), SessionId(session))
+    assert key not in (
+        range_key(TopicKey(session), SessionId(topic)),
+        range_key(TopicKey(topic), SessionId(topic)),
+    )
     assert range_fingerprint(key, members) != range_fingerprint(KEY, members)
     assert range_fingerprint(key, members) != range_fingerprint(key, members[::-1])
 
 
 def test_bounds_are_short_and_part_what_they_should() -> None:
-    for before, after, bound in (
-        ((1, b"a" * 32), (2, b"a" * 32), (2, b"")),
-        ((1, b"a" * 32), (1, b"b" * 32), (1, b"b")),
-        ((1, b"a" * 32), (1, b"a" * 31 + b"b"), (1, b"a" * 31 + b"b")),
-    ):
+    cases: tuple[tuple[Item, Item, Bound], ...] = (
+        ((1, as_commit_id(b"a" * 32)), (2, as_commit_id(b"a" * 32)), (2, b"")),
+        ((1, as_commit_id(b"a" * 32)), (1, as_commit_id(b"b" * 32)), (1, b"b")),
+        ((1, as_commit_id(b"a" * 32)), (1, as_commit_id(b"a" * 31 + b"b")), (1, b"a" * 31 + b"b")),
+    )
+    for before, after, bound in cases:
         assert bound_between(before, after) == bound
         assert before < bound <= after
 
@@ -120,7 +126,7 @@ class _Index:
     def __init__(self, items: list[Item]) -> None:
         self.found = sorted(items)
 
-    def inside(self, low: Item, high: Item) -> list[Item]:
+    def inside(self, low: Bound, high: Bound) -> list[Item]:
         return self.found[bisect_left(self.found, low) : bisect_left(self.found, high)]
 
 

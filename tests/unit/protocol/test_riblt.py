@@ -4,9 +4,10 @@ import pytest
 
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_bits
+from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId
+from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
 from protocol.riblt import (
-    SHORT_ID_SIZE,
     SYMBOL_SIZE,
     Peeler,
     Prefix,
@@ -17,14 +18,15 @@ from protocol.riblt import (
     unpack_symbols,
 )
 from protocol.unreconciled import Unreconciled
+from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, ids, prefix_of
 
 
-def _short(members: list[bytes]) -> set[bytes]:
+def _short(members: list[CommitId]) -> set[bytes]:
     return {member[:SHORT_ID_SIZE] for member in members}
 
 
-def _value(short_id: bytes) -> int:
+def _value(short_id: ShortId) -> int:
     return int.from_bytes(short_id + symbol_bits(KEY, short_id)[:8])
 
 
@@ -118,21 +120,21 @@ def test_more_symbols_than_there_are_is_the_end() -> None:
 
 
 def test_another_key_gives_other_symbols() -> None:
-    assert prefix_of(ids(9)).symbols() != prefix_of(ids(9), key=bytes(32)).symbols()
+    assert prefix_of(ids(9)).symbols() != prefix_of(ids(9), key=HashKey(bytes(32))).symbols()
     # Not even the difference of none: an outsider who does not know the topic cannot steer anything.
     peeler = Peeler(KEY, prefix_of(ids(9), 64).symbols())
-    peeler.take(prefix_of(ids(9), 64, key=bytes(32)).symbols())
+    peeler.take(prefix_of(ids(9), 64, key=HashKey(bytes(32))).symbols())
     assert not peeler.is_done
 
 
 # --- a writer who grinds ids ---
 
 
-def _ground_alike(length: int) -> list[bytes]:
+def _ground_alike(length: int) -> list[CommitId]:
     """Two ids that are in the same symbols of so many: what a birthday of some thousand tries gives."""
-    seen: dict[tuple[int, ...], bytes] = {}
+    seen: dict[tuple[int, ...], CommitId] = {}
     for number in range(1_000_000):
-        commit_id = number.to_bytes(32, "big")[::-1]
+        commit_id = as_commit_id(number.to_bytes(32, "big")[::-1])
         places = tuple(_places(symbol_bits(KEY, commit_id[:16]), length))
         if places in seen:
             return [seen[places], commit_id]
@@ -165,7 +167,7 @@ def test_ids_ground_to_share_their_symbols_are_told_by_a_longer_prefix_and_harml
 
 def test_ids_equal_in_their_first_16_bytes_hide_each_other_from_symbols() -> None:
     # 2^64 steps for one such pair; the set digest differs, and ranges compare whole ids (test_ranges).
-    ours, theirs = b"\x11" * 16 + b"a" * 16, b"\x11" * 16 + b"b" * 16
+    ours, theirs = as_commit_id(b"\x11" * 16 + b"a" * 16), as_commit_id(b"\x11" * 16 + b"b" * 16)
     peeler = Peeler(KEY, prefix_of([*ids(5), ours]).symbols())
     peeler.take(prefix_of([*ids(5), theirs]).symbols()[:64])
     assert peeler.is_done
@@ -181,22 +183,22 @@ def test_an_id_in_a_symbol_that_is_not_its_own_is_a_lie() -> None:
     other = max(set(range(64)) - set(own))
     peeler = Peeler(KEY, [0] * 64)
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(bytes(16)) * (place in (*own, other)) for place in range(64)])
+        peeler.take([_value(ShortId(bytes(16))) * (place in (*own, other)) for place in range(64)])
 
 
 def test_an_id_that_comes_up_again_is_a_lie() -> None:
     # In symbol 0 alone: peeled there, it appears wherever else it belongs, and again.
     peeler = Peeler(KEY, [0] * 64)
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(bytes(16))] + [0] * 63)
+        peeler.take([_value(ShortId(bytes(16)))] + [0] * 63)
 
 
 def test_more_ids_than_symbols_are_a_lie() -> None:
     # No way to make such symbols is known; that peeling ends does not depend on it.
     peeler = Peeler(KEY, [0] * SYMBOL_PREFIX_LENGTH_MIN)
-    peeler._peeled = dict.fromkeys([bytes([number]) * 16 for number in range(1, 3)])
+    peeler._peeled = dict.fromkeys([ShortId(bytes([number]) * 16) for number in range(1, 3)])
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(bytes(16))])
+        peeler.take([_value(ShortId(bytes(16)))])
 
 
 def test_noise_ends_without_a_result() -> None:

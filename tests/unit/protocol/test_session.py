@@ -7,6 +7,8 @@ import pytest
 from protocol.block import Block, seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
+from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import BLOCK_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
@@ -68,16 +70,17 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.topic_progress import TopicProgress
+from tests.support.ids import as_commit_id
 
-SESSION_ID = b"s" * 32
-MAIN, ROOT = b"m" * 32, b"r" * 32
-EMPTY = b"e" * 32
+SESSION_ID = SessionId(b"s" * 32)
+MAIN, ROOT = TopicKey(b"m" * 32), TopicKey(b"r" * 32)
+EMPTY = Digest(b"e" * 32)
 BLIND_MAIN, BLIND_ROOT = blind_topic(MAIN, SESSION_ID), blind_topic(ROOT, SESSION_ID)
 OUR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=True)
 THEIR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=False)
 
 
-def _joined(*topics: bytes) -> Session:
+def _joined(*topics: TopicKey) -> Session:
     session = Session(SESSION_ID, is_dialer=True)
     for topic in topics:
         session.take(TopicFollowed(topic, is_root=topic == ROOT))
@@ -85,13 +88,13 @@ def _joined(*topics: bytes) -> Session:
     return session
 
 
-def _compare(session: Session, topic: bytes) -> list[Output]:
+def _compare(session: Session, topic: TopicKey) -> list[Output]:
     """Both say that they have nothing."""
     session.take(SummaryLoaded(topic, (), 0, EMPTY, 0))
     return session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), 0, (), 0, EMPTY)))
 
 
-def _with_plan(session: Session, topic: bytes, *nums: int, upto: int = 1000) -> list[Output]:
+def _with_plan(session: Session, topic: TopicKey, *nums: int, upto: int = 1000) -> list[Output]:
     _compare(session, topic)
     return session.take(PlanLoaded(topic, array("q", nums), upto))
 
@@ -132,7 +135,10 @@ def test_rounds_neither_repeat_nor_skip(rounds: tuple[int, ...]) -> None:
 def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(MAIN, is_root=False))
-    assert session.take(MessageReceived(Announce((OUR_MAIN, BLIND_MAIN, MAIN)))) == []
+    assert (
+        session.take(MessageReceived(Announce((OUR_MAIN, AnnouncedTopic(BLIND_MAIN), AnnouncedTopic(MAIN)))))
+        == []
+    )
     assert not session.topics[0].is_joined
 
 
@@ -142,22 +148,22 @@ def test_whether_a_topic_is_joined_is_found_without_looking_at_the_others(
     session = _joined(MAIN)
     session.take(TopicFollowed(ROOT, is_root=True))
     monkeypatch.setattr(TopicProgress, "topic", property(lambda _: pytest.fail("it was looked at")))
-    assert [session.has_joined(topic) for topic in (MAIN, ROOT, EMPTY)] == [True, False, False]
+    assert [session.has_joined(topic) for topic in (MAIN, ROOT, TopicKey(EMPTY))] == [True, False, False]
 
 
 def test_a_topic_is_never_named_in_clear() -> None:
     (output,) = Session(SESSION_ID, is_dialer=True).take(TopicFollowed(MAIN, is_root=False))
     assert isinstance(output, Send)
-    assert MAIN not in repr(output).encode()
+    assert bytes(MAIN) not in repr(output).encode()
     assert output.message == Announce((OUR_MAIN,))
 
 
 def test_summaries_lead_to_a_plan_and_batches() -> None:
     session = _joined(MAIN)
-    summary = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 7, b"x" * 32, 7))
-    assert summary == [Send(Summary(BLIND_MAIN, 0, (b"h" * 16,), 7, b"x" * 32))]
-    plan = session.take(MessageReceived(Summary(BLIND_MAIN, 0, (b"a" * 32,), 3, b"y" * 32)))
-    assert plan == [LoadPlan(MAIN, (b"a" * 32,))]
+    summary = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 7, Digest(b"x" * 32), 7))
+    assert summary == [Send(Summary(BLIND_MAIN, 0, (ShortId(b"h" * 16),), 7, Digest(b"x" * 32)))]
+    plan = session.take(MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"a" * 32),), 3, Digest(b"y" * 32))))
+    assert plan == [LoadPlan(MAIN, (ShortId(b"a" * 32),))]
     assert session.take(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
     outputs = session.take(BatchLoaded(MAIN, (b"one", b"two")))
     assert outputs == [Send(Publications(BLIND_MAIN, (b"one", b"two"))), LoadBatch(MAIN, (3,))]
@@ -179,7 +185,7 @@ def test_batches_are_bounded_in_size_and_in_flight() -> None:
 
 
 def test_root_branches_go_first_and_the_others_take_turns() -> None:
-    other = b"o" * 32
+    other = TopicKey(b"o" * 32)
     session = _joined(MAIN, other, ROOT)
     for topic in (MAIN, other, ROOT):
         _compare(session, topic)
@@ -203,7 +209,7 @@ def test_root_branches_go_first_and_the_others_take_turns() -> None:
 
 
 def test_a_huge_topic_leaves_room_for_what_another_gets_meanwhile() -> None:
-    other = b"o" * 32
+    other = TopicKey(b"o" * 32)
     session = _joined(MAIN, other)
     (load,) = _with_plan(session, MAIN, *range(1, 10 * BATCH_COUNT_MAX), upto=10 * BATCH_COUNT_MAX)
     assert isinstance(load, LoadBatch)
@@ -237,14 +243,16 @@ def test_later_commits_are_pushed_without_asking() -> None:
     session = _joined(MAIN)
     assert _with_plan(session, MAIN, upto=10) == []
     assert session.take(CommitsAccepted(MAIN, (11, 12))) == [LoadBatch(MAIN, (11, 12))]
-    assert session.take(CommitsAccepted(b"n" * 32, (13,))) == [], "a topic that this peer does not follow"
+    assert session.take(CommitsAccepted(TopicKey(b"n" * 32), (13,))) == [], (
+        "a topic that this peer does not follow"
+    )
 
 
 def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_once() -> None:
     session = _joined(MAIN)
     taken = session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
     assert taken == [Take(MAIN, (b"x",))]
-    wanted = (b"w" * 32,)
+    wanted = (as_commit_id(b"w" * 32),)
     assert session.take(BatchTaken(MAIN, 1, wanted)) == [
         Send(Receipt(BLIND_MAIN)),
         Send(Want(BLIND_MAIN, wanted)),
@@ -255,7 +263,7 @@ def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_on
 
 def test_commits_are_asked_for_once_on_a_topic_and_so_many_in_a_message() -> None:
     session = _joined(MAIN, ROOT)
-    ids = tuple(number.to_bytes(32, "big") for number in range(WANT_COUNT_MAX + 1))
+    ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANT_COUNT_MAX + 1))
     assert session.take(CommitsWanted(MAIN, ids)) == [
         Send(Want(BLIND_MAIN, ids[:-1])),
         Send(Want(BLIND_MAIN, ids[-1:])),
@@ -266,7 +274,7 @@ def test_commits_are_asked_for_once_on_a_topic_and_so_many_in_a_message() -> Non
 
 def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> None:
     session = _joined(MAIN)
-    ids = tuple(number.to_bytes(32, "big") for number in range(WANTED_COUNT_MAX + 1))
+    ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANTED_COUNT_MAX + 1))
     asked = [one.message for one in session.take(CommitsWanted(MAIN, ids)) if isinstance(one, Send)]
     assert sum(len(one.ids) for one in asked if isinstance(one, Want)) == WANTED_COUNT_MAX
 
@@ -274,17 +282,19 @@ def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> Non
 def test_nothing_is_asked_for_on_a_topic_that_the_peer_does_not_follow() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(MAIN, is_root=False))
-    assert session.take(CommitsWanted(MAIN, (b"w" * 32,))) == []
+    assert session.take(CommitsWanted(MAIN, (as_commit_id(b"w" * 32),))) == []
 
 
 def test_wanted_commits_are_looked_up_and_sent() -> None:
     session = _joined(MAIN)
-    assert session.take(MessageReceived(Want(BLIND_MAIN, (b"w" * 32,)))) == [FindWanted(MAIN, (b"w" * 32,))]
+    assert session.take(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"w" * 32),)))) == [
+        FindWanted(MAIN, (as_commit_id(b"w" * 32),))
+    ]
     assert session.take(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
 
 
 def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_peer_must_answer() -> None:
-    ids = [number.to_bytes(32) for number in range(WANTED_COUNT_MAX + 1)]
+    ids = [as_commit_id(number.to_bytes(32)) for number in range(WANTED_COUNT_MAX + 1)]
     session = _joined(MAIN)
     first = tuple(ids[: WANT_COUNT_MAX + 1])
     assert session.take(CommitsWanted(MAIN, first)) == [
@@ -317,16 +327,20 @@ def test_states_are_named() -> None:
 
 
 FAULTS: dict[str, list[object]] = {
-    "unknown_topic": [Summary(b"?" * 32, 0, (), 0, EMPTY)],
+    "unknown_topic": [Summary(BlindTopic(b"?" * 32), 0, (), 0, EMPTY)],
     "unasked_summary": [Summary(BLIND_MAIN, 0, (), 0, EMPTY), Summary(BLIND_MAIN, 0, (), 0, EMPTY)],
     "unasked_reconciliation": [Reconcile(BLIND_MAIN, 0, b"")],
     "unasked_receipt": [Receipt(BLIND_MAIN)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_topics": [
-        Announce(tuple(number.to_bytes(32, "big") for number in range(start, start + TOPIC_COUNT_MAX)))
+        Announce(
+            tuple(
+                AnnouncedTopic(number.to_bytes(32, "big")) for number in range(start, start + TOPIC_COUNT_MAX)
+            )
+        )
         for start in (0, TOPIC_COUNT_MAX)
     ],
-    "too_many_wants": [Want(BLIND_MAIN, (b"w" * 32,) * WANT_COUNT_MAX)]
+    "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
     * (WANTED_COUNT_MAX // WANT_COUNT_MAX + 1),
     "peer_left": [Goodbye("stopping")],
 }
@@ -334,7 +348,7 @@ FAULTS: dict[str, list[object]] = {
 
 def test_what_a_peer_wants_is_looked_up_one_message_after_the_other() -> None:
     session = _joined(MAIN)
-    wants = [Want(BLIND_MAIN, (bytes([number]) * 32,)) for number in range(3)]
+    wants = [Want(BLIND_MAIN, (as_commit_id(bytes([number]) * 32),)) for number in range(3)]
     outputs = [session.take(MessageReceived(want)) for want in wants]
     assert outputs == [[FindWanted(MAIN, wants[0].ids)], [], []]
     assert session.take(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[1].ids)]
@@ -354,7 +368,7 @@ def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> No
 
 
 def _seal(number: int) -> Block:
-    return seal_block(bytes([number]), b"s" * 32)[0]
+    return seal_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0]
 
 
 def test_blocks_are_asked_for_and_answered_in_order() -> None:
@@ -376,7 +390,7 @@ def test_another_block_than_was_asked_for_ends_the_session() -> None:
 
 def test_blocks_are_served_one_read_after_the_other_and_no_more_than_the_bound() -> None:
     session = _joined(MAIN, ROOT)
-    ids = tuple(bytes([number]) * 32 for number in range(FETCHED_COUNT_MAX))
+    ids = tuple(BlockId(bytes([number]) * 32) for number in range(FETCHED_COUNT_MAX))
     assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[:1]))) == [LoadBlocks(MAIN, ids[:1])]
     assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[1:]))) == []
     assert session.take(BlocksLoaded(MAIN, (b"block",))) == [
@@ -396,7 +410,7 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
 
 def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    other = b"o" * 32
+    other = TopicKey(b"o" * 32)
     session.take(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
     session.take(TopicFollowed(other, is_root=False))
     assert session.take(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
@@ -416,7 +430,7 @@ def test_who_was_not_chosen_is_told_no_topic() -> None:
 def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() -> None:
     assert Session(SESSION_ID, is_dialer=True).take(MessageReceived(Deposit((MAIN,)))) == [Close("no_relay")]
     relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
-    most = tuple(number.to_bytes(32, "big") for number in range(TOPIC_COUNT_MAX))
+    most = tuple(TopicKey(number.to_bytes(32, "big")) for number in range(TOPIC_COUNT_MAX))
     assert relay.take(MessageReceived(Deposit(most))) == [OpenTopics(most)]
     assert relay.take(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
 
@@ -476,8 +490,8 @@ def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
 def _summarised(own: tuple[int, bytes], theirs: tuple[int, bytes]) -> Session:
     """Both have said how much they hold, each with a head of its own."""
     session = _joined(MAIN)
-    session.take(SummaryLoaded(MAIN, (b"h" * 32,), *own, 7))
-    session.take(MessageReceived(Summary(BLIND_MAIN, 0, (b"t" * 32,), *theirs)))
+    session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), own[0], Digest(own[1]), 7))
+    session.take(MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"t" * 32),), theirs[0], Digest(theirs[1]))))
     return session
 
 
@@ -525,14 +539,14 @@ def test_frames_that_come_before_the_plan_wait_for_it() -> None:
 
 
 def test_as_many_topics_are_reconciled_at_a_time_as_may_be() -> None:
-    topics = [bytes([number]) * 32 for number in range(RECONCILIATIONS_MAX + 2)]
+    topics = [TopicKey(bytes([number]) * 32) for number in range(RECONCILIATIONS_MAX + 2)]
     answerer, asker = _joined(*topics), _joined(*topics)
     opened = []
     for topic in topics:
         blind = blind_topic(topic, SESSION_ID)
         for session, own, theirs in ((answerer, 8, 7), (asker, 7, 8)):
             session.take(SummaryLoaded(topic, (), own, EMPTY, 0))
-            session.take(MessageReceived(Summary(blind, 0, (b"h" * 32,), theirs, EMPTY)))
+            session.take(MessageReceived(Summary(blind, 0, (ShortId(b"h" * 32),), theirs, EMPTY)))
             plan = PlanLoaded(topic, array("q"), 9, is_exact=False)
             opened += [one.topic for one in session.take(plan) if isinstance(one, OpenReconciliation)]
     assert opened == topics[:RECONCILIATIONS_MAX]
@@ -558,9 +572,11 @@ def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges()
     for number, by_ranges in ((1, False), (2, True)):
         assert session.take(CheckDue()) == [LoadSummary(MAIN)]
         assert session.take(CheckDue()) == [], "once"
-        again = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
-        assert again == [Send(Summary(BLIND_MAIN, number, (b"h" * 16,), 8, b"a" * 32))]
-        session.take(MessageReceived(Summary(BLIND_MAIN, number, (b"t" * 32,), 7, b"b" * 32)))
+        again = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
+        assert again == [Send(Summary(BLIND_MAIN, number, (ShortId(b"h" * 16),), 8, Digest(b"a" * 32)))]
+        session.take(
+            MessageReceived(Summary(BLIND_MAIN, number, (ShortId(b"t" * 32),), 7, Digest(b"b" * 32)))
+        )
         exact = PlanLoaded(MAIN, array("q"), 9)
         assert session.take(exact) == [OpenReconciliation(MAIN, by_ranges)], "heads are not believed any more"
         session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
@@ -579,10 +595,13 @@ def test_frames_after_the_askers_last_word_end_the_session() -> None:
 def test_the_peer_may_begin_the_next_round() -> None:
     session = _summarised((8, b"a" * 32), (8, b"a" * 32))
     session.take(PlanLoaded(MAIN, array("q"), 9))
-    begun = session.take(MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 9, b"b" * 32)))
+    begun = session.take(MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 9, Digest(b"b" * 32))))
     assert begun == [LoadSummary(MAIN)]
-    said = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
-    assert said == [Send(Summary(BLIND_MAIN, 1, (b"h" * 16,), 8, b"a" * 32)), LoadPlan(MAIN, (b"t" * 32,))]
+    said = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
+    assert said == [
+        Send(Summary(BLIND_MAIN, 1, (ShortId(b"h" * 16),), 8, Digest(b"a" * 32))),
+        LoadPlan(MAIN, (ShortId(b"t" * 32),)),
+    ]
 
 
 def test_a_reconciliation_that_goes_wrong_ends_the_session_with_its_reason() -> None:
@@ -601,7 +620,7 @@ def test_what_is_accepted_between_a_summary_and_a_plan_that_is_not_exact_is_sent
 
 def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
     session = _summarised((8, b"a" * 32), (8, b"a" * 32))
-    later = MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 9, b"b" * 32))
+    later = MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 9, Digest(b"b" * 32)))
     assert session.take(later) == []
     assert session.take(PlanLoaded(MAIN, array("q"), 9)) == [LoadSummary(MAIN)]
     hasty = _summarised((8, b"a" * 32), (8, b"a" * 32))

@@ -5,11 +5,12 @@ import pytest
 from protocol import set_digest
 from protocol.codec import DecodeError
 from protocol.hashing import set_lanes
+from protocol.ids import CommitId
 from protocol.set_digest import LANES_SIZE, SetDigest
 from tests.support.sets import ids
 
 
-def _of(members: list[bytes]) -> SetDigest:
+def _of(members: list[CommitId]) -> SetDigest:
     made = SetDigest()
     made.add(members)
     return made

@@ -7,10 +7,12 @@ import pytest
 from protocol import symbols as symbols_module
 from protocol.codec import DecodeError, encode
 from protocol.hashing import symbol_key
+from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
+from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
 from protocol.range_items import SortedItems
 from protocol.reconciling import FrameKind, Reconciler
-from protocol.riblt import SHORT_ID_SIZE, SYMBOL_SIZE
+from protocol.riblt import SYMBOL_SIZE
 from protocol.symbols import (
     OPENING_COUNT,
     AskSymbols,
@@ -47,7 +49,8 @@ def _reconcile(
 def test_a_difference_costs_what_it_deserves(difference: int, rounds: int, size: int) -> None:
     """Frames of symbols and of the ids to ask for, at the longest prefix, whose marks are most."""
     _, talk = _reconcile(difference)
-    lacks = sum(map(len, encode_lacks(ids(difference - difference // 2))))  # longer ids than are sent
+    lacking = [ShortId(raw) for raw in ids(difference - difference // 2)]  # longer ids than are sent
+    lacks = sum(len(frame) for frame in encode_lacks(lacking))
     assert talk.asks == rounds
     assert talk.asked + talk.answered + lacks // 2 <= size
 
@@ -62,15 +65,15 @@ def test_ten_thousand_cost_60_bytes_each() -> None:
 class _Held:
     """A set in memory (`reconciling.HeldSet`)."""
 
-    def __init__(self, members: list[bytes], key: bytes) -> None:
+    def __init__(self, members: list[CommitId], key: HashKey) -> None:
         self._ids = sorted(members)
         self._symbols = prefix_of(members, 4096, key).symbols()
 
     def symbols(self) -> Sequence[int]:
         return self._symbols
 
-    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
-        nums = {member[:SHORT_ID_SIZE]: num for num, member in enumerate(self._ids)}
+    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
+        nums = {ShortId(member[:SHORT_ID_SIZE]): num for num, member in enumerate(self._ids)}
         return {short_id: nums[short_id] for short_id in short_ids if short_id in nums}
 
     def lookup(self) -> SortedItems:
@@ -83,11 +86,11 @@ class _Held:
 def test_the_asker_ends_when_all_that_it_asked_for_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many frames that takes: one that came after the end would begin another reconciliation."""
     monkeypatch.setattr(symbols_module, "SYMBOL_FRAME_COUNT_MAX", symbols_module.OPENING_COUNT)
-    topic, shared = b"t" * 32, ids(50, "common")
+    topic, shared = TopicKey(b"t" * 32), ids(50, "common")
     theirs = _Held(shared + ids(600, "there"), symbol_key(topic))
     ours = _Held(shared, symbol_key(topic))
-    answerer = Reconciler(topic, b"s" * 32, is_answerer=True)
-    asker = Reconciler(topic, b"s" * 32, is_answerer=False)
+    answerer = Reconciler(topic, SessionId(b"s" * 32), is_answerer=True)
+    asker = Reconciler(topic, SessionId(b"s" * 32), is_answerer=False)
     on_the_way = list(answerer.open(theirs, by_ranges=False).frames)
     frame_count = 0
     while True:
@@ -226,7 +229,7 @@ def test_marks_that_lie_cost_rounds_and_no_result() -> None:
 
 
 def test_short_ids_travel_in_frames_of_bounded_size() -> None:
-    short = [number.to_bytes(SHORT_ID_SIZE) for number in range(SHORT_ID_FRAME_COUNT_MAX + 1)]
+    short = [ShortId(number.to_bytes(SHORT_ID_SIZE)) for number in range(SHORT_ID_FRAME_COUNT_MAX + 1)]
     frames = encode_lacks(short)
     assert [len(decode_lacks(frame)) for frame in frames] == [SHORT_ID_FRAME_COUNT_MAX, 1]
     assert [one for frame in frames for one in decode_lacks(frame)] == short
@@ -242,6 +245,6 @@ def test_short_ids_travel_in_frames_of_bounded_size() -> None:
         (bytes(SHORT_ID_SIZE * (SHORT_ID_FRAME_COUNT_MAX + 1)), "bad_shape"),
     ],
 )
-def test_lacks_that_name_nothing_or_too_much_are_refused(short_ids: bytes, reason: str) -> None:
+def test_lacks_that_name_nothing_or_too_much_are_refused(short_ids: ShortId, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         decode_lacks(encode(Lacks(short_ids)))

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from protocol.block import Reference
 from protocol.codec import DecodeError
+from protocol.ids import AnyId, PeerId, RepoId, UserId
+from protocol.keys import BlockKey, ReadSecret
 from protocol.text import (
     PeerAddress,
     ReadCapability,
@@ -15,25 +17,26 @@ from protocol.text import (
     parse_id_prefix,
     parse_invitation,
 )
+from tests.support.ids import as_epoch_id, as_object_id
 
 CAPABILITY = ReadCapability(
-    b"r" * 32,
-    Reference(b"i" * 32, b"k" * 32),
-    b"e" * 32,
-    b"a" * 32,
-    b"s" * 32,
-    (PeerAddress("host:7474", b"p" * 32),),
+    RepoId(b"r" * 32),
+    Reference(as_object_id(b"i" * 32), BlockKey(b"k" * 32)),
+    as_epoch_id(b"e" * 32),
+    UserId(b"a" * 32),
+    ReadSecret(b"s" * 32),
+    (PeerAddress("host:7474", PeerId(b"p" * 32)),),
 )
 
 
 @given(raw=st.binary(min_size=32, max_size=32), size=st.integers(1, 51))
-def test_a_prefix_stands_for_exactly_the_ids_that_begin_so(raw: bytes, size: int) -> None:
+def test_a_prefix_stands_for_exactly_the_ids_that_begin_so(raw: AnyId, size: int) -> None:
     low, high = parse_id_prefix(id_text(raw)[:size])
     assert low <= raw <= high
     assert id_text(low)[:size] == id_text(high)[:size] == id_text(raw)[:size]
     for outside in (int.from_bytes(low, "big") - 1, int.from_bytes(high, "big") + 1):
         if 0 <= outside < 2**256:
-            assert not id_text(outside.to_bytes(32, "big")).startswith(id_text(raw)[:size])
+            assert not id_text(AnyId(outside.to_bytes(32, "big"))).startswith(id_text(raw)[:size])
 
 
 @pytest.mark.parametrize("text", ["", "A", "1", "a" * 53, "ä"])
@@ -46,7 +49,7 @@ def test_a_read_capability_is_read_back_and_shows_no_secret() -> None:
     text = capability_text(CAPABILITY)
     assert text.startswith("ravel:read:")
     assert parse_capability(f" {text}\n") == CAPABILITY
-    assert id_text(CAPABILITY.read_secret)[:8] not in repr(CAPABILITY)
+    assert id_text(AnyId(CAPABILITY.read_secret))[:8] not in repr(CAPABILITY)
     assert "ssss" not in repr(CAPABILITY)
     with pytest.raises(DecodeError, match="other_kind: a read capability"):
         parse_invitation(text)

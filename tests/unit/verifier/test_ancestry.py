@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.ids import CommitId
+from tests.support.ids import as_commit_id
 from verifier.ancestry import AckWalks, GraphNode, find_implied
 
 
-def _id(number: int) -> bytes:
-    return number.to_bytes(32, "big")
+def _id(number: int) -> CommitId:
+    return as_commit_id(number.to_bytes(32, "big"))
 
 
 class _Graph:
@@ -23,7 +25,7 @@ class _Graph:
             rank = 1 + max((self.places[_id(ack)].rank for ack in acks), default=-1)
             self.places[_id(number)] = GraphNode(rank, [_id(ack) for ack in sorted(acks)])
 
-    def load(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
+    def load(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         found = {raw: self.places[raw] for raw in ids}
         self.loaded += len(found)
         return found
@@ -124,7 +126,7 @@ def test_a_history_of_merges_is_walked_once_and_not_for_each_merge() -> None:
 def test_merges_with_an_old_ack_cost_one_walk_of_the_chain() -> None:
     graph, walks = _Graph([set(), *({number} for number in range(2000))]), AckWalks(10_000)
     for old in range(30):
-        assert walks.find_implied(b"", [_id(old), _id(2000)], graph.load) == {_id(old)}
+        assert walks.find_implied(as_commit_id(b""), [_id(old), _id(2000)], graph.load) == {_id(old)}
     assert walks.visits < 2 * 30 * 2100
     assert graph.loaded < 30 * 2100
 
@@ -136,7 +138,7 @@ def test_what_one_search_visits_is_bounded_when_much_has_come_since_the_walk_tha
     walks = AckWalks(100)
     walks.find_implied(_id(101), [_id(5), _id(100)], graph.load)
     before = walks.visits
-    assert walks.find_implied(b"", [_id(5), _id(101), _id(501)], graph.load) == find_implied(
+    assert walks.find_implied(as_commit_id(b""), [_id(5), _id(101), _id(501)], graph.load) == find_implied(
         [_id(5), _id(101), _id(501)], graph.load, visits_max=100
     )
     assert walks.visits - before < 3 * 500

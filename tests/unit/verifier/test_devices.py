@@ -8,9 +8,12 @@ import pytest
 from protocol.body import Body, Grant, Permission, Remove, UnknownBody, body_kind, decode_body, encode_body
 from protocol.codec import encode
 from protocol.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
+from protocol.ids import RepoId, Signature, UserId
+from protocol.keys import RepoSeed, UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest, device_end_digest
 from protocol.signing import key_pair, sign
+from tests.support.ids import as_epoch_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of
 from verifier.devices import find_persons
@@ -22,15 +25,15 @@ ann + cat write < 1
 ann + dan read < 2
 ann + eve write < 3
 """
-OTHER_REPO: Final = key_pair(b"another".ljust(32))[0]
+OTHER_REPO: Final = key_pair(RepoSeed(b"another".ljust(32)))[0]
 
 
-def signature(digest: bytes, name: str) -> bytes:
+def signature(digest: bytes, name: str) -> Signature:
     """Of one of the members."""
-    return sign(key_pair(name.encode().ljust(32))[1], digest)
+    return sign(key_pair(UserSeed(name.encode().ljust(32)))[1], digest)
 
 
-def device(person: str, other: str, since: int = 1, repo: bytes = REPO) -> Device:
+def device(person: str, other: str, since: int = 1, repo: RepoId = REPO) -> Device:
     """A statement that both signed."""
     digest = device_digest(repo, USERS[person], USERS[other], since)
     return Device(USERS[person], USERS[other], since, signature(digest, person), signature(digest, other))
@@ -178,8 +181,8 @@ def test_what_is_void_and_whom_is_excluded_is_not_shown() -> None:
 
 def test_a_person_has_so_many_devices() -> None:
     repo = Repo()
-    first = key_pair(b"ann".ljust(32))
-    made = [key_pair(f"device {number}".encode().ljust(32)) for number in range(DEVICE_COUNT_MAX)]
+    first = key_pair(UserSeed(b"ann".ljust(32)))
+    made = [key_pair(UserSeed(f"device {number}".encode().ljust(32))) for number in range(DEVICE_COUNT_MAX)]
     for number, (user, secret) in enumerate(made):
         repo.say("ann", Grant(user, Permission.READ, None))
         digest = device_digest(REPO, first[0], user, 100 - number)
@@ -197,8 +200,8 @@ WORDS: Final[tuple[DeviceBody, ...]] = (
         USERS["ben"],
         REPO,
         make_commit(0, "ann", ()).content.body,
-        REPO,
-        REPO,
+        as_epoch_id(REPO),
+        UserId(REPO),
         bytes(104),
         1,
         signature(device_digest(REPO, USERS["ann"], USERS["ben"], 1), "ann"),

@@ -8,10 +8,13 @@ from protocol.body import Body, BranchAdd, Grant, Invite, Permission, Remove, Re
 from protocol.commit import NO_EPOCH
 from protocol.content import Post
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
+from protocol.ids import BranchId, EpochId, InvitationKey, Mark, TopicKey
+from protocol.keys import BlockKey, ReadSecret
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
 from storage.export.schema import REASONS
+from tests.support.ids import as_object_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.epochs import (
     describe_epoch,
@@ -30,9 +33,9 @@ BRANCHES = (b"b" * 32, b"c" * 32)
 BOX = bytes(SEALED_SECRET_SIZE)
 
 
-def secret(number: int) -> bytes:
+def secret(number: int) -> ReadSecret:
     """The read secret of the epoch of this number."""
-    return number.to_bytes(32)
+    return ReadSecret(number.to_bytes(32))
 
 
 class History:
@@ -45,10 +48,16 @@ class History:
         owners = (USERS["ann"],)
         self.add("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
         for branch in BRANCHES:
-            body = BranchAdd(branch, "branch", 0, branch, Reference(branch, branch))
+            body = BranchAdd(
+                BranchId(branch),
+                "branch",
+                0,
+                TopicKey(branch),
+                Reference(as_object_id(branch), BlockKey(branch)),
+            )
             self.add("ann", body, self.count - 1)
 
-    def add(self, author: str, body: Body, *acks: int, epoch: bytes = NO_EPOCH) -> int:
+    def add(self, author: str, body: Body, *acks: int, epoch: EpochId = NO_EPOCH) -> int:
         """One more commit; its number. Raises Refused."""
         commit = make_commit(self.count, author, acks, epoch)
         operation = self.membership.authorise_root_commit(commit, body)
@@ -120,7 +129,7 @@ def test_it_is_told_why_an_epoch_was_started(history: History) -> None:
     lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), renewed)
     still = history.start("ann", lowered)
     left = history.start("ann", history.exclude("ben", still, by="ben"))
-    invite = history.add("ann", Invite(USERS["eve"], Permission.READ, 1, 1), left)
+    invite = history.add("ann", Invite(InvitationKey(USERS["eve"]), Permission.READ, 1, 1), left)
     revoked = history.start("ann", history.add("ann", Revoke(commit_id(invite)), invite))
     reasons = [why(number) for number in (0, by_ann, by_ben, merged, renewed, still, left, revoked)]
     assert reasons == [
@@ -181,7 +190,7 @@ def test_between_epochs_of_one_size_the_smallest_id_is_preferred(history: Histor
     assert history.preferred() == min(commit_id(first), commit_id(second))
     merged = history.start("ann", first, second)
     remaining = {USERS["ann"], USERS["ben"]}
-    assert find_readers(history.membership.operations)[commit_id(merged)] == remaining
+    assert find_readers(history.membership.operations)[EpochId(commit_id(merged))] == remaining
 
 
 def test_what_an_excluded_admin_started_meanwhile_does_not_count(history: History) -> None:
@@ -208,23 +217,23 @@ def test_who_leaves_or_loses_writing_makes_an_epoch_due(history: History) -> Non
 
 def test_additions_to_an_epoch_name_it_members_and_branches(history: History) -> None:
     started = history.start("ann", history.exclude("cat", 5))
-    epoch, ann = commit_id(started), USERS["ann"]
+    epoch, ann = EpochId(commit_id(started)), USERS["ann"]
     added = history.grant("eve", Permission.WRITE, started)
     box = EpochBox(USERS["eve"], BOX)
-    topic = BranchTopic(BRANCHES[0], b"n" * 32)
+    topic = BranchTopic(BranchId(BRANCHES[0]), TopicKey(b"n" * 32))
     mark = mark_of(REPO, secret(history.secrets))
     right = EpochAdd(epoch, ann, mark, (), (box,))
     for wrong in (
-        EpochAdd(commit_id(0), ann, mark, (), (box,)),
-        EpochAdd(commit_id(4), ann, mark, (), (box,)),
+        EpochAdd(EpochId(commit_id(0)), ann, mark, (), (box,)),
+        EpochAdd(EpochId(commit_id(4)), ann, mark, (), (box,)),
         EpochAdd(epoch, USERS["ben"], mark, (), (box,)),
-        EpochAdd(epoch, ann, b"u" * 32, (), (box,)),
+        EpochAdd(epoch, ann, Mark(b"u" * 32), (), (box,)),
         EpochAdd(epoch, ann, mark, (), (EpochBox(USERS["cat"], BOX),)),
         EpochAdd(epoch, ann, mark, (), (box, box)),
         EpochAdd(epoch, ann, mark, (topic,), ()),
     ):
         assert _refusal(history, "ann", wrong, added) == "bad_epoch"
-    for topics in ((BranchTopic(b"x" * 32, b"n" * 32),), (topic, topic)):
+    for topics in ((BranchTopic(BranchId(b"x" * 32), TopicKey(b"n" * 32)),), (topic, topic)):
         with pytest.raises(Refused, match="M10"):
             history.add("ann", EpochAdd(epoch, ann, mark, topics, ()), added, epoch=epoch)
     assert _refusal(history, "dan", right, added) == "not_permitted"
@@ -246,7 +255,7 @@ def test_a_reader_who_may_write_later_lacks_the_secret_to_write_with(history: Hi
     assert lacks_writing(operations, now, epoch, USERS["dan"])
     assert not lacks_writing(operations, now, epoch, USERS["ben"])
     body = EpochAdd(
-        epoch.commit_id,
+        EpochId(epoch.commit_id),
         USERS["ann"],
         mark_of(REPO, secret(history.secrets)),
         (),
@@ -259,24 +268,29 @@ def test_a_reader_who_may_write_later_lacks_the_secret_to_write_with(history: Hi
 def test_a_history_names_epochs_before_it_and_their_authors(history: History) -> None:
     started = history.start("ann", history.exclude("cat", 5))
     beside = history.start("ben", 5)
-    first = EarlierEpoch(commit_id(0), USERS["ann"], b"r" * 32)
+    first = EarlierEpoch(EpochId(commit_id(0)), USERS["ann"], ReadSecret(b"r" * 32))
     for wrong in (
         (first, first),
-        (EarlierEpoch(commit_id(0), USERS["ben"], b"r" * 32),),
-        (EarlierEpoch(commit_id(1), USERS["ann"], b"r" * 32),),
-        (first, EarlierEpoch(commit_id(beside), USERS["ben"], secret(history.secrets))),
-        (EarlierEpoch(commit_id(started), USERS["ann"], b"r" * 32),),
+        (EarlierEpoch(EpochId(commit_id(0)), USERS["ben"], ReadSecret(b"r" * 32)),),
+        (EarlierEpoch(EpochId(commit_id(1)), USERS["ann"], ReadSecret(b"r" * 32)),),
+        (first, EarlierEpoch(EpochId(commit_id(beside)), USERS["ben"], secret(history.secrets))),
+        (EarlierEpoch(EpochId(commit_id(started)), USERS["ann"], ReadSecret(b"r" * 32)),),
     ):
         assert _refusal(history, "ann", EpochHistory(wrong), started) == "bad_epoch"
     assert _refusal(history, "dan", EpochHistory((first,)), started) == "not_permitted"
     history.add(
         "ben",
-        EpochHistory((first, EarlierEpoch(commit_id(beside), USERS["ben"], secret(history.secrets)))),
+        EpochHistory(
+            (first, EarlierEpoch(EpochId(commit_id(beside)), USERS["ben"], secret(history.secrets)))
+        ),
         started,
         beside,
     )
     # All was published in the first epoch here, which thus opens them.
-    assert find_opened(history.membership.operations, commit_id(0)) == {commit_id(0), commit_id(beside)}
+    assert find_opened(history.membership.operations, EpochId(commit_id(0))) == {
+        commit_id(0),
+        commit_id(beside),
+    }
 
 
 def test_two_hundred_concurrent_epochs_become_one(history: History) -> None:

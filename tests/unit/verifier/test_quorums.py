@@ -13,13 +13,15 @@ from protocol.body import (
     Remove,
     RepoInit,
 )
+from protocol.ids import BranchId, CommitId
 from protocol.proofs import certify_repo
+from tests.support.ids import as_commit_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.membership import Membership
 from verifier.refusal import Refused
 
-BRANCH = b"b" * 32
-HEADS = (b"h" * 32, b"i" * 32)
+BRANCH = BranchId(b"b" * 32)
+HEADS = (as_commit_id(b"h" * 32), as_commit_id(b"i" * 32))
 
 
 class History:
@@ -72,7 +74,7 @@ def history() -> History:
         ("ann", _quorum("ben", "fay", threshold=1), "no member"),
         ("ann", Quorum((USERS["ben"], USERS["ben"]), 2, removals=True), "twice"),
         ("ben", Approve(commit_id(1)), "no such proposal"),
-        ("ben", Approve(b"?" * 32), "no such proposal"),
+        ("ben", Approve(as_commit_id(b"?" * 32)), "no such proposal"),
         ("fay", ProposeRemoval(USERS["eve"], None), "M5"),
         ("ben", _exclude("eve"), "needs_quorum"),
         ("ann", _exclude("eve"), "needs_quorum"),
@@ -186,13 +188,15 @@ def test_a_checkpoint_is_what_was_proposed_and_approved(history: History) -> Non
     after = history.do("cat", Approve(asked))
     check = history.membership.authorise_checkpoint
 
-    def refused(says: str, proposal_id: bytes, branch: bytes, heads: tuple[bytes, ...], seen: int) -> None:
+    def refused(
+        says: str, proposal_id: CommitId, branch: BranchId, heads: tuple[CommitId, ...], seen: int
+    ) -> None:
         with pytest.raises(Refused, match=says):
             check(proposal_id, branch, heads, (commit_id(seen),))
 
     check(asked, BRANCH, HEADS[::-1], (commit_id(after),))
     refused("needs_quorum", asked, BRANCH, HEADS, before)
     refused("bad_checkpoint", asked, BRANCH, HEADS[:1], after)
-    refused("bad_checkpoint", asked, b"o" * 32, HEADS, after)
+    refused("bad_checkpoint", asked, BranchId(b"o" * 32), HEADS, after)
     refused("unknown_proposal", asked, BRANCH, HEADS, proposal - 1)
     refused("unknown_proposal", commit_id(before), BRANCH, HEADS, after)

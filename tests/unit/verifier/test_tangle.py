@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from protocol.ids import CommitId
+from tests.support.ids import as_commit_id
 from verifier.tangle import Tangle
 
 CHAIN_LENGTH = 50_000
 DIAMOND_COUNT = 10_000
 
 
-def _id(number: int) -> bytes:
-    return number.to_bytes(32, "big")
+def _id(number: int) -> CommitId:
+    return as_commit_id(number.to_bytes(32, "big"))
 
 
 class _Counted(Tangle):

@@ -8,48 +8,53 @@ from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission,
 from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.content import Post
 from protocol.epochs import EarlierEpoch, EpochBox, EpochHistory, EpochInit
+from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature, TopicKey, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadSecret, UserSeed
 from protocol.sealing import SEALED_SECRET_SIZE
+from tests.support.ids import as_object_id
 from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off
 
-SECRET = b"c" * 32
-REPO, MAIN, NOTES = b"r" * 32, b"m" * 32, b"n" * 32
-ALICE, BOB = b"alice".ljust(32), b"bob".ljust(32)
-BOX = EpochBox(b"u" * 32, bytes(SEALED_SECRET_SIZE))
-SOMETHING = Reference(b"s" * 32, b"k" * 32)
+SECRET = ConvergenceSecret(b"c" * 32)
+REPO, MAIN, NOTES = BranchId(b"r" * 32), BranchId(b"m" * 32), BranchId(b"n" * 32)
+ALICE, BOB = UserSeed(b"alice".ljust(32)), UserSeed(b"bob".ljust(32))
+BOX = EpochBox(UserId(b"u" * 32), bytes(SEALED_SECRET_SIZE))
+SOMETHING = Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
 
 
 class _History:
     """Writes signed commits. Bodies need not be legal for their place: kinds do not judge."""
 
     def __init__(self) -> None:
-        self.init = self.write(REPO, (), RepoInit("repo", (ALICE,), b"c" * 64), epoch=NO_EPOCH)
+        self.init = self.write(
+            REPO, (), RepoInit("repo", (signing.public_key(ALICE),), Signature(b"c" * 64)), epoch=NO_EPOCH
+        )
         self.init_id = self.init.commit.commit_id
 
     def write(
         self,
-        branch: bytes,
+        branch: BranchId,
         acks: tuple[SignedCommit, ...],
         body: Body,
         *,
         places: tuple[TanglePlace, ...] = (),
-        author: bytes = ALICE,
-        feed: tuple[int, bytes | None] = (1, None),
-        epoch: bytes | None = None,
+        author: UserSeed = ALICE,
+        feed: tuple[int, CommitId | None] = (1, None),
+        epoch: EpochId | None = None,
     ) -> SignedCommit:
         user, secret = signing.key_pair(author)
         ids = tuple(ack.commit.commit_id for ack in acks)
         content = Content(
             author=user,
             branch=branch,
-            epoch=self.init_id if epoch is None else epoch,
+            epoch=EpochId(self.init_id) if epoch is None else epoch,
             feed_sequence=feed[0],
             feed_previous=feed[1],
             tangles=places,
             timestamp=0,
             metadata=repr(body).encode(),
             body=SOMETHING,
-            keys=HeaderKeys(acks=(b"",) * len(ids)),
+            keys=HeaderKeys(acks=(GivenKey(b""),) * len(ids)),
         )
         commit, _ = seal_commit(ids, Links(), content, secret, SECRET)
         signed = sign_off(commit, body, holds=True)
@@ -60,7 +65,7 @@ class _History:
         return TanglePlace("group", self.init_id, tuple(commit.commit.commit_id for commit in seen))
 
 
-def _id(commit: ReadCommit) -> bytes:
+def _id(commit: ReadCommit) -> CommitId:
     return commit.commit.commit_id
 
 
@@ -78,10 +83,10 @@ def history() -> _History:
 
 
 def test_members_epoch_and_group_share_the_init(history: _History) -> None:
-    invite = history.write(REPO, (history.init,), Invite(b"i" * 32, Permission.WRITE, 1, 1))
-    added = history.write(REPO, (invite,), BranchAdd(MAIN, "main", 0, b"t" * 32, SOMETHING))
-    beside = history.write(REPO, (invite,), Invite(b"j" * 32, Permission.READ, 1, 1))
-    join = history.write(REPO, (added, beside), Join(_id(invite), b"p" * 64), author=BOB)
+    invite = history.write(REPO, (history.init,), Invite(InvitationKey(b"i" * 32), Permission.WRITE, 1, 1))
+    added = history.write(REPO, (invite,), BranchAdd(MAIN, "main", 0, TopicKey(b"t" * 32), SOMETHING))
+    beside = history.write(REPO, (invite,), Invite(InvitationKey(b"j" * 32), Permission.READ, 1, 1))
+    join = history.write(REPO, (added, beside), Join(_id(invite), Signature(b"p" * 64)), author=BOB)
     content = history.write(MAIN, (), BranchRoot(), places=(history.group(added),))
     post = history.write(MAIN, (content,), Post("hello"), places=(history.group(join),), author=BOB)
     root_commits = [invite, added, beside, join]
@@ -106,15 +111,25 @@ def test_members_epoch_and_group_share_the_init(history: _History) -> None:
 
 def test_each_epoch_has_a_members_tangle_of_its_own(history: _History) -> None:
     """An invitation before, one after, and one that its author made beside the epoch without knowing of it."""
-    before = history.write(REPO, (history.init,), Invite(b"i" * 32, Permission.WRITE, 1, 1))
-    init = history.write(REPO, (before,), EpochInit((history.init_id,), b"t" * 32, (BOX,)))
-    beside = history.write(REPO, (before,), Invite(b"j" * 32, Permission.WRITE, 1, 1))
+    before = history.write(REPO, (history.init,), Invite(InvitationKey(b"i" * 32), Permission.WRITE, 1, 1))
+    init = history.write(REPO, (before,), EpochInit((EpochId(history.init_id),), Mark(b"t" * 32), (BOX,)))
+    beside = history.write(REPO, (before,), Invite(InvitationKey(b"j" * 32), Permission.WRITE, 1, 1))
     opened = history.write(
-        REPO, (init,), EpochHistory((EarlierEpoch(history.init_id, b"a" * 32, b"r" * 32),)), epoch=_id(init)
+        REPO,
+        (init,),
+        EpochHistory((EarlierEpoch(EpochId(history.init_id), UserId(b"a" * 32), ReadSecret(b"r" * 32)),)),
+        epoch=EpochId(_id(init)),
     )
-    after = history.write(REPO, (opened, beside), Invite(b"k" * 32, Permission.WRITE, 1, 1), epoch=_id(init))
-    join = history.write(REPO, (after,), Join(_id(after), b"p" * 64), author=BOB, epoch=_id(init))
-    late = history.write(REPO, (beside,), Join(_id(beside), b"p" * 64), author=BOB)
+    after = history.write(
+        REPO,
+        (opened, beside),
+        Invite(InvitationKey(b"k" * 32), Permission.WRITE, 1, 1),
+        epoch=EpochId(_id(init)),
+    )
+    join = history.write(
+        REPO, (after,), Join(_id(after), Signature(b"p" * 64)), author=BOB, epoch=EpochId(_id(init))
+    )
+    late = history.write(REPO, (beside,), Join(_id(beside), Signature(b"p" * 64)), author=BOB)
     commits = [before, init, beside, opened, after, join, late]
     kinds = TangleKinds()
 
@@ -162,7 +177,7 @@ def test_an_application_adds_a_kind_of_its_own(history: _History) -> None:
     kinds.register(stated_kind("thread"))
     opening = history.write(MAIN, (), Post("shall we?"))
 
-    def reply(branch: bytes, text: str, *previous: SignedCommit) -> SignedCommit:
+    def reply(branch: BranchId, text: str, *previous: SignedCommit) -> SignedCommit:
         place = TanglePlace("thread", _id(opening), tuple(map(_id, previous)))
         return history.write(branch, (), Post(text), places=(place,))
 

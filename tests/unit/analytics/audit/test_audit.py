@@ -19,6 +19,8 @@ from analytics.reading.limits import BLOCK_SIZE_MAX
 from node.authoring.author import Author
 from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
+from protocol.ids import PeerId
+from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.publication import decode_publication
 from storage.export.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
@@ -36,6 +38,7 @@ from tests.support.exports import (
     write_export,
 )
 from tests.support.hard_stores import harden
+from tests.support.ids import as_commit_id
 from tests.support.relays import PLENTY
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -69,7 +72,7 @@ def _found(spark: SparkSession, result: audit.AuditResult, *names: str) -> Found
 def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.name_quorum()
-    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(bob.user, Permission.WRITE, None))
     world.write("a, a <- b, a <- c, b <- d")
@@ -100,7 +103,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
 def _relay(folder: Path, world: World) -> Path:
     """The export of a store of its own that was given three publications of the world's branch."""
     node = World(folder / "store")
-    visitor = Visitor(b"p" * 32)
+    visitor = Visitor(PeerId(b"p" * 32))
     with node.replica.database.write() as connection:
         open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
         items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
@@ -237,7 +240,8 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
         for row in spark.read.parquet(str(result.tables / "findings")).collect()
         if row["kind"] in BLOCK_KINDS | {"absurd value"}
     ]
-    named = {raw: name for name, raw in ids.items()} | {
+    named: dict[bytes, str] = {
+        **{raw: name for name, raw in ids.items()},
         id_of("stray"): "stray",
         **{block.block_id: name for name, block in RELAYED.items()},
     }
@@ -273,7 +277,9 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
 
 
 RELAYED = {
-    name: seal_block(name.encode().ljust(size), b"c" * 32, acks=(id_of("cause"),))[0]
+    name: seal_block(
+        name.encode().ljust(size), ConvergenceSecret(b"c" * 32), acks=(as_commit_id(id_of("cause")),)
+    )[0]
     for name, size in [
         ("forgotten", 9),
         ("lost", 9),

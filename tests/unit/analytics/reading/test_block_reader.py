@@ -9,9 +9,11 @@ from analytics.reading import limits
 from analytics.reading.block_reader import NotABlock, read_clear
 from protocol.block import decode_block, seal_block
 from protocol.codec import DecodeError
+from protocol.ids import BlockId, CommitId
+from protocol.keys import ConvergenceSecret
 from protocol.limits import formats as format_limits
 
-SECRET = b"s" * 32
+SECRET = ConvergenceSecret(b"s" * 32)
 IDS = st.lists(st.binary(min_size=32, max_size=32), max_size=20)
 _ARRAYS = [b"\x90", b"\x91", b"\xdc\x00\x0f", b"\xdc\x00\x10", b"\xdd\x00\x00\x00\x01"]
 _BYTES = [
@@ -45,7 +47,7 @@ def _agrees(encoded: bytes) -> bool:
 @settings(max_examples=200)
 @given(plaintext=st.binary(max_size=300), child_ids=IDS, acks=IDS, data=st.data())
 def test_of_blocks_both_read_the_same_and_of_damaged_ones_too(
-    plaintext: bytes, child_ids: list[bytes], acks: list[bytes], data: st.DataObject
+    plaintext: bytes, child_ids: list[BlockId], acks: list[CommitId], data: st.DataObject
 ) -> None:
     encoded = seal_block(plaintext, SECRET, tuple(child_ids), tuple(acks))[0].encoded
     assert _agrees(encoded)

@@ -23,6 +23,7 @@ from node.api.service import NodeService
 from node.client.calls import path_part
 from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
+from protocol.ids import AnyId
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
@@ -163,11 +164,16 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "an_invitation_is_no_capability": ("POST", "/follow", {"capability": "ravel:invite:aa"}, "bad_link"),
     "a_capability_is_no_invitation": ("POST", "/join", {"invitation": "ravel:read:aa"}, "bad_link"),
     "link_over_its_bound": ("POST", "/follow", {"capability": "ravel:read:" + "a" * 4086}, "bad_link"),
-    "peer_without_port": ("POST", "/peers", {"address": "host", "peer": id_text(b"p" * 32)}, "bad_request"),
+    "peer_without_port": (
+        "POST",
+        "/peers",
+        {"address": "host", "peer": id_text(AnyId(b"p" * 32))},
+        "bad_request",
+    ),
     "peer_on_every_interface": (
         "POST",
         "/peers",
-        {"address": "0.0.0.0:1", "peer": id_text(b"p" * 32)},
+        {"address": "0.0.0.0:1", "peer": id_text(AnyId(b"p" * 32))},
         "bad_request",
     ),
     "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),

@@ -25,6 +25,7 @@ from storage.commits.edits import START, Cursor
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.answers import check_event
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import ids, open_nodes
 from tests.support.served import Served, served
@@ -115,7 +116,7 @@ def _void(one: Served, position: int) -> None:
     branch, database = one.node.branch(), one.node.replica.database
     commit_id = parse_id(ids(one.node)[position])
     with database.write() as connection:
-        (judged,) = load_judged(connection, branch.num, [commit_id])
+        (judged,) = load_judged(connection, branch.num, [as_commit_id(commit_id)])
         mark_void(database, connection, branch.num, [judged.num], is_void=True)
 
 

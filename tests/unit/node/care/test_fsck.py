@@ -10,6 +10,7 @@ from trio.testing import MockClock
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from protocol.content import FileEntry, Files
+from protocol.ids import PeerId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
@@ -244,7 +245,7 @@ RELAYED = {
 @pytest.mark.parametrize("damage", [None, *RELAYED])
 def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
     world = _world(tmp_path / "writer")
-    alice = Visitor(b"p" * 32)
+    alice = Visitor(PeerId(b"p" * 32))
     items = [(decode_publication(item), item) for item in world.publications(world.branch)]
     world.close()
     (tmp_path / "relay").mkdir()

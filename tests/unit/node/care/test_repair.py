@@ -13,6 +13,8 @@ from node.care.repair import Repair, repair_store
 from node.home.home import lock_home
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
+from protocol.ids import PeerId, TopicKey
+from protocol.keys import StoreKey
 from protocol.publication import decode_publication
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store
@@ -57,7 +59,7 @@ def _story(folder: Path) -> World:
     return world
 
 
-def _topic_set(num: int, topic: bytes) -> TopicSet:
+def _topic_set(num: int, topic: TopicKey) -> TopicSet:
     return TopicSet(REPLICA, num, topic)
 
 
@@ -258,7 +260,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
     folder.mkdir()
     database = Database(folder, STORE_KEY)
     with database.write() as connection:
-        visitor = Visitor(b"p" * 32)
+        visitor = Visitor(PeerId(b"p" * 32))
         open_topics(database, connection, [world.branch.topic], visitor, PLENTY, 1)
         (kept,) = load_kept(connection).values()
         take_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
@@ -320,4 +322,4 @@ def test_a_running_node_is_not_repaired(tmp_path: Path) -> None:
 def test_a_store_of_another_key_is_left_alone(tmp_path: Path) -> None:
     _story(tmp_path).close()
     with pytest.raises(StorageError):
-        repair_store(tmp_path, b"another".ljust(32, b"-"))
+        repair_store(tmp_path, StoreKey(b"another".ljust(32, b"-")))

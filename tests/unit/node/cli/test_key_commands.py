@@ -15,6 +15,7 @@ import pytest
 from node.cli.main import main
 from node.home.mnemonic import words_of
 from node.runtime.errors import ERROR_KINDS
+from protocol.keys import UserSeed
 from tests.support.keyrings import MemoryKeyring, memory_keyring
 
 FIRST, SECOND = "four random words", "neither stored nor said"
@@ -134,7 +135,7 @@ def test_keys_are_sealed_changed_and_unsealed(
 @pytest.mark.slow
 def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
     # Words by chance are words of a message now and then, and pass in another order one time in 256.
-    given = words_of(hashlib.sha256(b"ann").digest())
+    given = words_of(UserSeed(hashlib.sha256(b"ann").digest()))
     made = run("init", "--clear", "--words", "--json", stdin=" ".join(given)).json
     words = run("key", "words", "--json").json["words"]
     assert words == given

@@ -35,6 +35,7 @@ from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction
 from protocol.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
+from protocol.keys import NodeSeed, UserSeed
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.blobs.garbage_collection import collect_garbage
@@ -432,7 +433,7 @@ async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
-    create_home(home, keys=Keys(b"n" * 32, b"u" * 32, STORE_KEY))
+    create_home(home, keys=Keys(NodeSeed(b"n" * 32), UserSeed(b"u" * 32), STORE_KEY))
     alice = Node(home, "alice")
     alice.create_repo()
     await edit_set(_documents(alice), "main", ["pears"], [])

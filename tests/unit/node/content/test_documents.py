@@ -16,8 +16,10 @@ from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
 from protocol.document_kinds import DICT_VALUE_SIZE_MAX, SET, SET_ITEM_SIZE_MAX, DictEdit, DictEntry, SetEdit
+from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.text import id_text
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 from verifier.documents import DocumentValue
@@ -56,7 +58,7 @@ async def _values(node: Node, key: str) -> list[str]:
     return [entry["value"], *(word["value"] for word in entry["conflicts"])]
 
 
-def _say(node: Node, said: Body, branch: str = "main") -> bytes:
+def _say(node: Node, said: Body, branch: str = "main") -> CommitId:
     written, ingested = node.author.write(node.branch(branch), Draft(said))
     node.hub.announce(ingested)
     return written.commit_id
@@ -192,9 +194,9 @@ async def test_what_liars_name_changes_nothing_of_other_items(nodes: list[Node])
     with fail_after(30):
         alice.create_repo()
         first = _say(alice, SetEdit(("a", "b"), (), ()))
-        _say(alice, SetEdit((), ("never was",), (first, b"?" * 32)))
+        _say(alice, SetEdit((), ("never was",), (first, as_commit_id(b"?" * 32))))
         assert await _set(alice) == ["a", "b"]
-        _say(alice, SetEdit((), ("a",), (b"?" * 32,)))
+        _say(alice, SetEdit((), ("a",), (as_commit_id(b"?" * 32),)))
         assert await _set(alice) == ["a", "b"], "a delete of what it does not name"
         _say(alice, SetEdit((), ("a",), (first,)))
         assert await _set(alice) == ["b"], "and not of what else that commit says"
@@ -241,12 +243,12 @@ async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[N
 
 def _tips(count: int, start: int = 0) -> tuple[DocumentValue, ...]:
     return tuple(
-        DocumentValue(number.to_bytes(32, "big"), (0, 0, number, b""), "")
+        DocumentValue(as_commit_id(number.to_bytes(32, "big")), (0, 0, number, NO_COMMIT), "")
         for number in range(start, start + count)
     )
 
 
-def _names(group: Sequence[NewValue]) -> set[bytes]:
+def _names(group: Sequence[NewValue]) -> set[CommitId]:
     return {tip.name for word in group for tip in word.replaces}
 
 

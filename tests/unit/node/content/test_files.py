@@ -13,12 +13,14 @@ from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.content import FileEntry, Post
 from protocol.content import Files as FilesBody
+from protocol.keys import BlockKey
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.text import id_text
 from storage.blobs.files import load_files
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch
+from tests.support.ids import as_object_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, until_equal
 
@@ -211,7 +213,7 @@ async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> N
         files = _files_of(alice)
         view = await files.add("main", "true", _stream(b"content"))
         reference, _ = build_object(b"content", branch.convergence_secret)
-        wrong_key = Reference(reference.object_id, b"k" * 32)
+        wrong_key = Reference(reference.object_id, BlockKey(b"k" * 32))
         for name, size, named in (("longer", 8, reference), ("other key", 7, wrong_key)):
             entry = FileEntry(name, size)
             _write(alice, branch, Draft(FilesBody((entry,)), files=(named,)))
@@ -235,7 +237,8 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
             with pytest.raises(ServiceError, match="V8"):
                 _write(alice, branch, draft)
         too_many = tuple(
-            Reference(number.to_bytes(32, "big"), b"k" * 32) for number in range(FILE_COUNT_MAX + 1)
+            Reference(as_object_id(number.to_bytes(32, "big")), BlockKey(b"k" * 32))
+            for number in range(FILE_COUNT_MAX + 1)
         )
         with pytest.raises(ServiceError, match="bad_shape"):
             _write(alice, branch, Draft(Post("many"), files=too_many))

@@ -20,6 +20,7 @@ from protocol.body import Body
 from protocol.document_kinds import TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
 from protocol.text import id_text
 from storage.commits.commits import load_timeline
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together
 from tests.vectors.generate import YJS_UPDATE
@@ -139,7 +140,7 @@ async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_an
         await texts_of(alice).push("main", editor.write(0, "good"))
         _say(alice, TextUpdate(NESTED))
         _say(alice, TextUpdate(JUNK))
-        _say(alice, TextSnapshot(JUNK, (b"?" * 32,)))
+        _say(alice, TextSnapshot(JUNK, (as_commit_id(b"?" * 32),)))
         monkeypatch.setattr(texts_module, "TEXT_SNAPSHOT_AFTER", 2)
         pushed = await texts_of(alice).push("main", editor.write(4, " text"))
         assert pushed["snapshot"] is not None

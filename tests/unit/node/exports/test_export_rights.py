@@ -21,6 +21,8 @@ from node.ingest.replica import Tables, load_membership
 from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.content import Post
 from protocol.devices import Device
+from protocol.ids import RepoId
+from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.proofs import device_digest, prove_invitation
 from protocol.signing import key_pair
 from storage.commits.damaged import await_commits
@@ -34,13 +36,13 @@ from storage.schema.schema import awaited_commits, blocks, commits
 from tests.support.builders import NOW_MS, World
 from verifier.membership import Membership
 
-INVITATION = b"i" * 32
-KEY = b"k" * 32
+INVITATION = InvitationSeed(b"i" * 32)
+KEY = HashKey(b"k" * 32)
 JsonObject = dict[str, Any]
 
 
 def _author(world: World, name: str) -> Author:
-    return Author(world.replica, name.encode().ljust(32, b"-"), lambda: NOW_MS)
+    return Author(world.replica, UserSeed(name.encode().ljust(32, b"-")), lambda: NOW_MS)
 
 
 def _export(world: World, folder: Path, at: int = 1, **plan: Any) -> dict[str, list[JsonObject]]:  # noqa: ANN401
@@ -253,7 +255,7 @@ def test_one_membership_is_in_memory_at_a_time(
     world.author.create_repo("third")
     loaded: list[weakref.ref[Membership]] = []
 
-    def load(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
+    def load(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
         gc.collect()
         assert [one for one in loaded if one() is not None] == []
         made = load_membership(connection, tables, repo_id)

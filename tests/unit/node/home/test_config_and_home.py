@@ -10,10 +10,11 @@ from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_
 from node.home.home import create_home, lock_home, open_home, read_run_file, run_file
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
+from protocol.ids import AnyId
 from protocol.text import id_text
 from tests.support.keys import no_passphrase
 
-PEER = id_text(b"p" * 32)
+PEER = id_text(AnyId(b"p" * 32))
 CONFIGS = Path(__file__).parents[4] / "configs"
 
 

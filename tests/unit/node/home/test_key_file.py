@@ -22,11 +22,12 @@ from node.home.key_file import (
     seal_user_key,
 )
 from node.runtime.errors import ServiceError
+from protocol.keys import NodeSeed, StoreKey, UserSeed
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
 from protocol.limits.formats import MIB
 from tests.support.keys import CHEAP
 
-KEYS = Keys(b"n" * 32, b"u" * 32, b"s" * 32)
+KEYS = Keys(NodeSeed(b"n" * 32), UserSeed(b"u" * 32), StoreKey(b"s" * 32))
 PASSPHRASE = "trôp de mots".encode()
 
 
@@ -45,7 +46,7 @@ def test_keys_come_back_from_their_file(protection: Protection, secret: bytes) -
 
 
 def test_a_users_key_comes_back_from_its_file() -> None:
-    encoded = encode_key_file(seal_user_key(b"u" * 32, PASSPHRASE, CHEAP))
+    encoded = encode_key_file(seal_user_key(UserSeed(b"u" * 32), PASSPHRASE, CHEAP))
     assert open_user_key(decode_key_file(encoded, "f", "user"), "f", PASSPHRASE) == b"u" * 32
 
 
@@ -125,7 +126,7 @@ def test_a_machine_without_that_memory_says_so(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_file_of_one_kind_is_not_taken_for_the_other() -> None:
-    users = encode_key_file(seal_user_key(b"u" * 32, PASSPHRASE, CHEAP))
+    users = encode_key_file(seal_user_key(UserSeed(b"u" * 32), PASSPHRASE, CHEAP))
     with pytest.raises(ServiceError) as caught:
         decode_key_file(users, "f", "node")
     assert caught.value.code == "bad_config"

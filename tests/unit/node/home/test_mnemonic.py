@@ -6,6 +6,7 @@ import pytest
 
 from node.home.mnemonic import seed_of, words_of
 from node.runtime.errors import ServiceError
+from protocol.keys import UserSeed
 
 # From the reference vectors of BIP-39 (trezor/python-mnemonic, vectors.json).
 VECTORS = {
@@ -21,12 +22,12 @@ VECTORS = {
 
 @pytest.mark.parametrize("seed", VECTORS)
 def test_the_words_are_those_of_the_standard(seed: str) -> None:
-    assert words_of(bytes.fromhex(seed)) == VECTORS[seed].split()
+    assert words_of(UserSeed(bytes.fromhex(seed))) == VECTORS[seed].split()
     assert seed_of(VECTORS[seed]) == bytes.fromhex(seed)
 
 
 def test_case_and_spacing_do_not_matter() -> None:
-    words = words_of(b"k" * 32)
+    words = words_of(UserSeed(b"k" * 32))
     assert seed_of("  " + " \t".join(word.upper() for word in words) + " \n") == b"k" * 32
 
 
@@ -37,7 +38,7 @@ def test_another_number_of_words_is_said(count: int) -> None:
 
 
 def test_which_word_is_unknown_is_said_and_the_word_is_not() -> None:
-    words = words_of(b"k" * 32)
+    words = words_of(UserSeed(b"k" * 32))
     words[6] = "xyzzy"
     with pytest.raises(ServiceError, match="word 7") as caught:
         seed_of(" ".join(words))
@@ -47,8 +48,11 @@ def test_which_word_is_unknown_is_said_and_the_word_is_not() -> None:
 @pytest.mark.slow
 def test_one_wrong_word_passes_one_time_in_256_and_gives_another_key() -> None:
     rng = random.Random(1)
-    seed = rng.randbytes(32)
-    words, known = words_of(seed), sorted({word for _ in range(200) for word in words_of(rng.randbytes(32))})
+    seed = UserSeed(rng.randbytes(32))
+    words, known = (
+        words_of(seed),
+        sorted({word for _ in range(200) for word in words_of(UserSeed(rng.randbytes(32)))}),
+    )
     changes = [(rng.randrange(24), rng.choice(known)) for _ in range(3000)]
     changed = [[*words[:place], word, *words[place + 1 :]] for place, word in changes if words[place] != word]
     taken = [found for found in map(_seed_or_none, changed) if found is not None]

@@ -13,10 +13,13 @@ from node.ingest.replica import Replica, load_tables
 from node.membership.offers import follow_accepted
 from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
+from protocol.ids import BranchId, RepoId, TopicKey
+from protocol.keys import BranchSecret, ConvergenceSecret
 from protocol.text import BranchCapability, BranchChannel
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.single_branch import add_branch_alone
+from tests.support.ids import as_commit_id, as_epoch_id
 from tests.support.nodes import Node, open_nodes
 
 
@@ -64,8 +67,10 @@ def _link(number: int = 0) -> BranchCapability:
     """What opens some branch of some repo."""
     some = iter(bytes([number, kind]) * 16 for kind in range(6))
     repo, init, branch, epoch, topic, secret = some
-    channel = BranchChannel(epoch, topic, secret, secret)
-    return BranchCapability(repo, init, branch, "main", (channel,), ())
+    channel = BranchChannel(
+        as_epoch_id(epoch), TopicKey(topic), BranchSecret(secret), ConvergenceSecret(secret)
+    )
+    return BranchCapability(RepoId(repo), as_commit_id(init), BranchId(branch), "main", (channel,), ())
 
 
 @pytest.mark.slow  # a writer of each kind

@@ -30,6 +30,8 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.ids import ObjectId
+from protocol.keys import BlockKey, UserSeed
 from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.text import id_text
@@ -42,6 +44,7 @@ from storage.repos.repos import Branch
 from storage.schema.schema import blocks, commits, erasures, pending_publications
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.support.forging import BAD_BODIES, Forger, bare_of
+from tests.support.ids import as_commit_id
 from verifier.documents import reduce_text, reduce_values
 
 
@@ -84,7 +87,7 @@ def test_every_erasable_kind_is_said_and_no_other() -> None:
     )
     assert {kind_name(type(body)) for body in bodies} == set(ERASABLE_KINDS)
     assert len({declare_kind(body) for body in bodies} - {b""}) == len(ERASABLE)
-    assert declare_kind(TextSnapshot(b"u", (b"n" * 32,))) == b""
+    assert declare_kind(TextSnapshot(b"u", (as_commit_id(b"n" * 32),))) == b""
     assert declare_kind(Post("words")) == b"\x92\xa5kind1\xa5post1"
 
 
@@ -131,7 +134,7 @@ def test_a_body_that_is_not_what_was_said_is_kept_and_says_nothing(world: World,
 
 
 def test_a_key_that_does_not_open_the_body_makes_it_unreadable(world: World) -> None:
-    item = Forger(world).write(encode_body(Post("words")), body_key=b"k" * 32)
+    item = Forger(world).write(encode_body(Post("words")), body_key=BlockKey(b"k" * 32))
     replica, branch = world.copy()
     assert give(replica, branch, [item]).accepted
     assert _shown(replica, branch)[-1]["unreadable"] is True
@@ -145,15 +148,17 @@ def test_a_key_that_does_not_open_the_body_makes_it_unreadable(world: World) -> 
 def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: bytes) -> None:
     forger = Forger(world)
     bad = forger.write(BAD_BODIES["no value"], metadata)
-    wrong_key = Forger(world, b"g" * 32).write(encode_body(Post("words")), metadata, body_key=b"k" * 32)
-    good = Forger(world, b"h" * 32).write(encode_body(Post("words")), metadata)
+    wrong_key = Forger(world, UserSeed(b"g" * 32)).write(
+        encode_body(Post("words")), metadata, body_key=BlockKey(b"k" * 32)
+    )
+    good = Forger(world, UserSeed(b"h" * 32)).write(encode_body(Post("words")), metadata)
     replica, branch = world.copy()
     assert _reasons(give(replica, branch, [bare_of(bad), bare_of(good)])) == ["bare"]
     assert _reasons(give(replica, branch, [bad, wrong_key])) == ["bad_body", "bad_body"]
     assert give(replica, branch, [good]).accepted
     with replica.database.read() as connection:
         assert count_rejections(connection, branch.num) == 2
-    compaction = Forger(world, b"i" * 32).write(BAD_BODIES["compaction"], metadata)
+    compaction = Forger(world, UserSeed(b"i" * 32)).write(BAD_BODIES["compaction"], metadata)
     replica, branch = world.copy()
     assert _reasons(give(replica, branch, [compaction])) == ["not_permitted"]
 
@@ -285,7 +290,7 @@ def test_what_this_node_has_erased_itself_does_not_come_back(world: World) -> No
     with replica.database.write() as connection:
         row = load_timeline(connection, branch.num, 1, 1)[0]
         body_id = decode_publication(items[0]).blocks[1].block_id
-        erase_bodies(connection, branch.num, [Erasure(row.num, row.block_nums, body_id)], 1)
+        erase_bodies(connection, branch.num, [Erasure(row.num, row.block_nums, ObjectId(body_id))], 1)
     assert give(replica, branch, items).filled == {decode_publication(items[1]).commit_id}
     assert [item["text"] for item in _shown(replica, branch)[1:]] == [None, "b"]
     assert (_missing(replica), _problems(replica)) == ([False], [])

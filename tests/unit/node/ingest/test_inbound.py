@@ -24,6 +24,8 @@ from protocol.commit import (
     seal_commit,
 )
 from protocol.content import Post
+from protocol.ids import BranchId, CommitId, Signature, TopicKey, UserId
+from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadKey, UserSeed
 from protocol.limits.peers import PENDING_COUNT_MAX
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
@@ -39,6 +41,9 @@ from storage.commits.pending import UNREAD, PendingPublication, count_pending, c
 from storage.repos.repos import Branch
 from storage.schema.schema import feed_forks
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
+from tests.support.ids import as_commit_id, as_object_id
+
+WRITER = UserSeed(b"w" * 32)
 
 
 def _open(world: World, encoded: bytes) -> Commit:
@@ -52,12 +57,12 @@ def _open(world: World, encoded: bytes) -> Commit:
 def _forge(
     world: World,
     *,
-    seed: bytes = b"w" * 32,
+    seed: UserSeed = WRITER,
     branch: Branch | None = None,
-    acks: tuple[bytes, ...] | None = None,
+    acks: tuple[CommitId, ...] | None = None,
     links: Links | None = None,
     body: bytes | None = None,
-    signed_by: bytes | None = None,
+    signed_by: UserSeed | None = None,
     **changes: object,
 ) -> bytes:
     """A publication by anyone who holds the secrets but not necessarily the rights: each argument breaks one thing."""
@@ -79,7 +84,7 @@ def _forge(
         "timestamp": NOW_MS,
         "metadata": b"",
         "body": reference,
-        "keys": HeaderKeys(acks=(b"",) * len(acks)),
+        "keys": HeaderKeys(acks=(GivenKey(b""),) * len(acks)),
     }
     content = Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
     commit, block = seal_commit(acks, links or Links(), content, secret, target.convergence_secret)
@@ -136,11 +141,11 @@ def test_waiting_commits_survive_a_restart(world: World) -> None:
 
 def test_a_stranger_with_the_secrets_writes_nothing(world: World) -> None:
     replica, branch = world.copy()
-    assert _verdict(replica, branch, _forge(world, seed=b"s" * 32)) == "unknown_author"
+    assert _verdict(replica, branch, _forge(world, seed=UserSeed(b"s" * 32))) == "unknown_author"
 
 
 def test_a_bad_signature_is_rejected_for_good(world: World) -> None:
-    item = _forge(world, signed_by=b"s" * 32)
+    item = _forge(world, signed_by=UserSeed(b"s" * 32))
     replica, branch = world.copy()
     assert _verdict(replica, branch, item) == "bad_signature"
     with replica.database.read() as connection:
@@ -148,7 +153,7 @@ def test_a_bad_signature_is_rejected_for_good(world: World) -> None:
 
 
 def test_an_ack_of_a_rejected_commit_is_rejected_whichever_comes_first(world: World) -> None:
-    bad = _forge(world, signed_by=b"s" * 32)
+    bad = _forge(world, signed_by=UserSeed(b"s" * 32))
     bad_id = decode_publication(bad).commit_id
     after = _forge(world, acks=(bad_id,))
     replica, branch = world.copy()
@@ -220,7 +225,7 @@ def test_the_graph_is_not_walked_for_an_author_without_rights(world: World) -> N
     replica, branch = world.copy()
     give(replica, branch, items)
     implied = (ids["a"], ids["c"])
-    stranger = _forge(world, seed=b"s" * 32, acks=implied)
+    stranger = _forge(world, seed=UserSeed(b"s" * 32), acks=implied)
     assert _verdict(replica, branch, stranger) == "unknown_author"
     assert replica.walks.visits == 0
     assert _verdict(replica, branch, _forge(world, acks=implied)) == "implied_ack"
@@ -259,7 +264,9 @@ def test_keys_that_open_nothing_and_acks_that_leave_out_the_own_last_commit_are_
     """docs/protocol.md, section 6: what looks wrong and is not."""
     replica, branch = world.copy()
     root_id = world.branch.facts.root_id
-    first = _forge(world, feed_sequence=2, feed_previous=root_id, keys=HeaderKeys(acks=(b"g" * 32,)))
+    first = _forge(
+        world, feed_sequence=2, feed_previous=root_id, keys=HeaderKeys(acks=(GivenKey(b"g" * 32),))
+    )
     feed_previous = decode_publication(first).commit_id
     beside = _forge(world, feed_sequence=3, feed_previous=feed_previous, acks=(root_id,))
     for item in (first, beside):
@@ -277,7 +284,9 @@ def test_a_body_that_does_not_decode_is_rejected_and_an_unknown_kind_is_carried(
 
 def test_an_unknown_commit_version_is_kept_not_interpreted(world: World) -> None:
     replica, branch = world.copy()
-    block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
+    block, key = seal_block(
+        b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
+    )
     ingested = give(replica, branch, [_publish(world.branch, key, (block,))])
     assert (ingested.waiting, ingested.rejected, ingested.dropped.total()) == (1, [], 0)
     with replica.database.read() as connection:
@@ -296,7 +305,9 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
     ingested = retry_kept(replica, NOW_MS)
     assert len(ingested.accepted[branch.topic]) == 2
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
-    block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
+    block, key = seal_block(
+        b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
+    )
     give(replica, branch, [_publish(world.branch, key, (block,))])
     assert retry_kept(replica, NOW_MS).accepted == {}
     with replica.database.read() as connection:
@@ -329,14 +340,14 @@ def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(worl
     other_body = build_object(encode_body(Post("other")), world.branch.convergence_secret)[1]
     assert world.branch.topic_seed is not None
     wrong_key = seal_publication(
-        world.branch.topic_seed, world.branch.read_key, b"k" * 32, publication.blocks, b"n" * 24
+        world.branch.topic_seed, world.branch.read_key, BlockKey(b"k" * 32), publication.blocks, b"n" * 24
     )
     broken_seal = seal_publication(
-        world.branch.topic_seed, b"x" * 32, commit.key, publication.blocks, b"n" * 24
+        world.branch.topic_seed, ReadKey(b"x" * 32), commit.key, publication.blocks, b"n" * 24
     )
     bad = {
-        "bad_topic_signature": encode_publication(topic, sealed, blocks, bytes(64)),
-        "other_topic": encode_publication(b"t" * 32, sealed, blocks, signature),
+        "bad_topic_signature": encode_publication(topic, sealed, blocks, Signature(bytes(64))),
+        "other_topic": encode_publication(TopicKey(b"t" * 32), sealed, blocks, signature),
         "missing_body": _publish(world.branch, commit.key, (publication.blocks[0], other_body[0])),
         "surplus_blocks": _publish(world.branch, commit.key, (*publication.blocks, other_body[0])),
         "wrong_key": encode_publication(topic, wrong_key.sealed_key, blocks, wrong_key.signature),
@@ -414,24 +425,36 @@ def _root_verdict(world: World, body: object, *, seed: bytes = b"w" * 32, **chan
 
 @pytest.mark.slow
 def test_only_an_owner_adds_branches_and_invites(world: World) -> None:
-    add = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, Reference(b"b" * 32, b"k" * 32))
-    invite = Invite(signing.key_pair(b"i" * 32)[0], Permission.WRITE, 1, NOW_MS + 1)
+    add = BranchAdd(
+        BranchId(b"b" * 32),
+        "x",
+        0,
+        TopicKey(b"t" * 32),
+        Reference(as_object_id(b"b" * 32), BlockKey(b"k" * 32)),
+    )
+    invite = Invite(signing.key_pair(InvitationSeed(b"i" * 32))[0], Permission.WRITE, 1, NOW_MS + 1)
     for body in (add, invite):
         assert _root_verdict(world, body) == "accepted"
         assert _root_verdict(world, body, seed=b"s" * 32) == "unknown_author"
-    another_root = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, Reference(b"c" * 32, b"k" * 32))
+    another_root = BranchAdd(
+        BranchId(b"b" * 32),
+        "x",
+        0,
+        TopicKey(b"t" * 32),
+        Reference(as_object_id(b"c" * 32), BlockKey(b"k" * 32)),
+    )
     assert _root_verdict(world, another_root) == "bad_branch"
-    too_much = Invite(signing.key_pair(b"i" * 32)[0], Permission.OWNER, 1, NOW_MS + 1)
+    too_much = Invite(signing.key_pair(InvitationSeed(b"i" * 32))[0], Permission.OWNER, 1, NOW_MS + 1)
     assert _root_verdict(world, too_much) == "not_permitted"
 
 
 @pytest.mark.slow
 def test_a_join_needs_its_invitations_proof_time_and_use(world: World) -> None:
     root = world.replica.root_branch(world.repo)
-    seed = b"i" * 32
+    seed = InvitationSeed(b"i" * 32)
     body = Invite(signing.key_pair(seed)[0], Permission.WRITE, 1, NOW_MS + 1000)
     invitation = world.author.write(root, body)[0].commit_id
-    stranger = b"s" * 32
+    stranger = UserSeed(b"s" * 32)
     user = signing.public_key(stranger)
     proof = prove_invitation(seed, world.repo.repo_id, user)
     on_it: dict[str, object] = {"acks": (invitation,)}
@@ -439,16 +462,19 @@ def test_a_join_needs_its_invitations_proof_time_and_use(world: World) -> None:
     late = on_it | {"timestamp": NOW_MS + 1001}
     assert _root_verdict(world, Join(invitation, proof), seed=stranger, **late) == "invitation_expired"
     assert _root_verdict(world, Join(invitation, proof), seed=b"z" * 32, **on_it) == "bad_proof"
-    assert _root_verdict(world, Join(b"x" * 32, proof), seed=stranger, **on_it) == "unknown_invitation"
+    assert (
+        _root_verdict(world, Join(as_commit_id(b"x" * 32), proof), seed=stranger, **on_it)
+        == "unknown_invitation"
+    )
     joined = Author(world.replica, stranger, lambda: NOW_MS).write(root, Join(invitation, proof))[0].commit_id
-    other = b"z" * 32
-    second = Join(invitation, prove_invitation(seed, world.repo.repo_id, signing.public_key(other)))
+    other = InvitationSeed(b"z" * 32)
+    second = Join(invitation, prove_invitation(seed, world.repo.repo_id, UserId(signing.public_key(other))))
     assert _root_verdict(world, second, seed=other, acks=(joined,)) == "invitation_used"
 
 
 def test_a_branch_is_added_once(world: World) -> None:
-    pinned = Reference(world.branch.branch_id, b"k" * 32)
-    add = BranchAdd(world.branch.branch_id, "again", 0, b"t" * 32, pinned)
+    pinned = Reference(as_object_id(world.branch.branch_id), BlockKey(b"k" * 32))
+    add = BranchAdd(world.branch.branch_id, "again", 0, TopicKey(b"t" * 32), pinned)
     root = world.replica.root_branch(world.repo)
     with world.replica.database.read() as connection:
         head = load_heads(connection, root.num, 1)[0][0]
@@ -457,7 +483,13 @@ def test_a_branch_is_added_once(world: World) -> None:
 
 def test_a_topic_that_the_repo_does_not_give_is_not_followed(world: World) -> None:
     root = world.replica.root_branch(world.repo)
-    add = BranchAdd(b"b" * 32, "taken over", 0, world.branch.topic, Reference(b"b" * 32, b"k" * 32))
+    add = BranchAdd(
+        BranchId(b"b" * 32),
+        "taken over",
+        0,
+        world.branch.topic,
+        Reference(as_object_id(b"b" * 32), BlockKey(b"k" * 32)),
+    )
     for is_writer in (True, False):
         replica, branch = world.copy(is_writer=is_writer)
         item = _forge(

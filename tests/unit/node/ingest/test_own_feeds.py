@@ -16,6 +16,7 @@ from node.home.home import create_home, lock_home
 from node.observe.doctor import PROBLEM, examine
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
+from protocol.ids import BlockId, TopicKey
 from storage.commits.feeds import load_feeds
 from storage.engine.losses import Loss, read_loss, write_loss
 from tests.support.builders import STORE_KEY
@@ -93,16 +94,16 @@ async def test_a_peer_that_is_not_level_yet_settles_nothing(
 
         is_behind = True
 
-        def has_joined(self, _topic: bytes) -> bool:
+        def has_joined(self, _topic: TopicKey) -> bool:
             return True
 
-        def is_level(self, _topic: bytes) -> bool:
+        def is_level(self, _topic: TopicKey) -> bool:
             return not self.is_behind
 
-        def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        def want(self, topic: TopicKey, ids: tuple[bytes, ...]) -> None:
             raise AssertionError("nothing is asked for")
 
-        async def fetch(self, _topic: bytes, _wanted: bytes) -> bytes | None:
+        async def fetch(self, _topic: TopicKey, _wanted: BlockId) -> bytes | None:
             return None
 
     with fail_after(300), open_nodes(tmp_path, "alice") as (alice,):

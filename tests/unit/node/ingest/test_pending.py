@@ -19,6 +19,8 @@ from node.sync.senders import Senders
 from protocol.block import seal_block
 from protocol.body import encode_body
 from protocol.content import Post
+from protocol.ids import CommitId, Signature, TopicKey
+from protocol.keys import UserSeed
 from protocol.limits.peers import SLICE_SECONDS
 from protocol.publication import (
     decode_publication,
@@ -34,6 +36,7 @@ from storage.repos.repos import Branch
 from storage.schema.schema import pending, pending_causes, pending_publications
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.support.forging import Forger, bare_of
+from tests.support.ids import as_commit_id
 
 BODY = encode_body(Post("words"))
 
@@ -49,7 +52,7 @@ def _state(replica: Replica) -> tuple[int, int, int]:
     return counts[0], counts[1], counts[2]
 
 
-def _id(item: bytes) -> bytes:
+def _id(item: bytes) -> CommitId:
     return decode_publication(item).commit_id
 
 
@@ -71,7 +74,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_what_waits_is_opened_again_when_its_last_cause_has_come_and_only_then(
     world: World, opened: list[bytes]
 ) -> None:
-    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 6)]
+    forgers = [Forger(world, UserSeed(bytes([number]) * 32)) for number in range(1, 6)]
     causes = world.write("a, b, c")
     acks = [world.commits[name].commit_id for name in "abc"]
     items = [forger.write(BODY, acks=acks) for forger in forgers]
@@ -103,7 +106,7 @@ def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_th
     if is_chain:
         items = world.write("a, a <- b, b <- c, c <- d, d <- e, e <- f, f <- g, g <- h")
     else:
-        forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 8)]
+        forgers = [Forger(world, UserSeed(bytes([number]) * 32)) for number in range(1, 8)]
         items = world.write("a")
         items += [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
     replica, branch = world.copy()
@@ -174,10 +177,10 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
 def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 5)]
+    forgers = [Forger(world, UserSeed(bytes([number]) * 32)) for number in range(1, 5)]
     items = world.write("a")
     waiting = [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
-    other = Forger(world, b"o" * 32).write(BODY)
+    other = Forger(world, UserSeed(b"o" * 32)).write(BODY)
     replica, branch = world.copy()
     give(replica, branch, waiting)
     _small(monkeypatch, commits=1)
@@ -208,7 +211,7 @@ def test_a_chain_is_released_in_one_round_of_verdicts(world: World, monkeypatch:
 def test_what_follows_a_rejected_commit_is_rejected_at_once_whatever_else_it_lacks(world: World) -> None:
     forger = Forger(world)
     (absent,) = world.write("a")
-    bad = Forger(world, b"g" * 32).write(b"\xc1", metadata=b"")
+    bad = Forger(world, UserSeed(b"g" * 32)).write(b"\xc1", metadata=b"")
     after = forger.write(BODY, acks=[_id(bad), _id(absent)])
     later = forger.write(BODY, acks=[_id(after), _id(absent)])
     replica, branch = world.copy()
@@ -225,7 +228,7 @@ def test_a_crash_after_a_rejection_leaves_nothing_waiting_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Forger(world).write(b"\xc1", metadata=b"")
-    after = Forger(world, b"g" * 32).write(BODY, acks=[_id(bad)])
+    after = Forger(world, UserSeed(b"g" * 32)).write(BODY, acks=[_id(bad)])
     replica, branch = world.copy()
     give(replica, branch, [after])
     _small(monkeypatch, causes=0)
@@ -261,7 +264,7 @@ _ROOMS: dict[str, Callable[[bytes], int]] = {
 def test_one_author_fills_half_of_a_topics_room_and_all_its_authors_the_whole(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 4)]
+    forgers = [Forger(world, UserSeed(bytes([number]) * 32)) for number in range(1, 4)]
     causes = world.write("a, b")
     acks = [world.commits[one].commit_id for one in "ab"]
     first, second = [forgers[0].write(BODY, acks=acks) for _ in range(2)]
@@ -284,13 +287,15 @@ def _with_bad_topic_signature(item: bytes) -> bytes:
     one = decode_publication(item)
     blocks = tuple(block.encoded for block in one.blocks)
     if one.body_id is not None:
-        return encode_bare(one.topic, one.sealed_key, blocks[0], one.body_id, bytes(63) + b"\x01")
-    return encode_publication(one.topic, one.sealed_key, blocks, bytes(63) + b"\x01")
+        return encode_bare(one.topic, one.sealed_key, blocks[0], one.body_id, Signature(bytes(63) + b"\x01"))
+    return encode_publication(one.topic, one.sealed_key, blocks, Signature(bytes(63) + b"\x01"))
 
 
 def _of_a_later_version(branch: Branch) -> bytes:
     assert branch.topic_seed is not None
-    block, key = seal_block(b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(b"a" * 32,))
+    block, key = seal_block(
+        b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
+    )
     one = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
     return encode_publication(one.topic, one.sealed_key, (block.encoded,), one.signature)
 
@@ -322,7 +327,7 @@ def test_what_is_kept_without_being_accepted_was_signed_by_the_topics_key(
 ) -> None:
     """Else who can only read would fill the rooms of writers' nodes, and these sign what they send on."""
     forger = Forger(world)
-    stranger = Forger(world, b"s" * 32)
+    stranger = Forger(world, UserSeed(b"s" * 32))
     if kind == "refused_by_a_rule":  # nobody has seen its grant
         stranger._seen = world.repo.init_id
     waits = world.write("a, a <- b")[1]
@@ -349,8 +354,8 @@ def test_what_is_kept_without_being_accepted_was_signed_by_the_topics_key(
 
 
 def _signed_by_nobody(world: World) -> bytes:
-    forger = Forger(world, b"n" * 32)
-    forger._secret = Forger(world, b"m" * 32)._secret
+    forger = Forger(world, UserSeed(b"n" * 32))
+    forger._secret = Forger(world, UserSeed(b"m" * 32))._secret
     return forger.write(BODY)
 
 
@@ -387,7 +392,7 @@ class _Ear:
     def __init__(self) -> None:
         self.told: list[int] = []
 
-    def commits_accepted(self, _topic: bytes, nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, _topic: TopicKey, nums: tuple[int, ...]) -> None:
         self.told += nums
 
     def topics_changed(self) -> None:
@@ -424,9 +429,9 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
 
 def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> None:
     senders: Senders[str] = Senders(count_max=2)
-    senders.note([b"a", b"b", b"c"], "one")
+    senders.note([as_commit_id(b"a"), as_commit_id(b"b"), as_commit_id(b"c")], "one")
     assert len(senders) == 2, "the oldest is forgotten"
-    senders.note([b"c"], "two")
-    assert senders.take({1: b"a", 3: b"c"}) == {"one": {3}, "two": {3}}
+    senders.note([as_commit_id(b"c")], "two")
+    assert senders.take({1: as_commit_id(b"a"), 3: as_commit_id(b"c")}) == {"one": {3}, "two": {3}}
     senders.forget("one")
     assert len(senders) == 0

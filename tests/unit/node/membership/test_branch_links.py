@@ -19,6 +19,7 @@ from node.timelines.why import explain, list_voids
 from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError
 from protocol.content import Post
+from protocol.ids import BranchId, TopicKey
 from protocol.text import (
     BranchCapability,
     PeerAddress,
@@ -149,7 +150,7 @@ async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_
         root = alice.replica.root_branch(alice.repo())
         for branch_id, generation in ((alice.branch().branch_id, 2), (b"x" * 32, 1)):
             with pytest.raises(ServiceError, match="M2"):
-                alice.author.write(root, BranchRenew(branch_id, generation, b"t" * 32))
+                alice.author.write(root, BranchRenew(BranchId(branch_id), generation, TopicKey(b"t" * 32)))
 
 
 @pytest.mark.slow

@@ -15,6 +15,8 @@ from node.membership.devices import find_devices, find_home
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Join, Permission
 from protocol.devices import DevicesRepo, HandOn
+from protocol.ids import UserId, root_branch
+from protocol.keys import UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import prove_invitation
 from protocol.text import DeviceLink, id_text, parse_device_link
@@ -40,7 +42,7 @@ def held(node: Node, repo: Repo, other: Node) -> Permission | None:
     return None if here is None else node.replica.permission(here, other.author.user)
 
 
-def persons(node: Node, repo: Repo) -> dict[bytes, bytes]:
+def persons(node: Node, repo: Repo) -> dict[UserId, UserId]:
     """Who is whose device, as a node shows it."""
     return dict(node.replica.persons(repo.repo_id))
 
@@ -346,10 +348,12 @@ async def test_a_person_adds_so_many_devices(
     service = service_of(laptop, tmp_path)
     for number in range(DEVICE_COUNT_MAX - 1):
         link = parse_device_link((await service.pairing.add(3600))["link"]).opened()
-        other = Author(laptop.replica, f"device {number}".encode().ljust(32), laptop.hub.clock_ms)
+        other = Author(laptop.replica, UserSeed(f"device {number}".encode().ljust(32)), laptop.hub.clock_ms)
         proof = prove_invitation(link.invitation_seed, link.repo, other.user)
         bodies: list[Body] = [Join(link.invitation, proof), DevicesRepo(laptop.author.user)]
-        root = next(one for one in laptop.replica.branches.values() if one.branch_id == link.repo)
+        root = next(
+            one for one in laptop.replica.branches.values() if one.branch_id == root_branch(link.repo)
+        )
         drafts = [Draft(body) for body in bodies]
         other.write_many(root, partial(_given, drafts))
     assert len((await service.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX

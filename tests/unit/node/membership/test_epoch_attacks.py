@@ -17,8 +17,11 @@ from protocol.body import Body, BranchAdd, Permission, Remove
 from protocol.commit import HeaderKeys
 from protocol.epochs import EarlierEpoch, EpochAdd, EpochBox, EpochHistory
 from protocol.hashing import epoch_read_secret, root_topic_seed
+from protocol.ids import BranchId, CommitId, UserId
+from protocol.keys import BlockKey, GivenKey, ReadSecret, WriteSecret
 from protocol.signing import public_key
 from protocol.text import id_text
+from tests.support.ids import as_object_id
 from tests.support.machine import fail_after
 from tests.support.nodes import (
     Node,
@@ -48,10 +51,12 @@ async def _among(members: list[Node], *admins: Node) -> None:
     await together(alice, *others)
 
 
-def _tell(target: Node, liar: Node, body: Body, cause: bytes) -> None:
+def _tell(target: Node, liar: Node, body: Body, cause: CommitId) -> None:
     """Give a node a root branch commit of the liar's that waits for a cause."""
     root = liar.replica.root_branch(liar.repo())
-    place = CommitPosition(root.facts.epoch_id, sequence=1, acks=(cause,), keys=HeaderKeys((b"",), (), ()))
+    place = CommitPosition(
+        root.facts.epoch_id, sequence=1, acks=(cause,), keys=HeaderKeys((GivenKey(b""),), (), ())
+    )
     encoded = make_publication(root, encode_draft(liar.author._keys, 1, root, Draft(body), place)).encoded
     there = target.replica.by_topic[root.topic]
     target.hub.announce(accept_batch(target.replica, there, open_batch(there, [encoded]), 1))
@@ -88,7 +93,7 @@ async def test_an_ex_admin_gives_nobody_who_was_away_false_secrets(
         await members_of(alice).remove("", id_text(mallory.author.user), "")
         await meet(alice, mallory)
         epoch, repo = alice.epoch(), mallory.repo()
-        write_secret = secrets.token_bytes(32)
+        write_secret = WriteSecret(secrets.token_bytes(32))
         box = EpochBox(bob.author.user, mallory.author.seal_secret(repo, bob.author.user, write_secret))
         mark = mark_of(repo.repo_id, epoch_read_secret(write_secret))
         _tell(bob, mallory, EpochAdd(epoch.epoch_id, epoch.author, mark, (), (box,)), epoch.epoch_id)
@@ -113,7 +118,7 @@ async def test_the_author_of_an_epoch_who_is_excluded_later_shuts_nobody_out_of_
         await members_of(alice).remove("", id_text(mallory.author.user), "")
         await meet(alice, mallory)
         epoch = alice.epoch()
-        false = EarlierEpoch(epoch.epoch_id, epoch.author, secrets.token_bytes(32))
+        false = EarlierEpoch(epoch.epoch_id, epoch.author, ReadSecret(secrets.token_bytes(32)))
         _tell(bob, mallory, EpochHistory((false,)), epoch.epoch_id)
         await meet(bob, carol)
         await meet(alice, bob)
@@ -155,7 +160,9 @@ async def test_a_topic_that_somebody_states_elsewhere_is_given_to_whose_it_is(
         wanted, _ = bob.create_repo("wanted")
         link = bob.invite(wanted)
         topic = public_key(root_topic_seed(link.read_secret, wanted.repo_id))
-        body = BranchAdd(b"x" * 32, "squat", 0, topic, Reference(b"x" * 32, b"k" * 32))
+        body = BranchAdd(
+            BranchId(b"x" * 32), "squat", 0, topic, Reference(as_object_id(b"x" * 32), BlockKey(b"k" * 32))
+        )
         mallory.hub.announce(mallory.author.write(mallory.replica.root_branch(bait), body)[1])
         await meet(alice, mallory)
         assert alice.replica.by_topic[topic].name == "squat"
@@ -286,7 +293,7 @@ async def test_an_epoch_that_was_started_for_a_write_that_failed_is_told_with_th
         async with connected(bob, alice):
             await trio.sleep(5)
             with pytest.raises(ServiceError):
-                alice.author.write(alice.branch(), Remove(b"x" * 31, None, ()))
+                alice.author.write(alice.branch(), Remove(UserId(b"x" * 31), None, ()))
             alice.write(alice.branch(), "heard")
             await until_equal(alice, bob)
         assert bob.epoch().epoch_id == alice.epoch().epoch_id

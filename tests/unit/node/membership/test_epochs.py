@@ -10,6 +10,7 @@ from node.ingest.opening import open_batch
 from node.runtime.errors import ServiceError
 from protocol.body import Permission, Remove
 from protocol.epochs import EpochBox
+from protocol.ids import UserId
 from protocol.text import id_text
 from storage.repos.repos import Epoch, Repo
 from storage.topics.difference import load_publications, plan_sending
@@ -310,7 +311,7 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
         await together(alice, bob, carol, dave)
         seal = bob.author.seal_epoch
 
-        def seal_badly(repo: Repo, epoch: Epoch, user: bytes, permission: Permission) -> EpochBox:
+        def seal_badly(repo: Repo, epoch: Epoch, user: UserId, permission: Permission) -> EpochBox:
             box = seal(repo, epoch, user, permission)
             return EpochBox(user, bytes(len(box.sealed))) if user == dave.author.user else box
 

@@ -16,9 +16,11 @@ from node.sync.network import Network
 from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
+from protocol.ids import BranchId
 from protocol.text import PeerAddress, id_text
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, ids, meet, members_of, open_nodes, share, together
 
@@ -178,9 +180,9 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
         with pytest.raises(ServiceError, match="no common ancestor"):
             await _inbox(alice).merge("repo", offer)
         with pytest.raises(ServiceError, match="M12"):
-            bob.author.write(root, Answer(b"x" * 32, False))
+            bob.author.write(root, Answer(as_commit_id(b"x" * 32), False))
         with pytest.raises(ServiceError, match="M12"):
-            bob.author.write(root, Offer(b"x" * 32, False, "", b""))
+            bob.author.write(root, Offer(BranchId(b"x" * 32), False, "", b""))
 
 
 @pytest.mark.slow

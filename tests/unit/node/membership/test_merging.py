@@ -15,7 +15,9 @@ from protocol import body
 from protocol.body import Carried, Remove, encode_body
 from protocol.codec import DecodeError
 from protocol.content import Imported, Post
+from protocol.ids import BranchId, UserId
 from protocol.text import id_text
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, members_of, open_nodes, share, together, until_equal
 
@@ -205,19 +207,25 @@ async def test_what_is_void_is_not_carried_and_who_may_not_write_merges_nothing(
 @pytest.mark.parametrize(
     "inner",
     [
-        encode_body(Remove(b"u" * 32, None, ())),
-        encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 0, encode_body(Post("twice")))),
+        encode_body(Remove(UserId(b"u" * 32), None, ())),
+        encode_body(
+            Carried(
+                BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, encode_body(Post("twice"))
+            )
+        ),
         b"\x96\xa8carried1" * 9000,
-        encode_body(body.Merge(b"b" * 32, (b"c" * 32,))),
+        encode_body(body.Merge(BranchId(b"b" * 32), (as_commit_id(b"c" * 32),))),
         b"\x91",
         b"",
     ],
 )
 def test_only_content_is_carried(inner: bytes) -> None:
     with pytest.raises(DecodeError):
-        encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 0, inner))
+        encode_body(Carried(BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, inner))
     for content in (Post("x"), Imported("id", "author", 0, "text")):
-        assert encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 0, encode_body(content)))
+        assert encode_body(
+            Carried(BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, encode_body(content))
+        )
 
 
 async def _stream(content: bytes) -> AsyncGenerator[bytes]:

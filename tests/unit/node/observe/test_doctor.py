@@ -23,6 +23,7 @@ from node.observe.bundle import write_bundle
 from node.observe.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
+from protocol.keys import StoreKey
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from storage.engine.database import Database
@@ -109,9 +110,9 @@ def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:
 
 
 def test_a_store_that_could_not_be_written_anew_when_it_was_sealed_is_a_warning(home: Path) -> None:
-    Database(home, b"k" * 32).close()
+    Database(home, StoreKey(b"k" * 32)).close()
     assert _states(_examine(home), "store") == {OK}
-    database = Database(home, b"k" * 32)
+    database = Database(home, StoreKey(b"k" * 32))
     with database.write() as connection:
         connection.execute(update(store_seal).values(is_clean=False))
     database.close()

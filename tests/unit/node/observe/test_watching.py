@@ -16,6 +16,7 @@ from node.api.api import create_app
 from node.observe import watching
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.users import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 from storage.relay.quotas import Visitor
 from tests.support.machine import fail_after
@@ -184,7 +185,7 @@ def test_the_latest_lines_of_the_log_are_kept(capsys: pytest.CaptureFixture[str]
 async def test_a_relay_tells_its_room(tmp_path: Path) -> None:
     with open_relay(tmp_path) as relay:
         assert relay.hub.relay is not None
-        await relay.hub.relay.open([b"t" * 32], Visitor(b"p" * 32))
+        await relay.hub.relay.open([TopicKey(b"t" * 32)], Visitor(PeerId(b"p" * 32)))
         relay.create_repo()
         answer = await service_of(relay, tmp_path).storage.show()
         (day,) = answer["days"]

@@ -6,6 +6,7 @@ from trio.testing import MockClock
 
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.admission import Admission, HalfOpen
+from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
@@ -26,8 +27,8 @@ from protocol.limits.peers import (
     REACHED_FAILURES_MAX,
 )
 
-OWN, BOB = b"o" * 32, b"b" * 32
-REPO = b"r" * 32
+OWN, BOB = PeerId(b"o" * 32), PeerId(b"b" * 32)
+REPO = RepoId(b"r" * 32)
 HERE = "10.0.0.1:7474"
 
 
@@ -35,17 +36,17 @@ def _key(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _book(banned: set[bytes] | None = None) -> AddressBook:
+def _book(banned: set[PeerId] | None = None) -> AddressBook:
     return AddressBook(OWN, banned if banned is not None else set())
 
 
 def _learn(
     book: AddressBook,
-    peer: bytes = BOB,
+    peer: PeerId = BOB,
     address: str = HERE,
     *,
-    told_by: bytes = BOB,
-    repo: bytes = REPO,
+    told_by: PeerId = BOB,
+    repo: RepoId = REPO,
     now: float = 0.0,
 ) -> bool:
     return book.learn(peer, address, Source.INTRODUCTION, told_by=told_by, repos=(repo,), now=now)
@@ -59,16 +60,16 @@ def _fail(book: AddressBook, learned: Learned, now: float, *, is_online: bool = 
 def test_addresses_are_bounded_at_all() -> None:
     book = _book()
     for number in range(ADDRESSES_MAX):
-        assert _learn(book, _key(number), told_by=_key(number), repo=_key(number))
+        assert _learn(book, PeerId(_key(number)), told_by=PeerId(_key(number)), repo=RepoId(_key(number)))
     assert not _learn(book)
 
 
 def test_addresses_are_bounded_for_a_repo() -> None:
     book = _book()
     for number in range(ADDRESSES_PER_REPO_MAX):
-        assert _learn(book, _key(number), told_by=_key(number))
+        assert _learn(book, PeerId(_key(number)), told_by=PeerId(_key(number)))
     assert not _learn(book)
-    assert _learn(book, repo=b"another".ljust(32))
+    assert _learn(book, repo=RepoId(b"another".ljust(32)))
     assert _learn(book), "the address is known"
     assert book.due(0.0)[-1].repos == {b"another".ljust(32)}, "and is not the full repo's"
 
@@ -76,16 +77,16 @@ def test_addresses_are_bounded_for_a_repo() -> None:
 def test_addresses_are_bounded_for_who_tells_them() -> None:
     book = _book()
     for number in range(ADDRESSES_PER_TELLER_MAX):
-        assert _learn(book, _key(number), told_by=BOB)
-    assert not _learn(book, b"x" * 32, told_by=BOB)
-    assert _learn(book, b"x" * 32, told_by=b"c" * 32)
+        assert _learn(book, PeerId(_key(number)), told_by=BOB)
+    assert not _learn(book, PeerId(b"x" * 32), told_by=BOB)
+    assert _learn(book, PeerId(b"x" * 32), told_by=PeerId(b"c" * 32))
 
 
 def test_addresses_are_bounded_for_a_peer_whose_own_word_counts_more() -> None:
     book = _book()
     for number in range(ADDRESSES_PER_PEER_MAX):
-        assert _learn(book, address=f"10.0.0.2:{number + 1}", told_by=b"c" * 32, now=number)
-    assert not _learn(book, told_by=b"c" * 32)
+        assert _learn(book, address=f"10.0.0.2:{number + 1}", told_by=PeerId(b"c" * 32), now=number)
+    assert not _learn(book, told_by=PeerId(b"c" * 32))
     assert _learn(book, told_by=BOB)
     addresses = {one.address for one in book.all}
     assert len(addresses) == ADDRESSES_PER_PEER_MAX
@@ -94,7 +95,7 @@ def test_addresses_are_bounded_for_a_peer_whose_own_word_counts_more() -> None:
 
 
 def test_this_node_and_the_banned_are_not_learned_nor_dialed() -> None:
-    banned: set[bytes] = set()
+    banned: set[PeerId] = set()
     book = _book(banned)
     assert not _learn(book, OWN)
     assert _learn(book)
@@ -127,7 +128,7 @@ def test_so_many_are_barred_before_nothing_more_is_learned() -> None:
     book = _book()
     for number in range(ADDRESSES_BARRED_MAX):
         address = f"10.{number >> 8}.{number & 255}.1:7474"
-        assert _learn(book, _key(number), address, told_by=_key(number))
+        assert _learn(book, PeerId(_key(number)), address, told_by=PeerId(_key(number)))
         (learned,) = book.all
         for _ in range(ADDRESS_FAILURES_MAX):
             book.failed(learned, 0.0, is_online=True)
@@ -168,7 +169,7 @@ def test_while_this_node_is_cut_off_no_peer_that_was_reached_is_dropped() -> Non
 def test_one_host_is_tried_so_often_whatever_keys_and_ports_are_said_to_be_there() -> None:
     book = _book()
     for number in range(HOST_TRIES_MAX + 1):
-        assert _learn(book, _key(number), f"10.0.0.1:{number + 1}", told_by=_key(number))
+        assert _learn(book, PeerId(_key(number)), f"10.0.0.1:{number + 1}", told_by=PeerId(_key(number)))
     began = [book.begin(learned, 0.0) for learned in book.due(0.0)]
     assert began == [True] * HOST_TRIES_MAX + [False]
     _learn(book, address="10.0.0.2:7474")
@@ -189,7 +190,7 @@ def test_a_peer_that_was_reached_takes_no_tries_from_its_host() -> None:
 def test_one_ipv6_network_is_one_host() -> None:
     book = _book()
     for number in range(HOST_TRIES_MAX + 1):
-        _learn(book, _key(number), f"[fd00::{number + 1}]:7474", told_by=_key(number))
+        _learn(book, PeerId(_key(number)), f"[fd00::{number + 1}]:7474", told_by=PeerId(_key(number)))
     assert sum(book.begin(learned, 0.0) for learned in book.due(0.0)) == HOST_TRIES_MAX
 
 
@@ -197,9 +198,11 @@ def test_so_many_hosts_are_tried_at_a_time() -> None:
     book = _book()
     for number in range(HOSTS_TRIED_MAX):
         address = f"10.{number >> 8}.{number & 255}.1:7474"
-        assert _learn(book, _key(number), address, told_by=_key(number), repo=_key(number))
+        assert _learn(
+            book, PeerId(_key(number)), address, told_by=PeerId(_key(number)), repo=RepoId(_key(number))
+        )
         assert book.begin(book.all[-1], 0.0)
-        book.forget(_key(number))
+        book.forget(PeerId(_key(number)))
     _learn(book, address="192.168.1.1:7474")
     assert not book.begin(book.all[0], 0.0)
 

@@ -4,8 +4,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from node.sync.batch_order import BatchOrder, ByteBudget, Previous
+from protocol.ids import TopicKey
 
-ROOT, BIG, SMALL = b"root", b"big", b"small"
+ROOT, BIG, SMALL = TopicKey(b"root"), TopicKey(b"big"), TopicKey(b"small")
 
 
 async def _is_ready(previous: Previous) -> bool:

@@ -12,6 +12,7 @@ from node.care.fsck import check_store
 from node.sync.body_fetching import BodyFetcher
 from node.timelines.views import timeline_items
 from protocol.content import Post
+from protocol.ids import BlockId, TopicKey
 from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import find_missing
@@ -35,16 +36,16 @@ class _Source:
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, ...]] = []
 
-    def has_joined(self, _topic: bytes) -> bool:
+    def has_joined(self, _topic: TopicKey) -> bool:
         return True
 
-    def is_level(self, _topic: bytes) -> bool:
+    def is_level(self, _topic: TopicKey) -> bool:
         return True
 
-    def want(self, _topic: bytes, ids: tuple[bytes, ...]) -> None:
+    def want(self, _topic: TopicKey, ids: tuple[bytes, ...]) -> None:
         self.asked.append(ids)
 
-    async def fetch(self, _topic: bytes, _wanted: bytes) -> bytes | None:
+    async def fetch(self, _topic: TopicKey, _wanted: BlockId) -> bytes | None:
         return None
 
 

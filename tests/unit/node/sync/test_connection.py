@@ -17,6 +17,8 @@ from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest
+from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
     Announce,
@@ -31,6 +33,7 @@ from protocol.messages import (
     decode_message,
 )
 from storage.topics.difference import load_publications, plan_sending
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
 from tests.support.strangers import met
@@ -65,7 +68,7 @@ async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
-            await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
+            await stranger.say(Want(BlindTopic(b"t" * 32), (as_commit_id(b"c" * 32),)))
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
     assert stranger.ended == Ended("unknown_topic")
 
@@ -97,7 +100,7 @@ async def test_of_commits_that_are_wanted_and_not_held_nothing_is_said(
         _, branch = alice.create_repo()
         async with met(alice) as stranger:
             topic = await stranger.join(branch)
-            await stranger.say(Receipt(topic), Want(topic, (b"w" * 32,)))
+            await stranger.say(Receipt(topic), Want(topic, (as_commit_id(b"w" * 32),)))
             message = decode_message(await stranger.stream.receive_frame() or b"")
             assert message == KeepAlive(), "no publications, and no word that there are none"
             await stranger.say(Goodbye("bye"))
@@ -113,7 +116,7 @@ async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
             topics = {branch.topic for branch in alice.replica.branches.values()}
             assert len(announced.topics) == len(topics)
             assert not set(announced.topics) & topics
-            await stranger.say(Announce(tuple(topics)), Goodbye("bye"))
+            await stranger.say(Announce(tuple(map(AnnouncedTopic, topics))), Goodbye("bye"))
     assert stranger.ended == Ended("peer_left")
 
 
@@ -124,7 +127,9 @@ async def test_sending_back_what_was_announced_joins_nothing(
         alice.create_repo()
         async with met(alice) as stranger:
             announced = await stranger.hear(Announce)
-            await stranger.say(announced, Summary(announced.topics[0], 0, (), 0, bytes(32)))
+            await stranger.say(
+                announced, Summary(BlindTopic(announced.topics[0]), 0, (), 0, Digest(bytes(32)))
+            )
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic"), "nothing was sent before"
     assert stranger.ended == Ended("unknown_topic")
 
@@ -181,7 +186,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
             nursery.start_soon(live)
             (source,) = alice.hub.sources
             with pytest.raises(NotFetched):
-                await source.fetch(branch.topic, b"w" * 32)
+                await source.fetch(branch.topic, BlockId(b"w" * 32))
     assert stranger.ended == Ended("peer_does_not_answer")
     assert alice.hub.sources == []
 
@@ -198,7 +203,7 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
 
             async def ask(number: int) -> None:
                 with pytest.raises(NotFetched):
-                    await source.fetch(branch.topic, bytes([number]) * 32)
+                    await source.fetch(branch.topic, BlockId(bytes([number]) * 32))
 
             with fail_after(5):
                 async with trio.open_nursery() as nursery:
@@ -210,7 +215,9 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
 
 
 async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_clock: MockClock) -> None:
-    blocks = [seal_block(bytes([number]), b"s" * 32)[0] for number in range(FETCHED_COUNT_MAX)]
+    blocks = [
+        seal_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0] for number in range(FETCHED_COUNT_MAX)
+    ]
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with met(alice) as stranger:
@@ -218,7 +225,7 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
             (source,) = alice.hub.sources
             found: list[bytes | None] = []
 
-            async def ask(wanted: bytes) -> None:
+            async def ask(wanted: BlockId) -> None:
                 found.append(await source.fetch(branch.topic, wanted))
 
             async with trio.open_nursery() as nursery:
@@ -236,7 +243,7 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
 async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    block, _ = seal_block(b"content", b"s" * 32)
+    block, _ = seal_block(b"content", ConvergenceSecret(b"s" * 32))
     found: list[bytes | None] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
@@ -306,7 +313,7 @@ async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
             (source,) = alice.hub.sources
             began = trio.current_time()
             with pytest.raises(NotFetched):
-                await source.fetch(branch.topic, b"w" * 32)
+                await source.fetch(branch.topic, BlockId(b"w" * 32))
             assert trio.current_time() - began == pytest.approx(FETCH_SECONDS_MAX)
     assert stranger.ended == Ended("peer_does_not_answer")
 

@@ -27,6 +27,7 @@ from node.sync import block_repair as mending
 from node.sync.block_repair import BlockRepairer
 from node.sync.network import Network
 from protocol.body import Permission
+from protocol.ids import TopicKey, UserId
 from protocol.session_events import CommitsAccepted, Event, Output
 from protocol.text import PeerAddress
 from storage.commits.damaged import DamagedCount
@@ -53,7 +54,7 @@ class _Told:
         self.changes = 0
         self.missed_count = 0
 
-    def commits_accepted(self, topic: bytes, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
         self.topics.append(topic)
         if self._fails:
             raise RuntimeError("a defect")
@@ -271,7 +272,7 @@ async def test_compacting_asks_for_the_right_in_a_thread(
 
         return await run(noted)
 
-    def ask(replica: Replica, repo: Repo, user: bytes) -> Permission | None:
+    def ask(replica: Replica, repo: Repo, user: UserId) -> Permission | None:
         assert is_working, "the membership lock may be held for as long as a transaction"
         return permission(replica, repo, user)
 

@@ -13,6 +13,8 @@ from node.runtime.errors import ServiceError
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import NotFetched
 from protocol.block import Block, seal_block
+from protocol.ids import BlockId, TopicKey
+from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from tests.support.machine import fail_after
@@ -80,22 +82,22 @@ async def test_without_a_peer_that_has_it_a_file_is_incomplete_and_says_what_to_
 class _Source:
     """A peer that has some blocks, and leaves after a number of answers."""
 
-    def __init__(self, topic: bytes, blocks: list[Block], answers: int = 1_000) -> None:
+    def __init__(self, topic: TopicKey, blocks: list[Block], answers: int = 1_000) -> None:
         self._topic = topic
         self._blocks = {block.block_id: block.encoded for block in blocks}
         self._answers = answers
         self.given: list[bytes] = []
 
-    def is_level(self, topic: bytes) -> bool:
+    def is_level(self, topic: TopicKey) -> bool:
         return self.has_joined(topic)
 
-    def has_joined(self, topic: bytes) -> bool:
+    def has_joined(self, topic: TopicKey) -> bool:
         return topic == self._topic
 
-    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+    def want(self, topic: TopicKey, ids: tuple[bytes, ...]) -> None:
         """It has no commits."""
 
-    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+    async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         await trio.sleep(1)
         if len(self.given) == self._answers:
             raise NotFetched
@@ -106,7 +108,7 @@ class _Source:
 
 
 def _blocks(count: int) -> list[Block]:
-    return [seal_block(bytes([number]) * 1000, b"s" * 32)[0] for number in range(count)]
+    return [seal_block(bytes([number]) * 1000, ConvergenceSecret(b"s" * 32))[0] for number in range(count)]
 
 
 async def test_several_peers_give_what_each_has_and_one_may_leave(
@@ -119,7 +121,7 @@ async def test_several_peers_give_what_each_has_and_one_may_leave(
             _Source(branch.topic, blocks[:30]),
             _Source(branch.topic, blocks[20:]),
             _Source(branch.topic, blocks, answers=3),
-            _Source(b"o" * 32, blocks),
+            _Source(TopicKey(b"o" * 32), blocks),
         ]
         alice.hub.sources += sources
         before = trio.current_time()
@@ -155,7 +157,7 @@ async def test_of_its_id_and_no_block_is_the_authors_fault_and_ends_nothing(
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         source = _Source(branch.topic, _blocks(1))
-        source._blocks[b"w" * 32] = b"no block"
+        source._blocks[BlockId(b"w" * 32)] = b"no block"
         alice.hub.sources.append(source)
         with pytest.raises(ServiceError, match="not here whole"):
-            await fetch_blocks(alice.hub, branch, [b"w" * 32])
+            await fetch_blocks(alice.hub, branch, [BlockId(b"w" * 32)])

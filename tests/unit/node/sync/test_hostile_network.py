@@ -17,6 +17,7 @@ from node.sync.connection import Connection, Ended
 from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
+from protocol.ids import BlindTopic, Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BATCH_SIZE_TARGET, BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
@@ -190,8 +191,8 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with met(alice) as stranger:
-            heads = tuple(number.to_bytes(16, "big") for number in range(64))
-            await stranger.compare(branch, 10**9, heads, b"d" * 32)
+            heads = tuple(ShortId(number.to_bytes(16, "big")) for number in range(64))
+            await stranger.compare(branch, 10**9, heads, Digest(b"d" * 32))
             await trio.sleep(1)
             (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
             assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
@@ -206,7 +207,7 @@ async def test_a_reconciliation_that_never_ends_is_ended(
         _, branch = alice.create_repo()
         alice.write(branch, "one more than the stranger has")
         async with met(alice) as stranger:
-            topic = await stranger.compare(branch, 1, (b"h" * 16,), b"d" * 32)
+            topic = BlindTopic(await stranger.compare(branch, 1, (ShortId(b"h" * 16),), Digest(b"d" * 32)))
             for start in range(48, 54):
                 await stranger.hear(Reconcile)
                 await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.introductions import Introducer
 from node.sync.network import Network, listening_address, open_listener
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.session_events import FindPeers
 from protocol.text import PeerAddress, id_text
@@ -152,10 +153,10 @@ class _Connection:
     """One that notes of whom its peer is told."""
 
     def __init__(self, name: str) -> None:
-        self.peer = name.encode().ljust(32)
+        self.peer = PeerId(name.encode().ljust(32))
         self.told: list[PeerAddress] = []
 
-    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         self.told += peers
 
 
@@ -253,7 +254,7 @@ async def test_a_host_that_a_liar_names_gets_a_bounded_number_of_connections(
             root = bob.replica.root_branch(bob.repo()).topic
             hour_began = trio.current_time()
             for number in range(200):
-                lie = PeerAddress(listening_address(victims), number.to_bytes(32, "big"))
+                lie = PeerAddress(listening_address(victims), PeerId(number.to_bytes(32, "big")))
                 connection.introduce(root, (lie,))
                 await trio.sleep(15)
             assert trio.current_time() - hour_began < HOST_TRIES_SECONDS

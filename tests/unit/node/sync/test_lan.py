@@ -11,6 +11,7 @@ from node.sync.addresses import Source
 from node.sync.lan import Announcement, Found, LanDiscovery, watch_lan
 from node.sync.network import Network
 from protocol.hashing import lan_mark
+from protocol.ids import Mark, PeerId
 from protocol.limits.peers import (
     LAN_LINE_SIZE_MAX,
     LAN_PAUSE_MAX_SECONDS,
@@ -78,7 +79,7 @@ async def test_announcements_are_new_every_hour_and_say_nothing_to_strangers(
 
 
 def _discovery(node: Node, network: Network, listen: str) -> LanDiscovery:
-    network.keep(b"k" * 32, NEVER)
+    network.keep(PeerId(b"k" * 32), NEVER)
     return LanDiscovery(network, listen, _Lan().watch)
 
 
@@ -101,8 +102,10 @@ async def test_only_the_local_network_is_dialed_at_its_word(
     with open_nodes(tmp_path, "alice") as (alice,):
         async with networked(alice) as network:
             salt = b"s" * 16
-            _discovery(alice, network, listen).found(Announcement(address, salt, lan_mark(salt, b"k" * 32)))
-            assert network.book.knows(b"k" * 32) == is_taken
+            _discovery(alice, network, listen).found(
+                Announcement(address, salt, lan_mark(salt, PeerId(b"k" * 32)))
+            )
+            assert network.book.knows(PeerId(b"k" * 32)) == is_taken
 
 
 async def test_so_much_is_heard_in_an_hour(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -111,9 +114,9 @@ async def test_so_much_is_heard_in_an_hour(tmp_path: Path, autojump_clock: MockC
             discovery = _discovery(alice, network, "0.0.0.0:7474")
             salt = b"s" * 16
             for _ in range(LAN_SIGHTINGS_MAX):
-                discovery.found(Announcement("192.168.1.7:7474", salt, b"of somebody"))
-            discovery.found(Announcement("192.168.1.7:7474", salt, lan_mark(salt, b"k" * 32)))
-            assert not network.book.knows(b"k" * 32)
+                discovery.found(Announcement("192.168.1.7:7474", salt, Mark(b"of somebody")))
+            discovery.found(Announcement("192.168.1.7:7474", salt, lan_mark(salt, PeerId(b"k" * 32))))
+            assert not network.book.knows(PeerId(b"k" * 32))
 
 
 @pytest.mark.slow
@@ -140,8 +143,8 @@ async def test_what_fails_is_tried_again_with_growing_pauses(
 async def test_two_processes_hear_each_other_by_mdns_on_loopback() -> None:
     need_multicast()
     heard = trio.Event()
-    first = Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32)
-    second = Announcement("127.0.0.1:7475", b"2" * 16, b"b" * 32)
+    first = Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32))
+    second = Announcement("127.0.0.1:7475", b"2" * 16, Mark(b"b" * 32))
 
     def found(announcement: Announcement) -> None:
         if announcement == first:
@@ -166,7 +169,7 @@ async def test_a_process_that_does_not_do_its_work_is_ended_and_said(
     worker.write_text(f"input()\n{program}\n")
     monkeypatch.setattr("node.sync.lan._WORKER", worker)
     with fail_after(30), pytest.raises(OSError, match="has ended"):
-        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)
+        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32)), lambda _: None)
 
 
 async def test_what_strangers_announce_may_be_anything(
@@ -182,11 +185,11 @@ async def test_what_strangers_announce_may_be_anything(
     monkeypatch.setattr("node.sync.lan._WORKER", worker)
     heard: list[Announcement] = []
     with fail_after(30), pytest.raises(OSError, match="has ended"):
-        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), heard.append)
-    assert heard == [Announcement("10.0.0.1:1", bytes(16), b"\x11" * 32)]
+        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32)), heard.append)
+    assert heard == [Announcement("10.0.0.1:1", bytes(16), Mark(b"\x11" * 32))]
 
 
 async def test_a_process_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     with fail_after(30), pytest.raises(OSError, match="/nowhere/python"):
-        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)
+        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32)), lambda _: None)

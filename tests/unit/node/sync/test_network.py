@@ -14,6 +14,8 @@ from node.sync.addresses import Learned, Source
 from node.sync.connection import Connection, Ended
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.transport import TransportError, dial
+from protocol.ids import PeerId
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     DUPLICATE_SECONDS,
@@ -28,7 +30,7 @@ from tests.support.nodes import Node, open_nodes
 from tests.support.relays import open_relay, until
 from tests.support.strangers import met
 
-KEY = b"k" * 32
+KEY = PeerId(b"k" * 32)
 
 
 @asynccontextmanager
@@ -184,7 +186,9 @@ async def test_strangers_do_not_keep_a_known_peer_out(
                 stream = await trio.open_tcp_stream(host, int(port))
                 streams.append(stream)
                 if kind == "idle":
-                    await dial(stream, number.to_bytes(32, "big"), alice.key, b"d" * 32)
+                    await dial(
+                        stream, NodeSeed(number.to_bytes(32, "big")), alice.key, AgreementSecret(b"d" * 32)
+                    )
             await trio.testing.wait_all_tasks_blocked()
             assert len(at_alice.peers) == (6 if kind == "idle" else 0)
             at_alice.keep(bob.key, "127.0.0.1:9")
@@ -259,7 +263,7 @@ class _Parted:
         self.reason = reason
 
 
-def _stays(network: Network, peer: bytes, directions: tuple[str, str], gap: float) -> int:
+def _stays(network: Network, peer: PeerId, directions: tuple[str, str], gap: float) -> int:
     """Which of two connections with a peer stays, that began after each other."""
     states = [network._new_state(peer, "host:7474", one, "connected", Source.INCOMING) for one in directions]
     network._inbound = states

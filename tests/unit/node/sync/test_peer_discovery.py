@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import PeerFinder
+from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,
@@ -21,6 +22,8 @@ from protocol.session_events import FindPeers
 from protocol.text import PeerAddress
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
+
+REPO = RepoId(b"r" * 32)
 
 ACROSS = "10.1.0.1:5"
 
@@ -36,10 +39,10 @@ class _Peers:
         """Whether peers prove their keys."""
         self.go_on = trio.Event()
 
-    def is_connected(self, peer: bytes) -> bool:
+    def is_connected(self, peer: PeerId) -> bool:
         return peer in self.connected
 
-    def is_kept(self, peer: bytes) -> bool:
+    def is_kept(self, peer: PeerId) -> bool:
         return peer in self.kept
 
     def is_online(self) -> bool:
@@ -56,10 +59,10 @@ class _Peers:
 class _Connection:
     """One that tells nobody of anybody."""
 
-    def __init__(self, peer: bytes) -> None:
+    def __init__(self, peer: PeerId) -> None:
         self.peer = peer
 
-    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         pass
 
 
@@ -74,10 +77,10 @@ class _Search:
         self.dropped: list[bytes] = []
         self.peer_finder = PeerFinder(self.peers, self.book, self.introducer, self._keep, self._drop)
 
-    def learn(self, count: int, repo: bytes = b"r" * 32) -> None:
+    def learn(self, count: int, repo: RepoId = REPO) -> None:
         """Learn of so many peers, each at a host of its own."""
         for number in range(1, count + 1):
-            key, address = number.to_bytes(32, "big"), f"10.0.0.{number}:7474"
+            key, address = PeerId(number.to_bytes(32, "big")), f"10.0.0.{number}:7474"
             assert self.book.learn(
                 key, address, Source.INTRODUCTION, told_by=key, repos=(repo,), now=trio.current_time()
             )
@@ -137,7 +140,7 @@ async def test_a_repo_that_has_peers_enough_needs_no_others(
         repo, _ = alice.create_repo()
         async with _searching(alice) as search:
             for number in range(met):
-                connection = _Connection(b"met" + bytes([number]) * 29)
+                connection = _Connection(PeerId(b"met" + bytes([number]) * 29))
                 meetings.enter_context(search.introducer.meeting(connection, ACROSS, is_dialed=False))
                 find = FindPeers(alice.replica.root_branch(repo).topic)
                 search.introducer.perform(connection, find)

@@ -16,6 +16,7 @@ from node.sync.connection import Connection
 from node.sync.session_queries import RangeSet, StoredSet, topic_set
 from protocol.content import Post
 from protocol.hashing import symbol_key
+from protocol.ids import ItemId
 from protocol.range_items import END, START
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
@@ -133,7 +134,7 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
 
         def count(
             connection: StoreConnection, kept: TopicSet, after: int = 0
-        ) -> Iterator[tuple[int, list[bytes]]]:
+        ) -> Iterator[tuple[int, list[ItemId]]]:
             for last, ids in iterate_ids(connection, kept, after):
                 read[kept.place] += len(ids)
                 yield last, ids

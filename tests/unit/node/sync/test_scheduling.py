@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from node.sync import scheduling
 from node.sync.connection import Ended
 from node.sync.scheduling import SHORT_COUNT_MAX, Account, Bill, FairLock, Ledger, Pace
+from protocol.ids import PeerId
 from protocol.limits.peers import (
     ACCOUNTS_MAX,
     FRUITLESS_FORGIVEN_SHARE,
@@ -95,11 +96,11 @@ def test_strangers_of_a_network_share_an_account_and_only_so_many_are_remembered
     ledger = Ledger(_Clock())
     assert ledger.of_strangers("a") is ledger.of_strangers("a")
     assert ledger.of_strangers("a") is not ledger.of_strangers("b")
-    assert ledger.of_peer(b"p") is ledger.of_peer(b"p")
+    assert ledger.of_peer(PeerId(b"p")) is ledger.of_peer(PeerId(b"p"))
     guilty = ledger.of_strangers("a")
     guilty.charge(10)
     for number in range(ACCOUNTS_MAX + 1):
-        ledger.of_peer(number.to_bytes(4, "big"))
+        ledger.of_peer(PeerId(number.to_bytes(4, "big")))
     assert len(ledger) == ACCOUNTS_MAX
     assert ledger.of_strangers("a") is guilty, "one that owes something is kept before others"
 

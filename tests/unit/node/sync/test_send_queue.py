@@ -6,13 +6,15 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.sync.send_queue import SendQueue
 from node.sync.transport import accept, dial
+from protocol.ids import BlindTopic
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
 from protocol.messages import Blocks, KeepAlive, encode_message
 from protocol.signing import public_key
 from tests.support.machine import fail_after
 
 MIB = 1 << 20
-BLOCK = Blocks(b"t" * 32, (bytes(MIB),))
+BLOCK = Blocks(BlindTopic(b"t" * 32), (bytes(MIB),))
 
 
 def test_no_more_bytes_wait_than_the_bound() -> None:
@@ -41,7 +43,7 @@ async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
         async with trio.open_nursery() as nursery:
 
             async def read() -> None:
-                stream = await accept(theirs, b"b" * 32, b"2" * 32)
+                stream = await accept(theirs, NodeSeed(b"b" * 32), AgreementSecret(b"2" * 32))
                 for _ in range(waiting):
                     await stream.receive_frame()
                 assert outgoing.count == 0
@@ -49,7 +51,9 @@ async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
                 outgoing.close()
 
             nursery.start_soon(read)
-            stream = await dial(ours, b"a" * 32, public_key(b"b" * 32), b"1" * 32)
+            stream = await dial(
+                ours, NodeSeed(b"a" * 32), public_key(NodeSeed(b"b" * 32)), AgreementSecret(b"1" * 32)
+            )
             assert await outgoing.write(stream) == ""
     with pytest.raises(trio.ClosedResourceError):
         outgoing.put(KeepAlive())

@@ -10,6 +10,8 @@ import pytest
 
 from node.sync import signature_pool
 from node.sync.signature_pool import SignaturePool
+from protocol.ids import Digest, Signature
+from protocol.keys import UserSeed
 from protocol.signing import Claim, check_claims, key_pair, sign
 
 
@@ -21,11 +23,12 @@ def pool() -> Iterator[SignaturePool]:
 
 
 def _claims(count: int) -> list[Claim]:
-    key, secret = key_pair(b"k" * 32)
+    key, secret = key_pair(UserSeed(b"k" * 32))
     digests = [number.to_bytes(32, "big") for number in range(count)]
-    claims = [Claim(key, digest, sign(secret, digest)) for digest in digests]
+    claims = [Claim(key, Digest(digest), sign(secret, digest)) for digest in digests]
     return [
-        claim if number % 3 else Claim(key, claim.digest, bytes(64)) for number, claim in enumerate(claims)
+        claim if number % 3 else Claim(key, claim.digest, Signature(bytes(64)))
+        for number, claim in enumerate(claims)
     ]
 
 

@@ -8,6 +8,8 @@ import trio
 import trio.testing
 
 from node.sync.transport import SecureStream, TransportError, accept, dial
+from protocol.ids import PeerId
+from protocol.keys import UserSeed
 from protocol.limits.peers import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
 from protocol.signing import public_key
 from tests.support.machine import fail_after
@@ -83,14 +85,14 @@ async def test_wrong_peer_key_is_told_to_both_sides() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_accept)
             with pytest.raises(TransportError) as error:
-                await dial(ours, DIALER_SEED, public_key(b"\x77" * 32), DIALER_EPHEMERAL)
+                await dial(ours, DIALER_SEED, PeerId(public_key(UserSeed(b"\x77" * 32))), DIALER_EPHEMERAL)
     assert error.value.reason == "wrong_peer_key"
     assert reasons["acceptor"] == "handshake_failed"
 
 
 async def test_mirrored_peer_key_is_a_wrong_one() -> None:
     key = public_key(ACCEPTOR_SEED)
-    mirrored = key[:31] + bytes([key[31] ^ 0x80])
+    mirrored = PeerId(key[:31] + bytes([key[31] ^ 0x80]))
     ours, theirs = trio.testing.memory_stream_pair()
 
     async def run_accept() -> None:
@@ -106,7 +108,7 @@ async def test_mirrored_peer_key_is_a_wrong_one() -> None:
 
 
 @pytest.mark.parametrize("peer_key", [bytes(32), b"", b"\xff" * 32])
-async def test_impossible_peer_key_is_refused_before_a_byte_is_sent(peer_key: bytes) -> None:
+async def test_impossible_peer_key_is_refused_before_a_byte_is_sent(peer_key: PeerId) -> None:
     stream = ScriptedStream(b"")
     with pytest.raises(TransportError) as error:
         await dial(stream, DIALER_SEED, peer_key, DIALER_EPHEMERAL)

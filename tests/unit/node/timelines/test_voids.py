@@ -13,6 +13,7 @@ from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
 from protocol.body import Adopt, Grant, Permission, Remove
 from protocol.content import Post
+from protocol.keys import ReadSecret, UserSeed
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.commits.heads import load_heads
@@ -214,7 +215,7 @@ async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_c
     with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
         root = alice.replica.root_branch(alice.repo())
-        box = alice.author.seal_secret(alice.repo(), bob.author.user, b"f" * 32)
+        box = alice.author.seal_secret(alice.repo(), bob.author.user, ReadSecret(b"f" * 32))
         alice.hub.announce(alice.author.write(root, Grant(bob.author.user, Permission.WRITE, box))[1])
         await together(alice, bob)
         assert bob.epoch().write_secret is None
@@ -255,7 +256,7 @@ async def test_the_last_owner_is_not_removed_by_any_command(
             with pytest.raises(ServiceError, match="last owner"):
                 await members_of(alice).remove("", id_text(alice.author.user), keeps)
         with pytest.raises(ServiceError) as caught:
-            await members_of(alice).remove("", id_text(public_key(b"s" * 32)), "")
+            await members_of(alice).remove("", id_text(public_key(UserSeed(b"s" * 32))), "")
         assert caught.value.code == "bad_request"
 
 

@@ -10,6 +10,8 @@ from node.care.fsck import check_store
 from node.content import files as node_files
 from protocol.block import has_children, seal_block
 from protocol.content import FileEntry, Files
+from protocol.ids import BlockId, CommitId
+from protocol.keys import ConvergenceSecret
 from protocol.object import build_object
 from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garbage
 from storage.engine.database import StorageError
@@ -23,7 +25,7 @@ NOTHING = Garbage(0, 0, (), 0, 0)
 SMALL, LARGE = b"small" * 100, bytes(range(256)) * 12_000
 
 
-def _add(node: Node, branch: Branch, name: str, content: bytes) -> bytes:
+def _add(node: Node, branch: Branch, name: str, content: bytes) -> CommitId:
     """Add a file; gives the id of its commit."""
     reference, blocks = build_object(content, branch.convergence_secret)
     with node.replica.packs.draft() as draft:
@@ -52,7 +54,7 @@ async def _content(node: Node, name: str) -> bytes:
 
 def _leave_unneeded(node: Node) -> int:
     """A row and a pack that nothing names; gives their bytes."""
-    blocks = [seal_block(bytes([number]) * 300_000, b"c" * 32)[0] for number in range(3)]
+    blocks = [seal_block(bytes([number]) * 300_000, ConvergenceSecret(b"c" * 32))[0] for number in range(3)]
     with node.replica.packs.draft() as draft:
         for block in blocks[:2]:
             draft.put(block)
@@ -61,7 +63,7 @@ def _leave_unneeded(node: Node) -> int:
             draft.keep(connection)
         draft.is_kept = True
     with node.replica.packs.draft() as draft:
-        draft.put(seal_block(b"row", b"c" * 32)[0])
+        draft.put(seal_block(b"row", ConvergenceSecret(b"c" * 32))[0])
         draft.finish()
         with node.replica.database.write() as connection:
             draft.keep(connection)
@@ -162,7 +164,9 @@ def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path)
 
 
 def test_leaves_are_told_by_their_beginning() -> None:
-    leaf, _ = seal_block(b"x" * 100, b"c" * 32)
-    inner, _ = seal_block(b"x" * 64, b"c" * 32, child_ids=(b"i" * 32, b"j" * 32))
-    empty, _ = seal_block(b"", b"c" * 32)
+    leaf, _ = seal_block(b"x" * 100, ConvergenceSecret(b"c" * 32))
+    inner, _ = seal_block(
+        b"x" * 64, ConvergenceSecret(b"c" * 32), child_ids=(BlockId(b"i" * 32), BlockId(b"j" * 32))
+    )
+    empty, _ = seal_block(b"", ConvergenceSecret(b"c" * 32))
     assert [has_children(block.encoded) for block in (leaf, inner, empty)] == [False, True, False]

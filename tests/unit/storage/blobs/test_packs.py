@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from protocol.block import Block, seal_block
+from protocol.ids import BlockId
+from protocol.keys import ConvergenceSecret
 from storage.blobs import packs as packs_module
 from storage.blobs.packs import PackDraft, Packs
 from storage.commits.blocks import DamagedBlock
@@ -15,7 +17,7 @@ from storage.engine.quarantine import empty_quarantine, measure_quarantine
 from storage.schema.schema import blocks, pack_blocks
 from storage.schema.schema import packs as packs_table
 
-SECRET = b"c" * 32
+SECRET = ConvergenceSecret(b"c" * 32)
 LARGE = 300_000
 
 
@@ -53,7 +55,7 @@ def test_what_was_kept_is_found_again_in_packs_and_rows(database: Database) -> N
     with database.read() as connection:
         for block in large + small:
             assert packs.find(connection, block.block_id) == block
-        assert packs.find(connection, b"x" * 32) is None
+        assert packs.find(connection, BlockId(b"x" * 32)) is None
     assert len(_files(database)) == 1, "small ones are rows"
     assert _files(database)[0].stat().st_mode & 0o777 == 0o600
 

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from node.authoring.author import Author
 from protocol.body import Grant, Permission, Remove
+from protocol.keys import UserSeed
 from storage.schema.schema import commits
 from tests.support.builders import NOW_MS, World
 
@@ -39,7 +40,7 @@ def test_checkpoints_that_merge_the_same_count_once(world: World) -> None:
 
 @pytest.mark.slow
 def test_they_count_while_one_of_them_does(world: World) -> None:
-    ben = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    ben = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(ben.user, Permission.WRITE, None))
     world.write("a, a <- b, a <- c")
@@ -54,7 +55,7 @@ def test_they_count_while_one_of_them_does(world: World) -> None:
 
 
 def test_the_last_one_that_becomes_void_takes_all_back(world: World) -> None:
-    ben = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    ben = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(ben.user, Permission.WRITE, None))
     world.write("a, a <- b, a <- c")

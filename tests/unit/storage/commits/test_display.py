@@ -11,6 +11,7 @@ from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Grant, Permission
+from protocol.keys import UserSeed
 from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window
 from storage.commits.void_marks import load_judged, mark_void
@@ -30,7 +31,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def _write(world: World, name: str, hour: int, acks: list[str]) -> None:
     """A post that asserts an hour, by somebody who has written nothing else."""
-    author = Author(world.replica, name.ljust(32).encode(), lambda: NOW_MS + hour * _HOUR_MS)
+    author = Author(world.replica, UserSeed(name.ljust(32).encode()), lambda: NOW_MS + hour * _HOUR_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(author.user, Permission.WRITE, None))
     world.write_one(name, acks, author)

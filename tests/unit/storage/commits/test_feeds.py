@@ -6,6 +6,7 @@ import pytest
 
 from node.authoring.author import Author
 from protocol.content import Post
+from protocol.keys import UserSeed
 from storage.commits.feeds import load_feed_forks, load_feeds
 from tests.support.builders import NOW_MS, World, give
 
@@ -17,7 +18,7 @@ def _forked(folder: Path, twin_count: int) -> World:
     items: list[bytes] = []
     for number in range(twin_count):
         replica, branch = world.copy()
-        author = Author(replica, b"w" * 32, lambda: NOW_MS)
+        author = Author(replica, UserSeed(b"w" * 32), lambda: NOW_MS)
         items += [author.write(branch, Post(f"{name} {number}"))[0].encoded for name in ("a", "b")]
     give(world.replica, world.branch, items)
     return world

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, bindparam, create_engine, insert, select, text, update
 
+from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
 from storage.check.check_integrity import Findings
 from storage.commits.commits import load_position, load_rows, load_timeline
@@ -196,7 +197,7 @@ def test_a_store_of_before_is_counted_when_it_is_migrated(
         recount_order(connection, findings)
         assert findings.problems == []
         assert findings.checked["order_spans"] == 4, "three of 512 commits at most, and one of these"
-        assert find_position(connection, 1, (0, 1400, b"")) == 1399
+        assert find_position(connection, 1, (0, 1400, NO_COMMIT)) == 1399
         times = connection.execute(select(commits.c.display_time).order_by(commits.c.num)).scalars().all()
     assert times == [100, 300, 300, *[500] * (count - 3)], (
         "asserted, unless it came before or causes are later"

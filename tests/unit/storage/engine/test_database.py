@@ -11,6 +11,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
 
 from protocol.block import seal_block
+from protocol.ids import BlockId
+from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.publication import encode_publication, seal_publication
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
@@ -110,7 +112,13 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
 @pytest.mark.sqlite
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:
-    made = seal_publication(b"t" * 32, b"r" * 32, b"k" * 32, (seal_block(b"x", b"c" * 32)[0],), b"n" * 24)
+    made = seal_publication(
+        TopicSeed(b"t" * 32),
+        ReadKey(b"r" * 32),
+        BlockKey(b"k" * 32),
+        (seal_block(b"x", ConvergenceSecret(b"c" * 32))[0],),
+        b"n" * 24,
+    )
     encoded = encode_publication(made.topic, made.sealed_key, (made.blocks[0].encoded,), made.signature)
     make_older_store(tmp_path, "r0009")
     with closing(sqlite3.connect(tmp_path / "ravel.sqlite")) as older:
@@ -193,13 +201,15 @@ def test_a_read_sees_one_moment(tmp_path: Path) -> None:
 
 def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
     database = Database(tmp_path)
-    first, _ = seal_block(b"first", b"c" * 32)
-    shared, _ = seal_block(b"shared", b"c" * 32)
+    first, _ = seal_block(b"first", ConvergenceSecret(b"c" * 32))
+    shared, _ = seal_block(b"shared", ConvergenceSecret(b"c" * 32))
     with database.write() as connection:
         nums = put_blocks(database, connection, [first], [shared, shared])
         again = put_blocks(database, connection, [], [shared])
         assert again[shared.block_id] == nums[shared.block_id]
-        assert find_blocks(connection, [first.block_id, b"x" * 32]) == {first.block_id: nums[first.block_id]}
+        assert find_blocks(connection, [first.block_id, BlockId(b"x" * 32)]) == {
+            first.block_id: nums[first.block_id]
+        }
     with database.write() as connection:
         is_first = blocks.c.num == nums[first.block_id]
         connection.execute(update(blocks).where(is_first).values(encoded=b"\0"))

@@ -9,6 +9,7 @@ import pytest
 from node.care.backup import create_backup
 from node.home.home import create_home
 from protocol.block import seal_block
+from protocol.keys import ConvergenceSecret
 from storage.blobs.packs import Packs
 from storage.engine.database import Database
 from storage.engine.folders import make_folder
@@ -55,7 +56,7 @@ class _Recorder:
 def _add_pack(folder: Path) -> None:
     database = Database(folder)
     with Packs(database).draft() as draft:
-        draft.put(seal_block(bytes(300_000), b"c" * 32)[0])
+        draft.put(seal_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0])
         draft.finish()
         with database.write() as connection:
             draft.keep(connection)

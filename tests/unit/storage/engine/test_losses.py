@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
+from protocol.ids import RepoId
 from storage.engine.backup_rows import save_database
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.last_write import LAST_WRITE_NAME, LastWrite, count_lost, next_count, read_last_write
@@ -276,7 +277,7 @@ def test_counts_in_the_database_begin_again_too(tmp_path: Path) -> None:
 
 def test_what_is_written_down_and_cannot_be_read_makes_everything_uncertain(tmp_path: Path) -> None:
     write_loss(tmp_path, Loss(5, 3, ["ab" * 32]))
-    settle_loss(tmp_path, [b"\xab" * 32])
+    settle_loss(tmp_path, [RepoId(b"\xab" * 32)])
     assert read_loss(tmp_path) == Loss(5, 3, ["ab" * 32])
     (tmp_path / LOSS_NAME).write_bytes(b'{"repos": [7')
     assert read_loss(tmp_path) == Loss(None, None)

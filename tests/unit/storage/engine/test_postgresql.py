@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
 from protocol.block import seal_block
+from protocol.keys import ConvergenceSecret, StoreKey
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.check.check_integrity import count_rows
 from storage.commits.commits import digest_timeline, iterate_arrivals
@@ -240,7 +241,7 @@ def test_a_commit_that_turns_out_kept_after_it_was_said_lost_ends_writing(
 
 
 def test_a_pack_stays_whose_rows_may_have_been_committed(tmp_path: Path, own: str, proxy: _Proxy) -> None:
-    block = seal_block(bytes(300_000), b"c" * 32)[0]
+    block = seal_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0]
     through = _through(own, proxy)
     database = Database(tmp_path, url=through)
 
@@ -449,7 +450,7 @@ def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
     assert not places & _places(folder, url), "tables were written anew"
     assert _found_in(tmp_path, folder, url, secrets) == 0
     assert check_store(folder, STORE_KEY, url).problems == []
-    for key, said in ((b"x" * 32, "belong together"), (None, "without its key")):
+    for key, said in ((StoreKey(b"x" * 32), "belong together"), (None, "without its key")):
         with pytest.raises(StorageError, match=said):
             Replica(folder, key, url)
     again = Replica(folder, STORE_KEY, url)
@@ -461,7 +462,7 @@ def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
 def _secrets(node: Node) -> set[bytes]:
     branch = node.branch()
     with node.replica.database.read() as connection:
-        found = {row.commit_key for row in iterate_arrivals(connection, [branch.num])}
+        found: set[bytes] = {row.commit_key for row in iterate_arrivals(connection, [branch.num])}
         found |= {repo.init_key for repo in load_repos(connection)}
         found |= {epoch.read_secret for epoch in load_epochs(connection)}
     return found - {b"", bytes(32)}

@@ -11,6 +11,8 @@ from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
 from protocol.content import FileEntry, Files
+from protocol.ids import BranchId, RepoId, TopicKey
+from protocol.keys import BlockKey, BranchSecret, ConvergenceSecret, StoreKey
 from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
 from storage.blobs.files import load_files
@@ -23,14 +25,22 @@ from storage.repos.repos import load_branches, load_epochs, load_repos
 from storage.repos.single_branch import add_branch_alone
 from storage.schema.schema import store_seal
 from tests.support.builders import STORE_KEY
+from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 from tests.support.nodes import Node, open_nodes
 
 ALONE = BranchCapability(
-    b"R" * 32,
-    b"I" * 32,
-    b"B" * 32,
+    RepoId(b"R" * 32),
+    as_commit_id(b"I" * 32),
+    BranchId(b"B" * 32),
     "alone",
-    (BranchChannel(b"E" * 32, b"T" * 32, b"secret of a branch".ljust(32), b"its convergence".ljust(32)),),
+    (
+        BranchChannel(
+            as_epoch_id(b"E" * 32),
+            TopicKey(b"T" * 32),
+            BranchSecret(b"secret of a branch".ljust(32)),
+            ConvergenceSecret(b"its convergence".ljust(32)),
+        ),
+    ),
     (),
 )
 
@@ -194,10 +204,10 @@ async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[N
     await _fill(alice, bob)
     alice.replica.close()
     with pytest.raises(StorageError, match="belong together"):
-        Database(tmp_path / "alice", b"x" * 32)
+        Database(tmp_path / "alice", StoreKey(b"x" * 32))
     with (
         pytest.raises(StorageError, match="belong together"),
-        read_store(tmp_path / "alice", b"x" * 32) as reader,
+        read_store(tmp_path / "alice", StoreKey(b"x" * 32)) as reader,
     ):
         raise AssertionError(reader)
     with pytest.raises(StorageError, match="without its key"):
@@ -236,7 +246,7 @@ def test_a_secret_that_was_altered_or_moved_is_refused(tmp_path: Path, damage: s
 
 
 def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
-    key = Sealed(b"k" * 32)
+    key = Sealed(StoreKey(b"k" * 32))
     box = key.seal(b"place", b"secret")
     assert box == key.seal(b"place", b"secret")
     assert key.open(b"place", box) == b"secret"
@@ -244,7 +254,7 @@ def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
         key.seal(b"other", b"secret"),
         key.seal(b"place", b"terces"),
         key.seal(b"places", b"ecret"),
-        Sealed(b"l" * 32).seal(b"place", b"secret"),
+        Sealed(StoreKey(b"l" * 32)).seal(b"place", b"secret"),
     ]
     assert len({one[:24] for one in (box, *others)}) == 5
     for place, kept in ((b"other", box), (b"place", box[:-1]), (b"place", b""), (b"place", others[3])):
@@ -253,14 +263,14 @@ def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
 
 
 def test_masks_differ_by_place() -> None:
-    key = Sealed(b"k" * 32)
+    key = Sealed(StoreKey(b"k" * 32))
     places = [
-        commit_place(b"c" * 32),
-        commit_place(b"d" * 32),
-        file_place(1, b"c" * 32),
-        file_place(2, b"c" * 32),
+        commit_place(as_commit_id(b"c" * 32)),
+        commit_place(as_commit_id(b"d" * 32)),
+        file_place(1, as_object_id(b"c" * 32)),
+        file_place(2, as_object_id(b"c" * 32)),
     ]
-    masked = {key.mask(place, bytes(32)) for place in places}
+    masked = {key.mask(place, BlockKey(bytes(32))) for place in places}
     assert len(masked) == 4
-    assert all(key.mask(place, key.mask(place, b"x" * 32)) == b"x" * 32 for place in places)
-    assert key.mask(places[0], b"") == b""
+    assert all(key.mask(place, key.mask(place, BlockKey(b"x" * 32))) == b"x" * 32 for place in places)
+    assert key.mask(places[0], BlockKey(b"")) == b""

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from protocol.block import Block, decode_block, seal_block
+from protocol.ids import BlockId, CommitId, PeerId
 from protocol.publication import decode_publication, seal_publication
 from protocol.publication import encode_publication as encode
 from storage.export.blocks import block_batches
@@ -19,6 +20,7 @@ from storage.schema.schema import blocks
 from tests.support.builders import World
 from tests.support.exports import export_node
 from tests.support.hard_stores import harden
+from tests.support.ids import as_commit_id
 from tests.support.relays import PLENTY
 from tests.unit.storage.export.test_export import export, files_of, manifest_of, rows_of
 
@@ -30,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "export"
 
 
-def _row(sequence: int, commit_id: bytes, block: Block, *, is_own: bool) -> dict[str, Any]:
+def _row(sequence: int, commit_id: CommitId, block: Block, *, is_own: bool) -> dict[str, Any]:
     return {
         "sequence": sequence,
         "commit_id": commit_id,
@@ -41,7 +43,7 @@ def _row(sequence: int, commit_id: bytes, block: Block, *, is_own: bool) -> dict
     }
 
 
-def _absent(sequence: int, commit_id: bytes, block_id: bytes) -> dict[str, Any]:
+def _absent(sequence: int, commit_id: CommitId, block_id: BlockId) -> dict[str, Any]:
     rest: dict[str, Any] = {"size": None, "child_ids": [], "content": None}
     return {"sequence": sequence, "commit_id": commit_id, "block_id": block_id, **rest}
 
@@ -134,7 +136,9 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     # By a writer that says what it likes: a commit's block with a child, which comes, and one that has none of its own.
     last, _ = seal_block(b"last", branch.convergence_secret)
     inner, _ = seal_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
-    odd, key = seal_block(b"odd", branch.convergence_secret, child_ids=(inner.block_id,), acks=(b"k" * 32,))
+    odd, key = seal_block(
+        b"odd", branch.convergence_secret, child_ids=(inner.block_id,), acks=(as_commit_id(b"k" * 32),)
+    )
     sealed = seal_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
     items = [
         *world.publications(branch),
@@ -146,12 +150,12 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     try:
         database = relay.replica.database
         with database.write() as connection:
-            open_topics(database, connection, [branch.topic], Visitor(b"p" * 32), PLENTY, 5)
+            open_topics(database, connection, [branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
             taken = [(decode_publication(one), one) for one in items]
-            take_publications(database, connection, 1, Visitor(b"p" * 32), taken[:1], PLENTY, 7)
+            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
         export(relay, folder, 1)
         with database.write() as connection:
-            take_publications(database, connection, 1, Visitor(b"p" * 32), taken[1:], PLENTY, 9)
+            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[1:], PLENTY, 9)
         export(relay, folder, 2, blocks=True)
         export(relay, folder, 3, blocks=True)
     finally:
@@ -166,9 +170,9 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     at = sequences[-1]
     assert rows == [
         *honest,
-        _row(at, odd.block_id, odd, is_own=True),
-        _row(at, odd.block_id, inner, is_own=False),
-        _absent(at, odd.block_id, last.block_id),
+        _row(at, CommitId(odd.block_id), odd, is_own=True),
+        _row(at, CommitId(odd.block_id), inner, is_own=False),
+        _absent(at, CommitId(odd.block_id), last.block_id),
     ]
 
 
@@ -182,8 +186,8 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
         database = relay.replica.database
         items = [(decode_publication(one), one) for one in world.publications(world.branch)]
         with database.write() as connection:
-            open_topics(database, connection, [world.branch.topic], Visitor(b"p" * 32), PLENTY, 5)
-            take_publications(database, connection, 1, Visitor(b"p" * 32), items, PLENTY, 7)
+            open_topics(database, connection, [world.branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
+            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
             (cut, whole), (flipped, other) = items
             content = flipped.blocks[0].encoded
             at = other.index(content) + len(content) - 1

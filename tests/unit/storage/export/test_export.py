@@ -19,6 +19,8 @@ from node.authoring.author import Author
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportRequest, write_export
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
+from protocol.ids import PeerId
+from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
 from storage.commits.commits import load_rows
@@ -37,7 +39,9 @@ from storage.schema.schema import blocks
 from tests.support.builders import NOW_MS, STORE_KEY, World, timeline
 from tests.support.exports import change_manifest
 
-KEY = b"k" * 32
+NO_KEY = HashKey(b"")
+
+KEY = HashKey(b"k" * 32)
 JsonObject = dict[str, Any]
 
 
@@ -169,7 +173,7 @@ def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, 
 
 
 def test_what_is_void_is_stated_anew_and_edits_tell_what_became_of_it(world: World, folder: Path) -> None:
-    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(bob.user, Permission.WRITE, None))
     world.write_one("a", [], bob)
@@ -309,7 +313,7 @@ def test_merging_writes_a_row_again_a_logarithm_of_times() -> None:
 def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: Path) -> None:
     text = "a text that nobody else has"
     world.write_one(text, [])
-    invitation = key_pair(b"i" * 32)[0]
+    invitation = key_pair(InvitationSeed(b"i" * 32))[0]
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Invite(invitation, Permission.WRITE, 1, NOW_MS + 1))
     world.author.start_epoch(world.repo)
@@ -319,7 +323,7 @@ def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: 
     assert len(secrets) > 8
     for exported in (folder, folder.parent / "with"):
         content = _content(exported)
-        assert world.commits[text].commit_id in content, "what is searched is what was written"
+        assert bytes(world.commits[text].commit_id) in content, "what is searched is what was written"
         assert [secret for secret in secrets if secret in content] == []
         assert b"epoch-init" in content, "what root branches say is told"
     assert text.encode() not in _content(folder)
@@ -361,7 +365,7 @@ def _request(
     *,
     has_bodies: bool = False,
     has_blocks: bool = False,
-    pseudonym_key: bytes = b"",
+    pseudonym_key: HashKey = NO_KEY,
 ) -> ExportRequest:
     return ExportRequest(
         home=str(world.folder),
@@ -437,7 +441,7 @@ def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder:
 
 
 def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, folder: Path) -> None:
-    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.WRITE, None))
     world.write_one("a", [], bob)
     export(world, folder, 1)
@@ -448,9 +452,9 @@ def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, fo
     names = {(row["author"], other["author"]) for row, other in zip(plain, hidden, strict=True)}
     assert len(names) == len({name for name, _ in names}) == len({hidden for _, hidden in names}) == 2
     content = _content(folder)
-    assert KEY not in content
+    assert bytes(KEY) not in content
     assert KEY.hex().encode() not in content
-    assert [user for user in (world.author.user, bob.user) if user in content] == []
+    assert [user for user in (world.author.user, bob.user) if bytes(user) in content] == []
     others = folder.parent / "other"
     export(world, others, 1, pseudonym_key=KEY)
     assert rows_of(others, "commits") == hidden
@@ -463,7 +467,7 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
     world.write("a, a <- b")
     publications = world.publications(world.branch)
     relay = World(tmp_path / "relay")
-    visitor, size = Visitor(b"p" * 32), 1 << 30
+    visitor, size = Visitor(PeerId(b"p" * 32)), 1 << 30
     quotas = RelayQuotas(size, size, size, size, 10, 10, 10)
     try:
         database = relay.replica.database

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from node.authoring.drafting import Draft
 from protocol.block import decode_block
 from protocol.content import FileEntry, Files
+from protocol.ids import BlockId
 from protocol.limits.formats import LEAF_SIZE
 from protocol.object import build_object
 from storage.engine.id_keys import pack_nums, unpack_nums
@@ -97,16 +98,16 @@ def test_more_files_than_can_be_walked_are_not_counted(
     node.replica.close()
 
 
-Walk = Callable[[Connection, Path, list[bytes]], Iterator[tuple[bytes, int, tuple[bytes, ...]]]]
+Walk = Callable[[Connection, Path, list[BlockId]], Iterator[tuple[BlockId, int, tuple[BlockId, ...]]]]
 
 
 @pytest.fixture
-def walked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def walked(monkeypatch: pytest.MonkeyPatch) -> list[BlockId]:
     """Blocks of files, as they are looked up."""
-    seen: list[bytes] = []
+    seen: list[BlockId] = []
     look_up: Walk = holdings._look_up
 
-    def note(connection: Connection, folder: Path, ids: list[bytes]) -> Iterator[Any]:
+    def note(connection: Connection, folder: Path, ids: list[BlockId]) -> Iterator[Any]:
         for found in look_up(connection, folder, ids):
             seen.append(found[0])
             yield found
@@ -116,7 +117,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def test_what_blocks_of_one_level_name_is_bounded_as_it_grows(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walked: list[bytes]
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walked: list[BlockId]
 ) -> None:
     """Of the first level's two blocks the large file's root names two more: one over, before the small file is read."""
     monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 3)
@@ -127,7 +128,7 @@ def test_what_blocks_of_one_level_name_is_bounded_as_it_grows(
 
 
 def test_files_are_walked_again_when_something_came_or_left(
-    node: Node, tmp_path: Path, walked: list[bytes], monkeypatch: pytest.MonkeyPatch
+    node: Node, tmp_path: Path, walked: list[BlockId], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = node.replica.database
 

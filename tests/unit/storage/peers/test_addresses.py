@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
 from storage.peers.peers import forget_peer, keep_peer
 
-BOB, CAROL = b"b" * 32, b"c" * 32
-REPO = b"r" * 32
+BOB, CAROL = PeerId(b"b" * 32), PeerId(b"c" * 32)
+REPO = RepoId(b"r" * 32)
 
 
 def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
@@ -36,7 +37,9 @@ def test_so_many_are_kept(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as connection:
         for number in range(REACHED_PEERS_MAX + 1):
-            put_reached(connection, number.to_bytes(32, "big"), "10.0.0.1:1", "introduction", number, (REPO,))
+            put_reached(
+                connection, PeerId(number.to_bytes(32, "big")), "10.0.0.1:1", "introduction", number, (REPO,)
+            )
         rows = load_reached(connection)
         assert len(rows) == REACHED_PEERS_MAX
         assert rows[-1].reached_at == 1, "the oldest went"

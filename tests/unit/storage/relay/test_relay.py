@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from protocol.block import seal_block
+from protocol.ids import ItemId, PeerId, ShortId
+from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.limits.peers import VARIANTS_WANTED_MAX
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.signing import public_key
@@ -30,10 +32,10 @@ from storage.topics.difference import find_nums, plan_sending, summarise
 from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
 from tests.support.relays import PLENTY
 
-SEEDS = {name: name.encode() * 32 for name in "abcd"}
+SEEDS = {name: TopicSeed(name.encode() * 32) for name in "abcd"}
 TOPICS = {name: public_key(seed) for name, seed in SEEDS.items()}
-ALICE, BOB = Visitor(b"A" * 32, "10.0.0.0/24"), Visitor(b"B" * 32, "10.0.0.0/24")
-FRIEND = Visitor(b"F" * 32, is_known=True)
+ALICE, BOB = Visitor(PeerId(b"A" * 32), "10.0.0.0/24"), Visitor(PeerId(b"B" * 32), "10.0.0.0/24")
+FRIEND = Visitor(PeerId(b"F" * 32), is_known=True)
 
 
 class Store:
@@ -71,8 +73,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _publish(name: str, text: str, *acks: Publication, size: int = 0) -> tuple[Publication, bytes]:
-    block, key = seal_block(text.encode() + bytes(size), b"c" * 32, acks=tuple(one.commit_id for one in acks))
-    made = seal_publication(SEEDS[name], b"r" * 32, key, (block,), b"n" * 24)
+    block, key = seal_block(
+        text.encode() + bytes(size), ConvergenceSecret(b"c" * 32), acks=tuple(one.commit_id for one in acks)
+    )
+    made = seal_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
     encoded = tuple(one.encoded for one in made.blocks)
     return made, encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 
@@ -95,10 +99,10 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
         assert load_kept_publications(connection, kept.num, rest.nums, 1 << 20) == [second[1]]
 
 
-def _variant(made: Publication, number: int, seed: bytes = SEEDS["a"]) -> tuple[Publication, bytes]:
+def _variant(made: Publication, number: int, seed: TopicSeed = SEEDS["a"]) -> tuple[Publication, bytes]:
     """The same commit, sealed with a key of its own."""
     nonce = number.to_bytes(24, "big")
-    sealed = seal_publication(seed, b"r" * 32, b"k" * 32, made.blocks, nonce)
+    sealed = seal_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
     blocks = tuple(one.encoded for one in sealed.blocks)
     return sealed, encode_publication(sealed.topic, sealed.sealed_key, blocks, sealed.signature)
 
@@ -122,13 +126,15 @@ def test_publications_of_one_commit_are_kept_and_given_each_for_itself(store: St
         assert given(plan_sending(connection, kept.num, (), RELAY).nums) == [bad[1], second[1], first[1]]
         assert given(plan_sending(connection, kept.num, (first[0].commit_id,), RELAY).nums) == [second[1]]
         assert given(find_nums(connection, kept.num, [first[0].commit_id], RELAY)) == [bad[1], first[1]]
-        names = {one.publication_id: encoded for one, encoded in (first, second, bad)}
+        names: dict[ItemId, bytes] = {one.publication_id: encoded for one, encoded in (first, second, bad)}
         whole = TopicSet(RELAY, kept.num, kept.topic, of_publications=True)
         nums, ids = load_set(connection, whole)
         assert [names[raw] for raw in ids] == given(nums)
         for raw in names:
-            assert given(list(find_by_short_ids(connection, whole, [raw[:16]]).values())) == [names[raw]]
-        assert find_by_short_ids(connection, whole, [first[0].commit_id[:16]]) == {}
+            assert given(list(find_by_short_ids(connection, whole, [ShortId(raw[:16])]).values())) == [
+                names[raw]
+            ]
+        assert find_by_short_ids(connection, whole, [ShortId(first[0].commit_id[:16])]) == {}
 
 
 def test_who_wants_a_commit_of_many_publications_gets_the_first_and_the_latest(store: Store) -> None:

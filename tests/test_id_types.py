@@ -1,0 +1,135 @@
+"""Ids, keys, seeds and secrets have types of their own in public signatures of protocol, verifier and storage.
+
+Bare `bytes` stands for contents alone: encodings, plaintexts, ciphertexts, frames. So a repo's id in place of a branch's, a
+seed in place of a public key, or a read secret in place of a write secret is an error of mypy's. A public function that
+takes or gives bare `bytes` under another name than those below would let all of these pass again.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+BARE: Final = re.compile(r"\bbytes\b")
+
+CONTENTS: Final = {
+    "associated", "block", "blocks", "body", "ciphertext", "content", "data", "encoded", "frame", "frames",
+    "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
+    "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed", "sealed_key",
+    "start", "symbols",
+}  # fmt: skip
+"""Parameters and fields that hold contents: bytes whose meaning does not follow from their length, or that only a parser or
+a cipher gives a meaning to."""
+
+MAKERS: Final = {
+    "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "encode", "encode_bare",
+    "encode_body", "encode_lacks", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
+    "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_publications",
+    "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "open_block",
+    "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
+    "read_body", "read_held", "read_message", "repo_place", "seal", "seal_secret", "seal_some", "set_lanes",
+    "start", "symbol_bits", "take", "take_first", "take_released", "take_second", "take_unread", "to_bytes",
+    "topic_place", "write_message",
+}  # fmt: skip
+"""Functions that give contents."""
+
+OTHERS: Final = {
+    "protocol.document_kinds.YjsUpdate": "an encoding",
+    "protocol.ids._Bytes32": "what the types of ids are made of",
+    "protocol.keys._Bytes32": "what the types of keys are made of",
+    "protocol.noise.Bytes": "what a cipher takes: no copy is made of a memory view",
+    "protocol.publication.SealedKey": "a ciphertext",
+    "protocol.range_items.Bound": "the first bytes of an id, as many as part two ids",
+    "protocol.sealing.SealedSecret": "a ciphertext",
+    "protocol.symbols.Lacks.short_ids": "many, one after another",
+    "protocol.text.DeviceLink.invitation": "an encoded link, not the id of an invitation",
+    "storage.engine.store_seal._Place": "makes the names of places",
+    "storage.engine.backends.Backend.rewrite.change": "makes one column's value of others",
+    "storage.engine.postgresql.PostgresqlBackend.rewrite.change": "makes one column's value of others",
+    "storage.engine.sqlite.SqliteBackend.rewrite.change": "makes one column's value of others",
+    "storage.relay.quotas.find_room.new": "publications, each with its encoding",
+    "storage.relay.relay.take_publications.new": "publications, each with its encoding",
+    "storage.repos.deletion.forget_sketches.of_topics": "SQLAlchemy's types know columns, not ids",
+    "storage.repos.repos.Repo.invitation": "an encoded link, not the id of an invitation",
+    "verifier.snapshots.PlacedSnapshot.end": "a key of a dict as UTF-8",
+    "verifier.snapshots.PlacedSnapshot.first": "a key of a dict as UTF-8",
+}
+"""Single names, with the reason."""
+
+
+def is_bare(annotation: ast.expr | None) -> bool:
+    """Whether an annotation, a string inside it included, names bytes."""
+    return annotation is not None and BARE.search(ast.unparse(annotation)) is not None
+
+
+def found_in(body: list[ast.stmt], place: str) -> Iterator[tuple[str, bool]]:
+    """Public names with bare bytes in a module or class, each with whether it may."""
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                if name.startswith("_") and name != "__init__":
+                    continue
+                arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                arguments += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
+                for one in arguments:
+                    if is_bare(one.annotation):
+                        yield f"{place}.{name}.{one.arg}", one.arg.lstrip("_") in CONTENTS
+                if is_bare(node.returns):
+                    yield f"{place}.{name}", name in MAKERS
+            case ast.ClassDef(name=name):
+                if not name.startswith("_"):
+                    yield from found_in(node.body, f"{place}.{name}")
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                if not name.startswith("_") and is_bare(node.annotation):
+                    yield f"{place}.{name}", name in CONTENTS
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp() | ast.Name()):
+                if is_bare(node.value):  # another name for bytes, or for what holds them
+                    yield f"{place}.{name}", False
+
+
+def found() -> dict[str, bool]:
+    """All of the three packages. Migrations are of the rows as they once were."""
+    names: dict[str, bool] = {}
+    for package in ("protocol", "verifier", "storage"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                names.update(found_in(ast.parse(path.read_text()).body, module))
+    return names
+
+
+def test_no_public_signature_has_bare_bytes_for_an_id_a_key_or_a_secret() -> None:
+    assert [name for name, is_content in found().items() if not is_content and name not in OTHERS] == []
+
+
+def test_every_exception_is_needed() -> None:
+    bare = found()
+    assert OTHERS.keys() - bare.keys() == set()
+    used = {name.rpartition(".")[2].lstrip("_") for name in bare}
+    assert (CONTENTS | MAKERS) - used == set()
+
+
+@pytest.mark.parametrize(
+    "source, names",
+    [
+        ("def f(commit_id: bytes) -> None: ...", ["m.f.commit_id"]),
+        ("def f(ids: Iterable[bytes]) -> None: ...", ["m.f.ids"]),
+        ("def f(of: 'dict[bytes, int] | None') -> None: ...", ["m.f.of"]),
+        ("def public_key(seed: Seed) -> bytes: ...", ["m.public_key"]),
+        (
+            "class C:\n    topic: bytes\n    def f(self, *seeds: bytes) -> None: ...",
+            ["m.C.topic", "m.C.f.seeds"],
+        ),
+        ("Lookup = Callable[[bytes], Block | None]", ["m.Lookup"]),
+        ("Raw = bytes", ["m.Raw"]),
+        ("def f(encoded: bytes) -> CommitId: ...", []),
+        ("def encode(value: object) -> bytes: ...", []),
+        ("def _f(key: bytes) -> bytes: ...", []),
+    ],
+)
+def test_what_is_bare_is_seen(source: str, names: list[str]) -> None:
+    assert [name for name, is_content in found_in(ast.parse(source).body, "m") if not is_content] == names
