@@ -18,6 +18,7 @@ _SMALL = {
     "bench_decode": ("50",),
     "bench_epochs": ("5", "2"),
     "bench_files": ("1", "1", "1"),
+    "bench_hostile": ("1", "1", "50", "keep_alives"),
     "bench_ingest": ("200",),
     "bench_latency": ("2", "100"),
     "bench_offline": ("20",),

@@ -16,6 +16,8 @@ LoadPlaces = Callable[[Iterable[CommitId]], "Mapping[CommitId, GraphNode]"]
 
 _LINES_KEPT_MAX: Final = 4
 """Walks that are remembered, the latest used: a history of some branches that are merged into each other has as many."""
+_ANSWERS_KEPT_MAX: Final = 1024
+"""Commits of which the answer is remembered: more than a batch has."""
 
 
 class GraphNode(NamedTuple):
@@ -36,6 +38,7 @@ class AckWalks:
         """`visits_max`: how many of the latest ancestors are looked at."""
         self._visits_max = visits_max
         self._lines: list[_Walk] = []  # the latest used first
+        self._answers: dict[CommitId, set[CommitId]] = {}  # the latest last
         self.visits = 0
         """Commits that were walked over or loaded so far, by all searches: what they cost."""
 
@@ -47,6 +50,8 @@ class AckWalks:
         Latest is by (rank, id). `floor` is a rank: acks below it are known not to be implied, so that nothing need be looked
         for down there.
         """
+        if commit_id in self._answers:  # a refused one is judged again once its topic's signature was checked
+            return self._answers[commit_id]
         own = load_places(acks)
         floor = max(floor, min((place.rank for place in own.values()), default=0))
         walk = self._go_on(own, load_places, floor)
@@ -55,6 +60,10 @@ class AckWalks:
             walk.go_down(load_places, floor)
         found = {ack for ack in acks if walk.ranks[ack] >= floor and walk.is_acked(ack)}
         self.visits += walk.visits
+        if commit_id != NO_COMMIT:
+            self._answers[commit_id] = found
+        if len(self._answers) > _ANSWERS_KEPT_MAX:
+            del self._answers[next(iter(self._answers))]
         walk.end_with(commit_id, acks)
         if walk.is_reusable:
             self._lines = [walk, *self._lines[: _LINES_KEPT_MAX - 1]]

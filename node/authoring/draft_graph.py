@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from protocol.ids import BlockId, CommitId
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
-from storage.commits.commits import load_places
+from storage.commits.ancestor_cache import AncestorCache
 from verifier.ancestry import AckWalks, GraphNode
 
 
@@ -21,6 +21,7 @@ class DraftGraph:
         self._places: dict[CommitId, GraphNode] = {}
         self._acked: set[CommitId] = set()
         self._count = 0
+        self._stored = AncestorCache()
         self._walks = AckWalks(2 * IMPLIED_ACK_VISITS_MAX)
 
     def add(self, parents: Sequence[CommitId | int]) -> tuple[CommitId | int, ...]:
@@ -40,8 +41,8 @@ class DraftGraph:
 
     def _load(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         wanted = list(ids)
-        self._places.update(load_places(self._connection, [raw for raw in wanted if raw not in self._places]))
-        return {raw: self._places[raw] for raw in wanted}
+        stored = self._stored.load(self._connection, [raw for raw in wanted if raw not in self._places])
+        return stored | {raw: place for raw in wanted if (place := self._places.get(raw)) is not None}
 
 
 def _key(place: int) -> CommitId:

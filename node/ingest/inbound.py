@@ -35,7 +35,7 @@ from storage.blobs.files import apply_files
 from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import keep_checkpoints
-from storage.commits.commits import NewCommit, accept_commits, load_facts, load_places
+from storage.commits.commits import NewCommit, accept_commits, load_facts
 from storage.commits.heads import find_heads
 from storage.commits.pending import (
     PendingPublication,
@@ -236,7 +236,6 @@ class _Acceptance:
         self._change = change
         self._now_ms = now_ms
         self._facts: dict[CommitId, CommitFacts] = {}
-        self._places: dict[CommitId, GraphNode] = {}
         self._heads: set[CommitId] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[CommitId]], Mapping[CommitId, GraphNode]] = lambda _ids: {}
         self.walks = replica.walks  # (`CommitLookup`)
@@ -286,10 +285,9 @@ class _Acceptance:
     def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
         """Places of accepted commits (`CommitLookup`), those of this batch included."""
         wanted = list(ids)
-        absent = [raw for raw in wanted if raw not in self._facts and raw not in self._places]
-        self._places.update(self._load_places(absent))
+        places = self._load_places([raw for raw in wanted if raw not in self._facts])
         return {
-            raw: GraphNode(known.rank, known.acks) if (known := self._facts.get(raw)) else self._places[raw]
+            raw: GraphNode(known.rank, known.acks) if (known := self._facts.get(raw)) else places[raw]
             for raw in wanted
         }
 
@@ -411,7 +409,7 @@ class _Acceptance:
         self._facts.update(load_facts(connection, named))
         self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
         self._heads = find_heads(connection, branch.num, merged)
-        self._load_places = partial(load_places, connection)
+        self._load_places = partial(self._replica.ancestors.load, connection)
 
     def _judge(
         self,

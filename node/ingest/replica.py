@@ -23,6 +23,7 @@ from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
 from protocol.keys import StoreKey
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.blobs.packs import Packs
+from storage.commits.ancestor_cache import AncestorCache
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow, iterate_arrivals
 from storage.commits.damaged import DamagedCount, count_damaged, find_damaged_in
@@ -146,6 +147,8 @@ class Replica:
             """Whether anything was damaged that peers are asked for; until none of it is left."""
         self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
         """What earlier looks for implied acks have walked; for the one transaction that judges."""
+        self.ancestors = AncestorCache()
+        """Places of commits that these looks have asked for; for the same."""
         self.membership_lock = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self.unreleased: dict[int, bool] = {}

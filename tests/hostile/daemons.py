@@ -66,8 +66,7 @@ class Field:
         """Make the home: a repo with `length` posts."""
         self._folder = folder
         self._home = folder / "prepared" / _NAME
-        made = Peer(self._home)
-        self._listen = made.listen
+        Peer(self._home)
         keys = open_keys(self._home, no_passphrase)
         replica = Replica(self._home, keys.store_key)
         try:
@@ -85,14 +84,14 @@ class Field:
         shutil.rmtree(home.parent, ignore_errors=True)
         shutil.copytree(self._home, home)
         size_before = _size(home)
-        peer = Peer(home, listen=self._listen)
+        peer = Peer(home)
         is_relay = bool(name) and ATTACKS[name].role is Role.RELAY_CLIENT
         try:
             peer.start(*(("--set", "relay.enabled=true") if is_relay else ()))
             branch = str(peer.client.list_branches(_repo(peer))["branches"][0]["branch"])
             with _felt(peer, branch) as before:
                 time.sleep(calm_seconds)  # what is measured is how the daemon does meanwhile
-            what = Raid(name, self.stage, self._listen, read_run_file(home).api, seconds)
+            what = Raid(name, self.stage, peer.listen, read_run_file(home).api, seconds)
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
                 pool.submit(warm_up).result()  # the attacker's process has started when it is measured
                 cpu_before, began = _cpu_seconds(peer.pid), time.perf_counter()

@@ -18,7 +18,6 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
-from node.ingest import inbound as inbound_module
 from node.ingest import opening as opening_module
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
@@ -30,6 +29,7 @@ from node.sync.transport import dial
 from protocol.keys import AgreementSecret
 from protocol.signing import Claim, check_claims
 from protocol.text import id_text
+from storage.commits.ancestor_cache import AncestorCache
 from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
@@ -275,7 +275,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
     counting(opening_module, "open_commit", lambda _: add("opened", 1))
-    counting(inbound_module, "load_places", lambda found: add("places", len(found)))
+    counting(AncestorCache, "load", lambda found: add("places", len(found)))
     counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())
     event.listen(Engine, "before_cursor_execute", executed)
