@@ -108,13 +108,13 @@ def _cipher(key: bytes, data: bytes) -> bytes:
     return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(data)
 
 
-def _seal(plaintext: bytes) -> tuple[bytes, bytes, bytes]:
+def _encrypt(plaintext: bytes) -> tuple[bytes, bytes, bytes]:
     key = blake3(plaintext, key=_SECRET).digest()
     ciphertext = _cipher(key, plaintext)
     return key, ciphertext, blake3(ciphertext).digest()
 
 
-def _open(key: bytes, ciphertext: bytes, block_id: BlockId) -> None:
+def _decrypt(key: bytes, ciphertext: bytes, block_id: BlockId) -> None:
     assert blake3(ciphertext).digest() == block_id
     assert blake3(_cipher(key, ciphertext), key=_SECRET).digest() == key
 
@@ -124,7 +124,7 @@ def _write_bare(path: Path, leaves: Iterator[bytes]) -> list[tuple[bytes, bytes,
     sealed = []
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     for leaf in leaves:
-        key, ciphertext, block_id = _seal(leaf)
+        key, ciphertext, block_id = _encrypt(leaf)
         os.write(handle, ciphertext)
         sealed.append((key, block_id, len(ciphertext)))
     os.fsync(handle)
@@ -135,7 +135,7 @@ def _write_bare(path: Path, leaves: Iterator[bytes]) -> list[tuple[bytes, bytes,
 def _read_bare(path: Path, sealed: list[tuple[bytes, bytes, int]]) -> None:
     handle = os.open(path, os.O_RDONLY)
     for key, block_id, size in sealed:
-        _open(key, os.read(handle, size), BlockId(block_id))
+        _decrypt(key, os.read(handle, size), BlockId(block_id))
     os.close(handle)
 
 
@@ -151,7 +151,7 @@ def _measure_bare(folder: Path, best: _Best, sizes: list[int]) -> None:
     leaves = [_content(0, size) for size in sizes[:1]] * len(sizes)
     began = time.perf_counter()
     for leaf in leaves:
-        _seal(leaf)
+        _encrypt(leaf)
     _keep(best, "crypto", time.perf_counter() - began)
 
 

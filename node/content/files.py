@@ -2,7 +2,7 @@
 
 Memory stays flat whatever a file's size.
 
-An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
+An add encrypts blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
 its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the
 commit; content that is not here is fetched from peers as it is read (`node.sync.fetching`), and kept.
 """
@@ -37,7 +37,7 @@ from storage.blobs.packs import PackDraft
 from storage.repos.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
-"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""
+"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, encrypting this much two."""
 _WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
 """Bytes behind a piece of which it is made sure that they are here, too."""
 _FOUND_MAX: Final = 50
@@ -161,7 +161,7 @@ class Files:
         reference = builder.finish()
         draft.finish()
         commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))
-        written, ingested = self._author.write_sealed(branch, commit, after=draft.keep)
+        written, ingested = self._author.write_with_files(branch, commit, after=draft.keep)
         draft.is_kept = True
         with self._hub.replica.database.read() as connection:
             return load_files_of(connection, branch.num, written.commit_id)[0], ingested

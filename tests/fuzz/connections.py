@@ -29,7 +29,7 @@ _FRAME_KEY: Final = CipherKey(b"f" * 32)
 
 
 def take_acceptor(data: bytes) -> str:
-    """What a stranger says to an acceptor: message 1, message 3, or what an honest Noise seals into message 3."""
+    """What a stranger says to an acceptor: message 1, message 3, or what an honest Noise encrypts into message 3."""
     kind, data = data[:1], data[1:]
     acceptor = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
     honest, third, payload = honest_messages()
@@ -54,7 +54,7 @@ def take_acceptor(data: bytes) -> str:
 
 
 def take_dialer(data: bytes) -> str:
-    """What a dialer is told: message 2, what an honest Noise seals into message 2, or the key that it shall dial."""
+    """What a dialer is told: message 2, what an honest Noise encrypts into message 2, or the key that it shall dial."""
     kind, data = data[:1], PeerId(data[1:])
     honest, _, _ = honest_messages()
     try:
@@ -88,16 +88,16 @@ def take_wire(data: bytes) -> str:
 
 
 def take_frames(data: bytes) -> str:
-    """What a peer seals: lengths of four bytes and bodies, of the length that was said if there is so much."""
+    """What a peer encrypts: lengths of four bytes and bodies, of the length that was said if there is so much."""
     cipher, wire, bodies = CipherState(_FRAME_KEY), bytearray(), list[bytes]()
     while data:
         length, data = data[:4], data[4:]
         size = int.from_bytes(length, "big")
-        wire += cipher.seal(length.rjust(4, b"\0"))
+        wire += cipher.encrypt(length.rjust(4, b"\0"))
         if not 0 < size <= FRAME_SIZE_MAX:
             break
         body, data = data[:size], data[size:]
-        wire += cipher.seal(body)
+        wire += cipher.encrypt(body)
         if len(body) == size:
             bodies.append(body)
     frames, end = trio.run(_receive_all, bytes(wire))

@@ -7,7 +7,7 @@ from array import array
 from collections import deque
 from typing import Final
 
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
@@ -63,7 +63,7 @@ NO_MESSAGE: Final = 0xFF
 IN_MAIN, UNREAD, HOLD, FETCH = 1, 2, 4, 8
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
 BLOCK is asked for."""
-BLOCK: Final = seal_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
+BLOCK: Final = encrypt_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
 

@@ -19,7 +19,7 @@ from protocol.node_identity import (
     static_private_key,
     static_public_key,
 )
-from protocol.noise import SEALED_COUNT_MAX, CipherState, Handshake, HandshakeError
+from protocol.noise import MESSAGE_COUNT_MAX, CipherState, Handshake, HandshakeError
 from protocol.signing import key_pair, public_key, sign
 
 VECTOR_PATH = Path(__file__).parents[2] / "vectors" / "noise_xk.json"
@@ -104,8 +104,8 @@ class TestHandshake:
         directions = [(responder_send, initiator_receive), (initiator_send, responder_receive)]
         for number, (payload, ciphertext) in enumerate(messages[3:]):
             send, receive = directions[number % 2]
-            assert send.seal(payload) == ciphertext
-            assert receive.open(ciphertext) == payload
+            assert send.encrypt(payload) == ciphertext
+            assert receive.decrypt(ciphertext) == payload
 
     def test_a_flipped_bit_in_any_byte_is_refused(self) -> None:
         for altered_message, size in enumerate((48, 48, 64)):
@@ -187,20 +187,20 @@ class TestCipherState:
     """One direction of a session."""
 
     def test_order_loss_and_repetition_are_noticed(self) -> None:
-        seal, receive = CipherState(CipherKey(b"k" * 32)), CipherState(CipherKey(b"k" * 32))
-        first, second, third = seal.seal(b"1"), seal.seal(b"2"), seal.seal(b"3")
-        assert receive.open(first) == b"1"
+        send, receive = CipherState(CipherKey(b"k" * 32)), CipherState(CipherKey(b"k" * 32))
+        first, second, third = send.encrypt(b"1"), send.encrypt(b"2"), send.encrypt(b"3")
+        assert receive.decrypt(first) == b"1"
         for wrong in (first, third, b"", second[:-1]):
             with pytest.raises(HandshakeError) as error:
-                receive.open(wrong)
+                receive.decrypt(wrong)
             assert reason_of(error) == "not_authentic"
-        assert receive.open(second) == b"2"
+        assert receive.decrypt(second) == b"2"
 
     def test_refuses_past_its_bound(self) -> None:
-        seal = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
-        receive = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
-        assert receive.open(seal.seal(b"last")) == b"last"
-        for refuse in (seal.seal, receive.open):
+        send = CipherState(CipherKey(b"k" * 32), MESSAGE_COUNT_MAX - 1)
+        receive = CipherState(CipherKey(b"k" * 32), MESSAGE_COUNT_MAX - 1)
+        assert receive.decrypt(send.encrypt(b"last")) == b"last"
+        for refuse in (send.encrypt, receive.decrypt):
             with pytest.raises(HandshakeError) as error:
                 refuse(b"one more than fits, long enough")
             assert reason_of(error) == "exhausted"
@@ -217,8 +217,8 @@ class TestNodeIdentity:
         assert dialer_session.peer_key == public_key(ACCEPTOR_SEED)
         assert acceptor_session.peer_key == public_key(DIALER_SEED)
         assert dialer_session.session_id == acceptor_session.session_id
-        assert acceptor_session.receive.open(dialer_session.send.seal(b"there")) == b"there"
-        assert dialer_session.receive.open(acceptor_session.send.seal(b"back")) == b"back"
+        assert acceptor_session.receive.decrypt(dialer_session.send.encrypt(b"there")) == b"there"
+        assert dialer_session.receive.decrypt(acceptor_session.send.encrypt(b"back")) == b"back"
 
     def test_session_id_differs_with_either_ephemeral(self) -> None:
         def session(dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret) -> Session:

@@ -4,7 +4,7 @@ from array import array
 
 import pytest
 
-from protocol.block import Block, seal_block
+from protocol.block import Block, encrypt_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
@@ -367,13 +367,13 @@ def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> No
     assert session.take(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
 
 
-def _seal(number: int) -> Block:
-    return seal_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0]
+def _encrypted_block(number: int) -> Block:
+    return encrypt_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0]
 
 
 def test_blocks_are_asked_for_and_answered_in_order() -> None:
     session = _joined(MAIN)
-    first, second = _seal(1), _seal(2)
+    first, second = _encrypted_block(1), _encrypted_block(2)
     for block in (first, second):
         wanted = (block.block_id,)
         assert session.take(BlocksWanted(MAIN, wanted)) == [Send(Fetch(BLIND_MAIN, wanted))]
@@ -384,8 +384,10 @@ def test_blocks_are_asked_for_and_answered_in_order() -> None:
 
 def test_another_block_than_was_asked_for_ends_the_session() -> None:
     session = _joined(MAIN)
-    session.take(BlocksWanted(MAIN, (_seal(1).block_id,)))
-    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (_seal(2).encoded,)))) == [Close("wrong_block")]
+    session.take(BlocksWanted(MAIN, (_encrypted_block(1).block_id,)))
+    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (_encrypted_block(2).encoded,)))) == [
+        Close("wrong_block")
+    ]
 
 
 def test_blocks_are_served_one_read_after_the_other_and_no_more_than_the_bound() -> None:

@@ -5,7 +5,7 @@ import pytest
 from protocol import signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
-from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, create_commit
 from protocol.content import Post
 from protocol.epochs import EarlierEpoch, EpochBox, EpochHistory, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature, TopicKey, UserId
@@ -56,7 +56,7 @@ class _History:
             body=SOMETHING,
             keys=HeaderKeys(acks=(GivenKey(b""),) * len(ids)),
         )
-        commit, _ = seal_commit(ids, Links(), content, secret, SECRET)
+        commit, _ = create_commit(ids, Links(), content, secret, SECRET)
         signed = sign_off(commit, body, holds=True)
         assert not isinstance(signed, Rejected)
         return signed

@@ -17,7 +17,7 @@ from analytics.audit.blocks import BlockCounts
 from analytics.command import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_UNEXPECTED
 from analytics.reading.limits import BLOCK_SIZE_MAX
 from node.authoring.author import Author
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.body import Grant, Permission, Remove
 from protocol.ids import PeerId
 from protocol.keys import ConvergenceSecret, UserSeed
@@ -277,7 +277,7 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
 
 
 RELAYED = {
-    name: seal_block(
+    name: encrypt_block(
         name.encode().ljust(size), ConvergenceSecret(b"c" * 32), acks=(as_commit_id(id_of("cause")),)
     )[0]
     for name, size in [

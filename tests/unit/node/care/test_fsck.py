@@ -131,7 +131,7 @@ def with_file(folder: Path) -> Node:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry("name", 2_560_000),))
-        node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        node.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     return node
 

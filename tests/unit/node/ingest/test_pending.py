@@ -16,17 +16,17 @@ from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from node.sync.scheduling import Account, Bill
 from node.sync.senders import Senders
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.ids import CommitId, Signature, TopicKey
 from protocol.keys import UserSeed
 from protocol.limits.peers import SLICE_SECONDS
 from protocol.publication import (
+    create_publication,
     decode_publication,
     encode_bare,
     encode_publication,
-    seal_publication,
 )
 from storage.check.check_pending import find_wrong_pending
 from storage.commits import pending as waiting_module
@@ -293,10 +293,10 @@ def _with_bad_topic_signature(item: bytes) -> bytes:
 
 def _of_a_later_version(branch: Branch) -> bytes:
     assert branch.topic_seed is not None
-    block, key = seal_block(
+    block, key = encrypt_block(
         b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
     )
-    one = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    one = create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
     return encode_publication(one.topic, one.sealed_key, (block.encoded,), one.signature)
 
 

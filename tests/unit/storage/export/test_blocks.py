@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import update
 
-from protocol.block import Block, decode_block, seal_block
+from protocol.block import Block, decode_block, encrypt_block
 from protocol.ids import BlockId, CommitId, PeerId
-from protocol.publication import decode_publication, seal_publication
+from protocol.publication import create_publication, decode_publication
 from protocol.publication import encode_publication as encode
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches
@@ -134,12 +134,12 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     branch = world.branch
     assert branch.topic_seed is not None
     # By a writer that says what it likes: a commit's block with a child, which comes, and one that has none of its own.
-    last, _ = seal_block(b"last", branch.convergence_secret)
-    inner, _ = seal_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
-    odd, key = seal_block(
+    last, _ = encrypt_block(b"last", branch.convergence_secret)
+    inner, _ = encrypt_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
+    odd, key = encrypt_block(
         b"odd", branch.convergence_secret, child_ids=(inner.block_id,), acks=(as_commit_id(b"k" * 32),)
     )
-    sealed = seal_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
+    sealed = create_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
     items = [
         *world.publications(branch),
         encode(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.ids import ItemId, PeerId, ShortId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.limits.peers import VARIANTS_WANTED_MAX
-from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.publication import Publication, create_publication, encode_publication
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
@@ -73,10 +73,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _publish(name: str, text: str, *acks: Publication, size: int = 0) -> tuple[Publication, bytes]:
-    block, key = seal_block(
+    block, key = encrypt_block(
         text.encode() + bytes(size), ConvergenceSecret(b"c" * 32), acks=tuple(one.commit_id for one in acks)
     )
-    made = seal_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
+    made = create_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
     encoded = tuple(one.encoded for one in made.blocks)
     return made, encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 
@@ -102,7 +102,7 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
 def _variant(made: Publication, number: int, seed: TopicSeed = SEEDS["a"]) -> tuple[Publication, bytes]:
     """The same commit, sealed with a key of its own."""
     nonce = number.to_bytes(24, "big")
-    sealed = seal_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
+    sealed = create_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
     blocks = tuple(one.encoded for one in sealed.blocks)
     return sealed, encode_publication(sealed.topic, sealed.sealed_key, blocks, sealed.signature)
 
