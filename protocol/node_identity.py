@@ -35,7 +35,7 @@ _SIGNATURE_SIZE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class HandshakeResult:
     """What a finished handshake leaves: two ciphers, the proven peer, and a name of the session."""
 
     send: CipherState
@@ -59,7 +59,7 @@ class DialerHandshake:
         """Message 1: tells the acceptor that someone knows its id, and all others nothing."""
         return self._noise.write_message(b"")
 
-    def take_second(self, message: bytes) -> tuple[bytes, Session]:
+    def take_second(self, message: bytes) -> tuple[bytes, HandshakeResult]:
         """Message 3 and the session, once message 2 has proven the acceptor's key (else HandshakeError)."""
         signed = _ACCEPTOR_CONTEXT + self._noise.handshake_hash
         proof = Signature(self._noise.read_message(message))
@@ -84,7 +84,7 @@ class AcceptorHandshake:
         signature = sign(self._secret_key, _ACCEPTOR_CONTEXT + self._noise.handshake_hash)
         return self._noise.write_message(signature)
 
-    def take_third(self, message: bytes) -> Session:
+    def take_third(self, message: bytes) -> HandshakeResult:
         """The session, once message 3 has proven the dialer's key (else HandshakeError)."""
         signed = _DIALER_CONTEXT + self._noise.handshake_hash
         payload = self._noise.read_message(message)
@@ -120,7 +120,7 @@ def _verify(key: PeerId, signed: bytes, signature: Signature) -> None:
         raise HandshakeError("wrong_key") from None
 
 
-def _session(noise: Handshake, peer_key: PeerId) -> Session:
+def _session(noise: Handshake, peer_key: PeerId) -> HandshakeResult:
     session_id = SessionId(noise.handshake_hash)
     send, receive = noise.split()
-    return Session(send, receive, peer_key, session_id)
+    return HandshakeResult(send, receive, peer_key, session_id)

@@ -79,7 +79,7 @@ class DocumentValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DocumentEntry:
     """All standing words about one item or key, in canonical order: its *tips*, which the next word replaces."""
 
     tips: tuple[DocumentValue, ...]
@@ -106,7 +106,7 @@ class TextState:
     passed_over: int
 
 
-def reduce_values(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
+def reduce_values(said: Iterable[DocumentOperation]) -> dict[str, DocumentEntry]:
     """Entries of all items or keys of one document that anything stands about.
 
     An item is in a set where its entry has values. The first of an entry's values is that of its key in a dict. Costs
@@ -121,7 +121,7 @@ def find_redundant(kind: DocumentKind, said: Iterable[DocumentOperation]) -> lis
 
 
 def snapshot_values(
-    entries: Mapping[str, Entry], first: str, end: str | None
+    entries: Mapping[str, DocumentEntry], first: str, end: str | None
 ) -> dict[CommitId, dict[str, str]]:
     """What a snapshot of these entries says again: by commit, the items or keys of its range and their values."""
     start, stop = first.encode(), None if end is None else end.encode()
@@ -216,7 +216,7 @@ def cover(said: Sequence[DocumentOperation]) -> Coverage:
     )
 
 
-def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
+def _reduce_values(said: list[DocumentOperation]) -> dict[str, DocumentEntry]:
     coverage = cover(said)
     erased = [one for one in said if one.body is None]
     missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
@@ -264,8 +264,10 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
         if key not in replaced.get(name, set()):
             tips.setdefault(key, {})[name, said_value] = DocumentValue(name, places[name], said_value)
     if again:  # else they stand in order already
-        return {key: Entry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()}
-    return {key: Entry(tuple(found.values())) for key, found in tips.items()}
+        return {
+            key: DocumentEntry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()
+        }
+    return {key: DocumentEntry(tuple(found.values())) for key, found in tips.items()}
 
 
 def _place_of(word: DocumentValue) -> OrderKey:
@@ -300,6 +302,6 @@ def pass_over_missing(kind: DocumentKind, said: Iterable[DocumentOperation]) -> 
     return [one if one.body is not None else replace(one, body=kind.nothing) for one in said]
 
 
-def in_byte_order(entries: Mapping[str, Entry]) -> list[str]:
+def in_byte_order(entries: Mapping[str, DocumentEntry]) -> list[str]:
     """Items or keys that are there, by their UTF-8 bytes: in the same order on every machine."""
     return sorted((key for key, entry in entries.items() if entry.values), key=lambda key: key.encode())

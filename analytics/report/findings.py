@@ -19,10 +19,10 @@ from analytics.report.report import (
     BranchShape,
     Growth,
     MergeLine,
+    OrderVerdict,
     RelayLine,
     ReplicationLine,
     Report,
-    Verdict,
 )
 from analytics.tables import concurrency, feed_forks, relays, statistics, stores
 from analytics.tables.statistics import Period
@@ -90,7 +90,9 @@ class Findings:
         self._order = order
         self._ordered = ordered
 
-    def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None, *, is_alone: bool) -> Report:
+    def report(
+        self, receipts: DataFrame, verdict: OrderVerdict, drawn: bytes | None, *, is_alone: bool
+    ) -> Report:
         """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError.
 
         `is_alone` says that `receipts` are of one export.

@@ -34,7 +34,7 @@ from protocol.commit import Commit
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, StoreKey
 from storage.blobs.packs import Packs
-from storage.check.check_integrity import Findings
+from storage.check.check_integrity import CheckFindings
 from storage.check.rebuild_derived import (
     begin_edits_anew,
     drop_wrong_pending,
@@ -67,8 +67,8 @@ _BATCH: Final = 200
 class Repair:
     """What a repair found, did, and left."""
 
-    found: Findings
-    left: Findings
+    found: CheckFindings
+    left: CheckFindings
     changed: Counter[str] = field(default_factory=Counter)
     """Rows that were changed, by what they are about; `blocks`: those that were taken out."""
     awaited: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
@@ -139,7 +139,7 @@ class _Work:
         self._removers: list[tuple[int, int, Commit]] = []  # the commit's number, its branch's, and it
         self.changed: Counter[str] = Counter()
 
-    def run(self, found: Findings) -> None:
+    def run(self, found: CheckFindings) -> None:
         """Put everything right, each thing after what it follows from."""
         connection, changed = self._connection, self.changed
         taken = take_out_damaged(connection, found.damage)

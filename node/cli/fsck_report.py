@@ -7,7 +7,7 @@ from node.cli.shared import display_safe, print_fields
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
     from node.care.repair import Repair
-    from storage.check.check_integrity import Findings
+    from storage.check.check_integrity import CheckFindings
 
 _ADVICE: Final = {
     "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
@@ -23,7 +23,7 @@ _ELSE: Final = (
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
 
-def findings_report(findings: "Findings") -> dict[str, object]:
+def findings_report(findings: "CheckFindings") -> dict[str, object]:
     """What a check found, for `--json`."""
     return {
         "checked": dict(findings.checked),
@@ -60,7 +60,7 @@ def print_repair(repair: "Repair", *, dry_run: bool) -> None:
         print("what is left:")
 
 
-def print_findings(findings: "Findings", *, is_repaired: bool) -> None:
+def print_findings(findings: "CheckFindings", *, is_repaired: bool) -> None:
     """What a check found, for people; after a repair with what to do about the rest."""
     print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
     for problem in findings.problems:

@@ -24,9 +24,9 @@ from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
 from verifier.documents import (
+    DocumentEntry,
     DocumentOperation,
     DocumentValue,
-    Entry,
     ErasedValues,
     find_settled,
     in_byte_order,
@@ -36,7 +36,7 @@ from verifier.documents import (
 
 _ROOM: Final = 1024
 """Bytes of a body that are not its words and names: tags, lengths, and the origin that a merge adds."""
-_NOTHING_SAID: Final = Entry(())
+_NOTHING_SAID: Final = DocumentEntry(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Documents(ValuesService):
             },
         )
 
-    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
         """The branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
         entries = await self._hub.run_blocking(self._load, target, kind)
@@ -139,14 +139,14 @@ class Documents(ValuesService):
             "commits": [id_text(one.commit_id) for one in written],
         }
 
-    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
         with self._hub.replica.database.read() as connection:
             return self._reduce(connection, branch, kind)
 
-    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
         return self._reduce_said(self._read(connection, branch, kind))
 
-    def _reduce_said(self, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
+    def _reduce_said(self, said: Sequence[DocumentOperation]) -> dict[str, DocumentEntry]:
         try:
             return reduce_values(said)
         except ErasedValues as error:
@@ -208,7 +208,7 @@ def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
     return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
 
 
-def _is_so(entry: Entry, value: str | None) -> bool:
+def _is_so(entry: DocumentEntry, value: str | None) -> bool:
     """Whether nothing is to be said: it is gone, or has this one value."""
     values = {word.value for word in entry.values}
     return values == (set() if value is None else {value})

@@ -7,7 +7,7 @@ from node.runtime.errors import ServiceError
 from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
 from protocol.limits.formats import BODY_SIZE_MAX
 from storage.engine.id_keys import chunks
-from verifier.documents import Entry, in_byte_order, snapshot_values
+from verifier.documents import DocumentEntry, in_byte_order, snapshot_values
 
 _NAME_SIZE: Final = 48
 """Bytes of a body for a commit's name and the beginnings of lists, rounded up; each word is taken to begin one."""
@@ -15,7 +15,7 @@ _ROOM: Final = 8192
 """Bytes of a body for its range and what is not counted."""
 
 
-def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
+def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
     """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
     firsts = _divide(entries, kind)
     for first, end in zip(firsts, [*firsts[1:], None], strict=True):
@@ -27,7 +27,7 @@ def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesS
         yield kind.snapshot.make(first, end, words)
 
 
-def _divide(entries: Mapping[str, Entry], kind: ValuesKind) -> list[str]:
+def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
     """Where ranges begin, so that each fits into a body: the first at the empty key."""
     firsts = [""]
     size = count = 0

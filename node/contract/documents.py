@@ -30,7 +30,7 @@ from protocol.document_kinds import (
     YjsUpdate,
 )
 from protocol.text import id_text
-from verifier.documents import DocumentValue, Entry
+from verifier.documents import DocumentEntry, DocumentValue
 
 # --- sets ---
 
@@ -213,7 +213,7 @@ async def snapshot_dict(documents: ValuesService, branch: str) -> DocumentSnapsh
     return await documents.snapshot(DICT, branch)
 
 
-def _entry_view(key: str, entry: Entry) -> DictEntryFields:
+def _entry_view(key: str, entry: DocumentEntry) -> DictEntryFields:
     first, *others = entry.values
     return {
         "key": key,

@@ -36,7 +36,7 @@ from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 log = structlog.get_logger()
 
@@ -357,7 +357,7 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
         )
         try:
             operation = membership.authorise_root_commit(commit, body)
-        except Refused as error:
+        except CommitRefused as error:
             raise StorageError(
                 f"an older version accepted what this one refuses ({error}); join the repo anew, "
                 "with another folder"

@@ -40,7 +40,7 @@ from protocol.reach import host_of, network_of
 T = TypeVar("T")
 
 
-class Source(StrEnum):
+class AddressSource(StrEnum):
     """How this node came to an address."""
 
     CONFIGURED = "configured"
@@ -56,7 +56,7 @@ class Learned:
 
     peer: PeerId
     address: str
-    source: Source
+    source: AddressSource
     told_by: PeerId
     fresh_at: float  # when it was last told, or the peer reached there
     due_at: float  # when it may be dialed next
@@ -89,7 +89,7 @@ class AddressBook:
         self,
         peer: PeerId,
         address: str,
-        source: Source,
+        source: AddressSource,
         *,
         told_by: PeerId,
         repos: Collection[RepoId],
@@ -116,7 +116,9 @@ class AddressBook:
         self._in_repo.update(set(repos))
         return True
 
-    def load(self, peer: PeerId, address: str, source: Source, repos: Collection[RepoId], now: float) -> None:
+    def load(
+        self, peer: PeerId, address: str, source: AddressSource, repos: Collection[RepoId], now: float
+    ) -> None:
         """Take up an address at which the peer was reached before this node was started."""
         if self.learn(peer, address, source, told_by=peer, repos=repos, now=now):
             self._learned[peer, address].is_reached = True

@@ -22,7 +22,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
-from node.sync.relay import Relay, RelayResult
+from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, Account, Bill, FairLock, Ledger
 from node.sync.senders import Senders
 from protocol.ids import BlockId, CommitId, TopicKey
@@ -134,7 +134,7 @@ class Hub:
         self._turn = threading.Lock()
         self._writing = trio.StrictFIFOLock()
         self.totals = Totals()
-        self.relay: Relay | None = None
+        self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
         self._senders: Senders[Listener] = Senders()

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import trio
 
-from node.sync.addresses import AddressBook, Source
+from node.sync.addresses import AddressBook, AddressSource
 from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.reach import as_seen, host_of, may_travel
@@ -117,7 +117,7 @@ class Introducer:
             self._book.learn(
                 one.peer,
                 address,
-                Source.INTRODUCTION,
+                AddressSource.INTRODUCTION,
                 told_by=connection.peer,
                 repos=(repo_id,),
                 now=trio.current_time(),

@@ -22,7 +22,7 @@ from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     KeptTopic,
-    Taken,
+    StoreResult,
     allow_peer,
     deny_peer,
     load_allowed,
@@ -60,7 +60,7 @@ class DepositResult:
     has_lost: bool = False  # others were forgotten for them, with what was published on them
 
 
-class Relay:
+class RelayService:
     """The topics that this node keeps for others."""
 
     def __init__(
@@ -176,11 +176,13 @@ class Relay:
 
     def _take(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
-    ) -> tuple[Taken, float]:
+    ) -> tuple[StoreResult, float]:
         began = self._cpu_clock()
         return self._keep(topic, visitor, new), self._cpu_clock() - began
 
-    def _keep(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+    def _keep(
+        self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
+    ) -> StoreResult:
         with self._database.write(is_patient=True) as connection:
             taken = take_publications(
                 self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()

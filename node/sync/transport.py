@@ -38,7 +38,7 @@ from protocol.limits.peers import (
     HANDSHAKE_MESSAGE_SIZE_MAX,
     HANDSHAKE_TIMEOUT_SECONDS,
 )
-from protocol.node_identity import AcceptorHandshake, DialerHandshake, Session
+from protocol.node_identity import AcceptorHandshake, DialerHandshake, HandshakeResult
 from protocol.noise import TAG_SIZE, CipherState, HandshakeError
 
 _LENGTH_SIZE: Final = 4
@@ -72,7 +72,7 @@ async def dial(
     a peer refuses message 3 shows on the first receive.
     """
 
-    async def converse() -> Session:
+    async def converse() -> HandshakeResult:
         try:
             handshake = DialerHandshake(seed, peer_key, ephemeral)
         except HandshakeError:
@@ -96,7 +96,7 @@ async def dial(
 async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSecret) -> "SecureStream":
     """The other side of `dial`: prove this node's key and learn the peer's, which may be anyone's."""
 
-    async def converse() -> Session:
+    async def converse() -> HandshakeResult:
         handshake = AcceptorHandshake(seed, ephemeral)
         first = await _receive_message(stream)
         try:
@@ -114,7 +114,7 @@ async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSe
 class SecureStream:
     """Frames to and from one proven peer. Any number of tasks may send; one at a time may receive."""
 
-    def __init__(self, stream: trio.abc.Stream, session: Session, *, is_dialer: bool) -> None:
+    def __init__(self, stream: trio.abc.Stream, session: HandshakeResult, *, is_dialer: bool) -> None:
         """Use `dial` or `accept`."""
         self.is_dialer = is_dialer
         self.peer_key = session.peer_key
@@ -271,7 +271,7 @@ class _Receiving:
 
 
 async def _establish(
-    stream: trio.abc.Stream, converse: Callable[[], Awaitable[Session]], *, is_dialer: bool
+    stream: trio.abc.Stream, converse: Callable[[], Awaitable[HandshakeResult]], *, is_dialer: bool
 ) -> SecureStream:
     """Run one side of a handshake under its deadline; close the stream unless it succeeds."""
     try:

@@ -129,7 +129,7 @@ def _noise_dialer() -> Handshake:
 
 
 async def _receive_all(wire: bytes) -> tuple[list[bytes], str]:
-    session = node_identity.Session(
+    session = node_identity.HandshakeResult(
         CipherState(_FRAME_KEY), CipherState(_FRAME_KEY), PeerId(bytes(32)), SessionId(bytes(32))
     )
     stream = SecureStream(ScriptedStream(wire, step=50), session, is_dialer=True)

@@ -24,7 +24,7 @@ from node.sync import connection as connection_module
 from node.sync import session_queries
 from node.sync.connection import Connection
 from node.sync.network import Network
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from node.sync.transport import dial
 from protocol.keys import AgreementSecret
 from protocol.signing import Claim, check_claims
@@ -224,7 +224,7 @@ async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> A
         hub = victim.hub
         hub.cpu_clock = processor_clock
         if is_relay:
-            hub.relay = Relay(
+            hub.relay = RelayService(
                 victim.replica.database, PLENTY, inline(), lambda: 0, check_claims, processor_clock
             )
         network = Network(

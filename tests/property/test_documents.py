@@ -12,7 +12,7 @@ from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, 
 from protocol.ids import CommitId
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
-from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_text, reduce_values
+from verifier.documents import DocumentEntry, DocumentOperation, in_byte_order, reduce_text, reduce_values
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
 Edit = SetEdit | DictEdit
@@ -46,7 +46,7 @@ def _keys_of(body: object) -> set[str]:
     return {*body.erased, *(entry.key for entry in body.put)}
 
 
-def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[CommitId, ...]:
+def _names(entries: dict[str, DocumentEntry], keys: set[str]) -> tuple[CommitId, ...]:
     return tuple(sorted({tip.name for key in keys if key in entries for tip in entries[key].tips}))
 
 

@@ -23,8 +23,8 @@ from protocol.document_kinds import (
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import (
+    DocumentEntry,
     DocumentOperation,
-    Entry,
     ErasedValues,
     find_false_snapshots,
     find_settled,
@@ -98,7 +98,9 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
             said.append(DocumentOperation(name, place, snapshot, 1 << number))
             continue
         there, gone = draw(keys), draw(keys)
-        names = tuple(sorted({tip.name for key in there | gone for tip in state.get(key, Entry(())).tips}))
+        names = tuple(
+            sorted({tip.name for key in there | gone for tip in state.get(key, DocumentEntry(())).tips})
+        )
         said.append(
             DocumentOperation(
                 name,
@@ -111,7 +113,7 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
     return History(pasts, _marked(pasts, said))
 
 
-def _values(state: dict[str, Entry]) -> dict[str, list[tuple[bytes, str | None]]]:
+def _values(state: dict[str, DocumentEntry]) -> dict[str, list[tuple[bytes, str | None]]]:
     return {
         key: [(word.name, word.value) for word in entry.values]
         for key, entry in state.items()

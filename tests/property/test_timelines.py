@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analytics.study.causes import Refusal
 from analytics.study.net_moves import net_moves
-from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Move, WaitingRoomTimeline
+from analytics.study.timelines import CausalTimeline, EagerTimeline, InsertEdit, MoveEdit, WaitingRoomTimeline
 from tests.support.timeline_models import (
     ScuttleSort,
     complete,
@@ -73,7 +73,7 @@ def test_causally_each_is_one_insert_once_its_causes_are_here(story: _Story) -> 
     for batch in story.batches:
         taken = timeline.take([(name, story.commits[name]) for name in batch])
         known |= {name: story.commits[name] for name in batch}
-        assert all(isinstance(edit, Insert) for edit in taken.edits)
+        assert all(isinstance(edit, InsertEdit) for edit in taken.edits)
         inserted += [edit.commit_id for edit in taken.edits]
         for between in replay(shown, taken.edits):
             assert respects_causes(between, story.commits)
@@ -196,6 +196,6 @@ def test_a_run_that_shifts_together_costs_the_fewer_of_both_sides() -> None:
     timeline.take([(b"x1", [b"root"]), (b"x2", [b"x1"])])
     timeline.take([(chain[0], [b"late"]), *zip(chain[1:], [[name] for name in chain], strict=False)])
     taken = timeline.add(b"late", [b"x2"])
-    assert [type(edit) for edit in taken.edits].count(Move) == 3, (
+    assert [type(edit) for edit in taken.edits].count(MoveEdit) == 3, (
         "root, x1 and x2, not the nine that depend on it"
     )

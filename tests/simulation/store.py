@@ -50,7 +50,7 @@ def acks_of(commit: bytes) -> list[CommitId] | None:
 
 
 @dataclass(slots=True)
-class Taken:
+class BatchResult:
     """What a batch came to."""
 
     event: BatchTaken
@@ -168,10 +168,10 @@ class Store:
             case LoadBlocks():
                 return BlocksLoaded(load.topic, (b"",))
 
-    def take(self, take: Take) -> Taken:
+    def take(self, take: Take) -> BatchResult:
         """Accept a batch, but for what is no commit."""
         topic = self.topics[take.topic]
         good = [item for item in take.items if acks_of(item) is not None]
         nums = topic.accept(good)
         event = BatchTaken(take.topic, len(nums), tuple(topic.missing()))
-        return Taken(event, nums, is_faulty=len(good) < len(take.items))
+        return BatchResult(event, nums, is_faulty=len(good) < len(take.items))

@@ -125,7 +125,7 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
     found = set[str]()
     for path in (ROOT / "verifier").glob("*.py"):
         name = str(path.relative_to(ROOT))
-        found |= codes_of(name, 0, "Refused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
+        found |= codes_of(name, 0, "CommitRefused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
     found |= codes_of("node/ingest/opening.py", 0, "_Drop") | codes_of(
         "node/ingest/opening.py", 1, "Rejected"
     )

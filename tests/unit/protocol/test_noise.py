@@ -15,7 +15,7 @@ from protocol.node_identity import (
     PROLOGUE,
     AcceptorHandshake,
     DialerHandshake,
-    Session,
+    HandshakeResult,
     static_private_key,
     static_public_key,
 )
@@ -221,7 +221,9 @@ class TestNodeIdentity:
         assert dialer_session.receive.decrypt(acceptor_session.send.encrypt(b"back")) == b"back"
 
     def test_session_id_differs_with_either_ephemeral(self) -> None:
-        def session(dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret) -> Session:
+        def session(
+            dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret
+        ) -> HandshakeResult:
             dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), dialer_ephemeral)
             acceptor = AcceptorHandshake(ACCEPTOR_SEED, acceptor_ephemeral)
             return dialer.take_second(acceptor.take_first(dialer.first_message()))[1]

@@ -7,7 +7,13 @@ import pytest
 from analytics.reading.limits import TIMELINE_PENDING_COUNT_MAX
 from analytics.study.causes import Refusal
 from analytics.study.ranked_order import RankedOrder
-from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
+from analytics.study.timelines import (
+    CausalTimeline,
+    EagerTimeline,
+    InsertEdit,
+    TimelineChange,
+    WaitingRoomTimeline,
+)
 from protocol.limits.formats import ACK_COUNT_MAX
 from tests.support.timeline_models import fewest_edits, ordered, replay
 
@@ -46,7 +52,7 @@ def test_one_ack_too_many_is_refused(way: Way) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_acks_itself_is_refused(way: Way) -> None:
-    assert way().add(b"a", [b"a"]) == Taken((), ((b"a", Refusal.CIRCLE),))
+    assert way().add(b"a", [b"a"]) == TimelineChange((), ((b"a", Refusal.CIRCLE),))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -65,17 +71,17 @@ def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
 def test_what_was_delivered_before_has_no_effect(way: Way) -> None:
     timeline = way()
     timeline.take([(b"b", [b"a"]), (b"a", [])])
-    assert timeline.take([(b"a", []), (b"b", [])]) == Taken(())
+    assert timeline.take([(b"a", []), (b"b", [])]) == TimelineChange(())
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_commit_that_is_void_before_it_comes_is_not_shown_and_counts_for_ranks(way: Way) -> None:
     timeline = way()
-    assert timeline.void([b"a"]) == Taken(())
+    assert timeline.void([b"a"]) == TimelineChange(())
     assert timeline.add(b"a", []).edits == ()
-    assert timeline.add(b"b", [b"a"]).edits == (Insert(b"b", 0),)
+    assert timeline.add(b"b", [b"a"]).edits == (InsertEdit(b"b", 0),)
     assert timeline.position(b"a") is None
-    assert timeline.restore([b"a"]).edits == (Insert(b"a", 0),)
+    assert timeline.restore([b"a"]).edits == (InsertEdit(b"a", 0),)
 
 
 @pytest.mark.slow
@@ -83,8 +89,8 @@ def test_positions_are_right_across_the_blocks_that_are_counted_together() -> No
     timeline = CausalTimeline()
     names = [number.to_bytes(2, "big") for number in range(4200)]
     for number, name in enumerate(names):
-        assert timeline.add(name, names[max(number - 1, 0) : number]).edits == (Insert(name, number),)
-    assert timeline.add(b"beside", [names[4100]]).edits == (Insert(b"beside", 4102),)
+        assert timeline.add(name, names[max(number - 1, 0) : number]).edits == (InsertEdit(name, number),)
+    assert timeline.add(b"beside", [names[4100]]).edits == (InsertEdit(b"beside", 4102),)
     assert [timeline.position(names[number]) for number in (0, 63, 64, 4095, 4096, 4101, 4102)] == [
         0, 63, 64, 4095, 4096, 4101, 4103,
     ]  # fmt: skip

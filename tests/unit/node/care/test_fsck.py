@@ -15,7 +15,7 @@ from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text
-from storage.check.check_integrity import Findings, count_rows
+from storage.check.check_integrity import CheckFindings, count_rows
 from storage.engine.database import Database
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept, open_topics, take_publications
@@ -219,7 +219,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
 
 
 def test_problems_are_counted_beyond_what_is_shown() -> None:
-    findings = Findings()
+    findings = CheckFindings()
     for number in range(FSCK_PROBLEMS_SHOWN_MAX + 1):
         findings.add("rank", str(number), "wrong")
     assert len(findings.problems) == FSCK_PROBLEMS_SHOWN_MAX

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from node.care.fsck import check_store
 from node.care.repair import repair_store
-from node.content.files import Files
+from node.content.files import FileService
 from node.sync.block_repair import BlockRepairer
 from node.sync.session_queries import read_store
 from node.timelines.commit_history import describe
@@ -204,8 +204,8 @@ async def _stream(data: bytes) -> AsyncGenerator[bytes]:
     yield data
 
 
-def _files_of(node: Node) -> Files:
-    return Files(node.hub, node.author, node.branch)
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
 
 
 async def _get(node: Node) -> bytes:

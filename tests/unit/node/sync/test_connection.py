@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from node.contract.peers import TopicView
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
 from node.sync.network import PeerState
@@ -274,7 +274,14 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
             state = PeerState(
-                source.peer, "somewhere", "in", "connected", 0.0, Source.INCOMING, None, connection=source
+                source.peer,
+                "somewhere",
+                "in",
+                "connected",
+                0.0,
+                AddressSource.INCOMING,
+                None,
+                connection=source,
             )
             since = source.progress_at
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.content.files import Files
+from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import NotFetched
@@ -21,8 +21,8 @@ from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
 
-def _files_of(node: Node) -> Files:
-    return Files(node.hub, node.author, node.branch)
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
 
 
 async def _stream(data: bytes) -> AsyncGenerator[bytes]:

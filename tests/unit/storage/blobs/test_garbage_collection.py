@@ -47,7 +47,7 @@ def _node(folder: Path) -> Node:
 
 
 async def _content(node: Node, name: str) -> bytes:
-    files = node_files.Files(node.hub, node.author, lambda _: node.branch())
+    files = node_files.FileService(node.hub, node.author, lambda _: node.branch())
     file = await files.open("main", name)
     return b"".join([part async for part in files.read(file, 0, file.size)])
 

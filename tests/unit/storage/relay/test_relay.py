@@ -17,7 +17,7 @@ from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     RELAY,
     KeptTopic,
-    Taken,
+    StoreResult,
     allow_peer,
     deny_peer,
     load_allowed,
@@ -58,7 +58,7 @@ class Store:
 
     def take(
         self, name: str, *new: tuple[Publication, bytes], by: Visitor = ALICE, quotas: RelayQuotas = PLENTY
-    ) -> Taken:
+    ) -> StoreResult:
         self.now += 1
         num = self.kept()[name].num
         with self.database.write() as connection:
@@ -86,7 +86,7 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
     first = _publish("a", "first")
     second = _publish("a", "second", first[0])
     assert store.take("a", first, second, first).refused == ""
-    assert store.take("a", second, by=BOB) == Taken((), "")
+    assert store.take("a", second, by=BOB) == StoreResult((), "")
     kept = store.kept()["a"]
     assert (kept.commit_count, kept.size) == (2, len(first[1]) + len(second[1]))
     with store.database.read() as connection:
@@ -114,7 +114,7 @@ def test_publications_of_one_commit_are_kept_and_given_each_for_itself(store: St
     bad = _variant(first[0], 1)
     assert len(store.take("a", bad, second).nums) == 2
     assert len(store.take("a", bad, first, first).nums) == 1, "the good one, once"
-    assert store.take("a", bad, first, second) == Taken((), "")
+    assert store.take("a", bad, first, second) == StoreResult((), "")
     kept = store.kept()["a"]
     assert kept.commit_count == 3
     with store.database.read() as connection:
@@ -207,7 +207,7 @@ def test_the_longest_untouched_topic_makes_room_unless_it_is_pinned(store: Store
     with store.database.write() as connection:
         for name in "ac":
             pin_topic(store.database, connection, TOPICS[name], PLENTY, 9)
-    assert store.take("b", items["b"], quotas=room) == Taken((), "relay_full")
+    assert store.take("b", items["b"], quotas=room) == StoreResult((), "relay_full")
     assert {name: one.commit_count for name, one in store.kept().items()} == {"a": 1, "b": 0, "c": 1}
 
 
@@ -270,7 +270,7 @@ def test_of_topics_that_make_room_those_of_one_stranger_go_first_and_those_of_kn
     assert store.take("d", _publish("d", "d", size=500), quotas=tight).has_forgotten
     assert set(store.kept()) == {"a", "b", "d"}
     store.take("d", _publish("d", "e", size=1000), quotas=tight)
-    assert store.take("d", _publish("d", "f", size=1000), quotas=tight) == Taken((), "relay_full")
+    assert store.take("d", _publish("d", "f", size=1000), quotas=tight) == StoreResult((), "relay_full")
     assert set(store.kept()) == {"a", "d"}, "a known peer's stays, whatever a stranger publishes"
     assert store.take("d", _publish("d", "f", size=1000), by=FRIEND, quotas=tight).has_forgotten
     assert set(store.kept()) == {"d"}
