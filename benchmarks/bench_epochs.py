@@ -97,7 +97,7 @@ def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
             for items in batches(source, source.by_topic[branch.topic]):
                 accept_batch(target, branch, open_batch(branch, items), clock_ms())
         for repo in list(target.repos.values()):
-            keeper.take_secrets(repo)
+            keeper.store_offered_secrets(repo)
 
 
 def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:

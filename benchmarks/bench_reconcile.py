@@ -84,7 +84,7 @@ def _by_symbols(common: bytes, key: HashKey, difference: int) -> _Cost:
     while True:
         cost.to_asker += sum(map(len, frames))
         began = time.process_time()
-        question = [asker.take(frame) for frame in frames][-1]
+        question = [asker.handle_frame(frame) for frame in frames][-1]
         cost.asker_seconds += time.process_time() - began
         if question is None:
             break
@@ -118,7 +118,7 @@ def _by_ranges(items: Sequence[Item], chosen: set[int]) -> _Cost:
         reply = answer_ranges(theirs, key, question)
         middle = time.process_time()
         cost.to_asker += len(reply)
-        question = asker.take(reply)
+        question = asker.handle_frame(reply)
         cost.answerer_seconds += middle - began
         cost.asker_seconds += time.process_time() - middle
     assert len(asker.here) + len(asker.there) == len(chosen)

@@ -104,7 +104,7 @@ class Reconciler:
         self._symbols = held.symbols()
         return Step(((FrameKind.SYMBOLS, opening(self._symbols)),))
 
-    def take(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
+    def handle(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
         """The step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
         self._frame_count += 1
         if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
@@ -151,7 +151,7 @@ class Reconciler:
         if self._asker is None:
             self._asker = SymbolsAsker(symbol_key(self._topic), held.symbols())
         try:
-            question = self._asker.take(frame)
+            question = self._asker.handle_frame(frame)
         except Unreconciled:
             return self._compare_ranges(held)
         if question is not None:
@@ -171,7 +171,7 @@ class Reconciler:
         if self._ranges is None:
             raise Unreconciled("out_of_turn")
         try:
-            question = self._ranges.take(frame)
+            question = self._ranges.handle_frame(frame)
         except (Unreconciled, DecodeError):
             return Step(((FrameKind.ALL, b""), (FrameKind.OVER, b"")), held.everything(), is_over=True)
         if question is not None:

@@ -22,7 +22,7 @@ nothing.
     prefix = Prefix(symbol_key(topic), prefix_length(0))
     prefix.add(ids)                                    # 4 to 10 us each
     peeler = Peeler(key, prefix.symbols())
-    peeler.take(symbols_of_the_other_side[:64])        # ... until
+    peeler.add_symbols(symbols_of_the_other_side[:64])        # ... until
     peeler.is_done                                     # then peeler.differences has the short ids on one side only
 """
 
@@ -163,7 +163,7 @@ class Peeler:
         """Short ids that one side alone holds, in the order in which they were told."""
         return tuple(self._peeled)
 
-    def take(self, symbols: Sequence[int]) -> None:
+    def add_symbols(self, symbols: Sequence[int]) -> None:
         """The other side's next symbols. Raises Unreconciled."""
         start, self._received = self._received, self._received + len(symbols)
         if self._received > len(self._left):

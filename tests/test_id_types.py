@@ -32,7 +32,7 @@ MAKERS: Final = {
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "seal", "seal_secret", "seal_some", "set_lanes",
-    "start", "symbol_bits", "take", "take_first", "take_released", "take_second", "take_unread", "to_bytes",
+    "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "with_manifest_checksum", "write_message",
 }  # fmt: skip
 """Functions that give contents."""
@@ -52,7 +52,7 @@ OTHERS: Final = {
     "storage.engine.postgresql.PostgresqlBackend.rewrite.change": "makes one column's value of others",
     "storage.engine.sqlite.SqliteBackend.rewrite.change": "makes one column's value of others",
     "storage.relay.quotas.find_room.new": "publications, each with its encoding",
-    "storage.relay.relay.take_publications.new": "publications, each with its encoding",
+    "storage.relay.relay.store_publications.new": "publications, each with its encoding",
     "storage.repos.deletion.forget_sketches.of_topics": "SQLAlchemy's types know columns, not ids",
     "storage.repos.repos.Repo.invitation": "an encoded link, not the id of an invitation",
     "verifier.snapshots.PlacedSnapshot.end": "a key of a dict as UTF-8",

@@ -80,7 +80,7 @@ class KindTangle:
         self.root = root
         self.graph = Tangle(root.commit.commit_id, pending_max=pending_max)
 
-    def take(self, commit: ReadCommit) -> tuple[CommitId, ...]:
+    def add(self, commit: ReadCommit) -> tuple[CommitId, ...]:
         """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
         is_candidate = self.kind.is_candidate(commit, self.root)
         if not is_candidate and not self.kind.hands_on(commit, self.root):
@@ -88,7 +88,7 @@ class KindTangle:
         return self.graph.add(commit.commit.commit_id, self.kind.recipe(commit), is_shown=is_candidate)
 
 
-class KindTaken(ValueError):
+class KindNameInUse(ValueError):
     """Two kinds of one name."""
 
 
@@ -101,7 +101,7 @@ class TangleKinds:
     def register(self, kind: TangleKind) -> None:
         """Add a kind. Raises KindTaken."""
         if kind.name in self._kinds:
-            raise KindTaken(f"there is a tangle kind called {kind.name!r}")
+            raise KindNameInUse(f"there is a tangle kind called {kind.name!r}")
         self._kinds[kind.name] = kind
 
     def __contains__(self, name: object) -> bool:

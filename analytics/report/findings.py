@@ -197,7 +197,7 @@ class Findings:
                 self._tables.write_empty(name, schema)
             return ()
         spark = self._commits.sparkSession
-        taken = relays.load_taken(spark, self._exports).persist()
+        taken = relays.load_relayed(spark, self._exports).persist()
         try:
             topics = self._tables.write("relay_topics", relays.count_topics(spark, self._exports, taken))
             table = self._tables.write("relays", relays.count_relays(spark, self._exports, topics))

@@ -103,9 +103,9 @@ class _Timeline(ABC):
 
     def add(self, commit_id: bytes, acks: Iterable[bytes]) -> TimelineChange:
         """Take one commit."""
-        return self.take([(commit_id, acks)])
+        return self.add_many([(commit_id, acks)])
 
-    def take(self, deliveries: Iterable[Delivery]) -> TimelineChange:
+    def add_many(self, deliveries: Iterable[Delivery]) -> TimelineChange:
         """Take some commits together: the edits lead from the list before all of them to the one after."""
         came: list[Entry] = []
         completed: list[Entry] = []

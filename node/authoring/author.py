@@ -134,7 +134,7 @@ class Author:
                 written = self._encode_drafts(
                     connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
                 )
-            ingested = self._take(branch, written, after=after)
+            ingested = self._ingest(branch, written, after=after)
         return written[0], ingested
 
     def write_many(
@@ -150,7 +150,9 @@ class Author:
                 written = self._encode_drafts(connection, current, plan(connection))
             ingested = IngestResult()
             if written:
-                ingested = self._take(current, written, after=lambda transaction: after(transaction, written))
+                ingested = self._ingest(
+                    current, written, after=lambda transaction: after(transaction, written)
+                )
         return written, self._with_begun(ingested)
 
     def seal_secret(self, repo: Repo, user: UserId, secret: ReadSecret | WriteSecret) -> bytes:
@@ -249,7 +251,7 @@ class Author:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
             pin = self._encode_drafts(connection, root, [Draft(new.pin)])
-        ingested = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+        ingested = self._ingest(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
         return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
 
     def _draft_branch(
@@ -302,11 +304,11 @@ class Author:
             self.hold(self.write_on(branch, draft)[1])
 
     def hold(self, ingested: IngestResult) -> None:
-        """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
+        """Keep what one of several writes came to until the last is made, or one fails: `pop_begun` gives it."""
         with self._lock:
             self._begun = self._begun.with_more(ingested)
 
-    def take_begun(self) -> IngestResult:
+    def pop_begun(self) -> IngestResult:
         """What was written as one of several, and was told to nobody yet."""
         return self._with_begun(IngestResult())
 
@@ -359,7 +361,7 @@ class Author:
             log.error(
                 "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
             )
-        return self.take_begun()
+        return self.pop_begun()
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, IngestResult]:
         write_secret = WriteSecret(secrets.token_bytes(32))
@@ -383,14 +385,14 @@ class Author:
             )
             written = self._encode_drafts(connection, root, [Draft(body, heads)])
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
-        ingested = self._take(
+        ingested = self._ingest(
             root,
             written,
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
         )
         return epoch, ingested
 
-    def _take(
+    def _ingest(
         self,
         branch: Branch,
         written: Sequence[WrittenCommit],

@@ -49,7 +49,7 @@ from storage.check.rebuild_derived import (
     restate_sums,
 )
 from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
-from storage.check.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
+from storage.check.salvage import await_content, drop_dangling, find_bodiless, remove_damaged
 from storage.commits.commits import number_authors
 from storage.commits.damaged import DamagedCount, await_commits, count_damaged
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
@@ -142,8 +142,8 @@ class _Work:
     def run(self, found: CheckFindings) -> None:
         """Put everything right, each thing after what it follows from."""
         connection, changed = self._connection, self.changed
-        taken = take_out_damaged(connection, found.damage)
-        changed["blocks"] += taken.count
+        removed = remove_damaged(connection, found.damage)
+        changed["blocks"] += removed.count
         changed["packs"] += len(found.damage.sizes)
         changed["references"] += drop_dangling(connection)
         changed["commits"] += restate_keys(connection)
@@ -154,7 +154,7 @@ class _Work:
         if tables is not None:
             self._restate_commits(tables)
         changed["awaited"] += await_commits(connection, {*find_bodiless(connection), *self._unreadable})
-        changed["awaited"] += await_content(connection, self._home, taken)
+        changed["awaited"] += await_content(connection, self._home, removed)
         changed["places"] += restate_places(connection)
         changed["heads"] += restate_heads(connection)
         changed["feeds"] += restate_forks(connection)

@@ -31,16 +31,16 @@ class SsbFeeds:
         self._chains: dict[str, bytearray] = {}
         self._refused: set[str] = set()
 
-    def take(self, line: bytes) -> SsbMessage | None:
+    def add_line(self, line: bytes) -> SsbMessage | None:
         """The next message of its feed, verified; None for one that is there already. Raises MessageRefused."""
         try:
-            return self._take(read_ssb_message(line))
+            return self._add(read_ssb_message(line))
         except MessageRefused as refused:
             if refused.message_id and len(self._refused) < SSB_REFUSED_KEPT_MAX:
                 self._refused.add(refused.message_id)
             raise
 
-    def _take(self, message: SsbMessage) -> SsbMessage | None:
+    def _add(self, message: SsbMessage) -> SsbMessage | None:
         chain = self._chain(message.author)
         length = len(chain) // _DIGEST_SIZE
         if message.sequence <= length:

@@ -106,7 +106,7 @@ def import_ssb_log(
     count = 0
     for number, line in read_lines(path, SSB_LINE_SIZE_MAX):
         try:
-            message = feeds.take(line)
+            message = feeds.add_line(line)
         except MessageRefused as refused:
             entry = _entry(number, refused)
             on_refusal(entry)

@@ -143,7 +143,7 @@ class AddressBook:
 
     def reached(self, learned: Learned, now: float) -> None:
         """The peer has proved its key there."""
-        self._take_back(learned)
+        self._uncount_try(learned)
         learned.is_reached, learned.fresh_at = True, now
 
     def left(self, learned: Learned, now: float) -> None:
@@ -157,7 +157,7 @@ class AddressBook:
         `is_online`: other peers answer, so it is not this node that is cut off.
         """
         if learned.is_reached and not is_online:
-            self._take_back(learned)
+            self._uncount_try(learned)
         else:
             learned.failures += 1
         pause = min(LEARNED_PAUSE_MIN_SECONDS * 2.0**learned.failures, LEARNED_PAUSE_MAX_SECONDS)
@@ -208,7 +208,7 @@ class AddressBook:
         _uncount(self._told, {learned.told_by})
         _uncount(self._in_repo, learned.repos)
 
-    def _take_back(self, learned: Learned) -> None:
+    def _uncount_try(self, learned: Learned) -> None:
         network = _network(learned)
         since, count = self._tries.get(network, (0.0, 0))
         if count > 1:

@@ -154,7 +154,7 @@ class Hub:
             self._listeners.remove(listener)
         self._senders.forget(listener)
 
-    async def take(
+    async def ingest(
         self,
         branch: Branch,
         items: Sequence[bytes],
@@ -300,7 +300,7 @@ class Hub:
     ) -> RelayResult:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
-        relayed = await self.relay.take(topic, items, previous, visitor, bill)
+        relayed = await self.relay.ingest(topic, items, previous, visitor, bill)
         self.totals.dropped += relayed.dropped.total()
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
@@ -329,7 +329,7 @@ class Hub:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
-        sent_by = self._senders.take(ingested.released)
+        sent_by = self._senders.pop(ingested.released)
         for listener in list(self._listeners):
             if ingested.is_about_repos:
                 self._tell(listener, listener.topics_changed)

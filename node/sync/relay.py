@@ -30,7 +30,7 @@ from storage.relay.relay import (
     load_some,
     open_topics,
     pin_topic,
-    take_publications,
+    store_publications,
     unpin_topic,
 )
 
@@ -105,7 +105,7 @@ class RelayService:
         refused = tuple(topic for topic in topics if topic not in self.topics)
         return DepositResult(kept, refused, room.refused or "relay_full", room.has_lost)
 
-    async def take(
+    async def ingest(
         self,
         topic: KeptTopic,
         items: Sequence[bytes],
@@ -129,13 +129,13 @@ class RelayService:
         while done < len(new) and not relayed.refused:
             part = new[done : done + bill.account.storing.count]
             async with self._storing.held(bill, len(new) - done):
-                taken, seconds = await self._run_blocking(self._take, topic, visitor, part)
+                stored, seconds = await self._run_blocking(self._store, topic, visitor, part)
                 bill.charge(seconds)
             bill.account.storing.note(len(part), seconds)
             done += len(part)
-            relayed.nums += taken.nums
-            relayed.refused = taken.refused
-            relayed.has_forgotten |= taken.has_forgotten
+            relayed.nums += stored.nums
+            relayed.refused = stored.refused
+            relayed.has_forgotten |= stored.has_forgotten
         return relayed
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
@@ -174,7 +174,7 @@ class RelayService:
             self.topics = {**self.topics, **load_some(connection, topics)}
         return room
 
-    def _take(
+    def _store(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
     ) -> tuple[StoreResult, float]:
         began = self._cpu_clock()
@@ -184,12 +184,12 @@ class RelayService:
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
     ) -> StoreResult:
         with self._database.write(is_patient=True) as connection:
-            taken = take_publications(
+            stored = store_publications(
                 self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
             )
-        if taken.has_forgotten:
+        if stored.has_forgotten:
             self._refresh()
-        return taken
+        return stored
 
     def _pin(self, topic: TopicKey, is_pinned: bool) -> None:
         with self._database.write() as connection:

@@ -87,7 +87,7 @@ class Account:
             self._is_over = False
         return self._is_over
 
-    def take_pause(self) -> float:
+    def pop_pause(self) -> float:
         """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only."""
         if self.fruitless <= FRUITLESS_SLOWED_SECONDS:
             return 0.0
@@ -230,7 +230,7 @@ class FairLock:
             self._free += 1
             return
         queue = self._choose()
-        event = queue.take_next()
+        event = queue.pop_next()
         if not queue.waiting:
             del self._waiting[id(queue.account)]
             queue.account.credit = min(queue.account.credit, 0.0)  # what was not used in time is lost
@@ -266,7 +266,7 @@ class _Queue:
     def remove(self, event: trio.Event) -> None:
         self.waiting.remove(next(one for one in self.waiting if one[1] is event))
 
-    def take_next(self) -> trio.Event:
+    def pop_next(self) -> trio.Event:
         chosen = self.waiting[0]
         if self._overtaken < _OVERTAKEN_MAX:
             chosen = next((one for one in self.waiting if one[0]), chosen)

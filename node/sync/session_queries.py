@@ -16,6 +16,7 @@ from protocol.session_events import (
     BlocksLoaded,
     Event,
     FindWanted,
+    HandleFrame,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
@@ -24,7 +25,6 @@ from protocol.session_events import (
     PlanLoaded,
     Reconciled,
     SummaryLoaded,
-    TakeFrame,
     WantedFound,
 )
 from protocol.unreconciled import Unreconciled
@@ -118,7 +118,7 @@ def reconcile(
     kept: TopicSet,
     reconciler: Reconciler,
     ranges: RangeSet,
-    work: OpenReconciliation | TakeFrame,
+    work: OpenReconciliation | HandleFrame,
 ) -> Reconciled:
     """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
@@ -127,7 +127,7 @@ def reconcile(
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
             else:
-                step = reconciler.take(held, FrameKind(work.kind), work.frame)
+                step = reconciler.handle(held, FrameKind(work.kind), work.frame)
         except (DecodeError, Unreconciled) as error:
             return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
         return Reconciled(work.topic, step.frames, step.nums, step.is_over)

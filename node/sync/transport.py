@@ -82,7 +82,7 @@ async def dial(
         if not second:
             raise TransportError("wrong_peer_key", "that node has another key or speaks another version")
         try:
-            third, session = handshake.take_second(second)
+            third, session = handshake.read_second(second)
         except HandshakeError as error:
             if error.reason == "wrong_key":
                 raise TransportError("wrong_peer_key", "that node does not hold the key") from error
@@ -100,13 +100,13 @@ async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSe
         handshake = AcceptorHandshake(seed, ephemeral)
         first = await _receive_message(stream)
         try:
-            second = handshake.take_first(first)
+            second = handshake.read_first(first)
         except HandshakeError:
             with suppress(trio.BrokenResourceError):
                 await stream.send_all(_REFUSED)
             raise
         await _send_message(stream, second)
-        return handshake.take_third(await _receive_message(stream))
+        return handshake.read_third(await _receive_message(stream))
 
     return await _establish(stream, converse, is_dialer=False)
 
@@ -219,7 +219,7 @@ class _Receiving:
                 self._unyielded = 0
                 await trio.lowlevel.checkpoint()
             try:
-                frame = self._take_frame()
+                frame = self._next_frame()
                 if frame is not None:
                     self._unyielded += 1
                     return frame
@@ -229,7 +229,7 @@ class _Receiving:
                 self._fault = error
                 raise
 
-    def _take_frame(self) -> bytes | None:
+    def _next_frame(self) -> bytes | None:
         """The next frame if the buffer has all of it."""
         if self._body_size == 0:
             if len(self._buffer) - self._start < _ENCRYPTED_LENGTH_SIZE:

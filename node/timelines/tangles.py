@@ -174,5 +174,5 @@ def _grow(
     tangle = KindTangle(kind, root)
     for one in stored:
         if one is not root:
-            tangle.take(one)
+            tangle.add(one)
     return tangle, kept

@@ -76,7 +76,7 @@ def relay_block_batches(connection: Connection, first: int, last: int) -> Iterat
         columns.num.between(first, last)
     )
     for part in stream_parts(connection, query.order_by(columns.num), _PUBLICATIONS_AT_ONCE):
-        yield from batch_rows(BLOCKS, [row for taken in part for row in _taken(*taken)])
+        yield from batch_rows(BLOCKS, [row for taken in part for row in _rows_of_publication(*taken)])
 
 
 def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
@@ -126,7 +126,7 @@ def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[Bloc
         return {}  # the parser accepts no such block: damage that took the key's column, too
 
 
-def _taken(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
+def _rows_of_publication(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
     try:
         own, *others = decode_publication(encoded).blocks
     except DecodeError:  # damage, by which nothing of it is here

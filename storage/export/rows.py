@@ -123,17 +123,17 @@ def commit_batches(
     )
     for columns in _columns(connection, query):
         nums, ids, topic, branch, author, acks, rank, kind, size, time, received, feed, lengths = columns
-        repo_id, branch_id, name = (shared.take(branch) for shared in by_branch)
+        repo_id, branch_id, name = (shared.look_up(branch) for shared in by_branch)
         yield make_batch(
             COMMITS,
             [
                 nums,
                 _ids(ids),
-                by_topic.take(topic),
+                by_topic.look_up(topic),
                 repo_id,
                 branch_id,
                 name,
-                by_author.take(author),
+                by_author.look_up(author),
                 _id_lists(acks),
                 rank,
                 [positions[num] for num in nums],
@@ -240,7 +240,7 @@ def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
 
 def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:
     nums, topic, ids, acks, *counts = zip(*rows, strict=True)
-    return make_batch(RELAY_COMMITS, [nums, by_topic.take(topic), _ids(ids), _id_lists(acks), *counts])
+    return make_batch(RELAY_COMMITS, [nums, by_topic.look_up(topic), _ids(ids), _id_lists(acks), *counts])
 
 
 def _columns(
@@ -279,7 +279,7 @@ class _Shared:
         is_text = bool(values) and isinstance(values[0], str)
         self._values: Any = pa.array(values, pa.string() if is_text else pa.binary(_ID_SIZE))
 
-    def take(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
+    def look_up(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
         """The values of these numbers."""
         places = pc.index_in(pa.array(nums, pa.int64()), self._nums)
         assert places.null_count == 0, "what a row names is there: fsck holds that"

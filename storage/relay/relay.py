@@ -171,7 +171,7 @@ def deny_peer(connection: Connection, peer: PeerId) -> None:
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
 
 
-def take_publications(
+def store_publications(
     database: Database,
     connection: Connection,
     topic_num: int,

@@ -35,18 +35,18 @@ def take_acceptor(data: bytes) -> str:
     honest, third, payload = honest_messages()
     try:
         if kind == b"1":
-            acceptor.take_first(data)
+            acceptor.read_first(data)
             assert data == honest[0]
         elif kind == b"3":
-            acceptor.take_first(honest[0])
-            session = acceptor.take_third(data)
+            acceptor.read_first(honest[0])
+            session = acceptor.read_third(data)
             assert (data, session.peer_key) == (third, public_key(DIALER_SEED))
         else:
-            acceptor.take_first(honest[0])
+            acceptor.read_first(honest[0])
             noise = _noise_dialer()
             noise.write_message(b"")
             noise.read_message(honest[1])
-            session = acceptor.take_third(noise.write_message(data))
+            session = acceptor.read_third(noise.write_message(data))
             assert (data, session.peer_key) == (payload, public_key(DIALER_SEED))
     except HandshakeError as error:
         return error.reason
@@ -66,14 +66,14 @@ def take_dialer(data: bytes) -> str:
         dialer = node_identity.DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL)
         assert dialer.first_message() == honest[0]
         if kind == b"2":
-            dialer.take_second(data)
+            dialer.read_second(data)
             assert data == honest[1]
         else:
             static = node_identity.static_private_key(ACCEPTOR_SEED)
             noise = Handshake.responder(node_identity.PROLOGUE, static, ACCEPTOR_EPHEMERAL)
             noise.read_message(honest[0])
             second = noise.write_message(data)
-            dialer.take_second(second)
+            dialer.read_second(second)
             assert second == honest[1]
     except HandshakeError as error:
         return error.reason
@@ -110,8 +110,8 @@ def honest_messages() -> tuple[list[bytes], bytes, bytes]:
     """Messages 1 and 2 of the fixed nodes, message 3, and the payload inside it."""
     dialer = node_identity.DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL)
     first = dialer.first_message()
-    second = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).take_first(first)
-    third, _ = dialer.take_second(second)
+    second = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).read_first(first)
+    third, _ = dialer.read_second(second)
     static = node_identity.static_private_key(ACCEPTOR_SEED)
     noise = Handshake.responder(node_identity.PROLOGUE, static, ACCEPTOR_EPHEMERAL)
     noise.read_message(first)

@@ -43,9 +43,9 @@ def take_symbols(data: bytes) -> str:
     for heard in ((), (opening(_OTHERS),)):
         asker = SymbolsAsker(KEY, _SYMBOLS)
         for frame in heard:
-            asker.take(frame)
+            asker.handle_frame(frame)
         try:
-            asker.take(data)
+            asker.handle_frame(data)
         except DecodeError as error:
             return str(error)
         except Unreconciled as error:
@@ -89,7 +89,7 @@ def take_ranges_answer(data: bytes) -> str:
     asker = RangesAsker(_ITEMS, KEY)
     asker.start()
     try:
-        question = asker.take(data)
+        question = asker.handle_frame(data)
     except (DecodeError, Unreconciled) as error:
         return str(error)
     if question is not None:

@@ -38,7 +38,7 @@ def test_symbols_tell_any_two_sets_apart_however_they_are_cut(
     symbols = prefix_of(sorted(there), 1024).symbols()
     while not peeler.is_done:
         size = cuts[peeler.received % len(cuts)]
-        peeler.take(symbols[peeler.received : peeler.received + size])
+        peeler.add_symbols(symbols[peeler.received : peeler.received + size])
     # Equal short ids hide each other, on one side or across.
     assert set(peeler.differences) == _short(here) ^ _short(there)
 
@@ -147,6 +147,6 @@ def test_no_bytes_raise_anything_else(frame: bytes, count: int) -> None:
     symbols = SymbolsAsker(KEY, prefix_of(ids(count), 64).symbols())
     ranges = RangesAsker(SortedItems(at_depths(ids(count))), KEY)
     ranges.start()
-    for take in (symbols.take, ranges.take):
+    for take in (symbols.handle_frame, ranges.handle_frame):
         with suppress(DecodeError, Unreconciled):
             take(frame)

@@ -55,7 +55,7 @@ def talk_symbols(
         for frame in frames:
             answers += 1
             answered += len(frame)
-            question = asker.take(change(frame))
+            question = asker.handle_frame(change(frame))
         if question is None:
             return Talk(asked, answered, asks, answers)
         asks += 1
@@ -74,7 +74,7 @@ def talk_ranges(
         asked += len(question)
         reply = answer_ranges(items, key, question)
         answered += len(reply)
-        question = asker.take(change(reply))
+        question = asker.handle_frame(change(reply))
     return Talk(asked, answered, asks, asks)
 
 

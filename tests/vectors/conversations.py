@@ -158,5 +158,5 @@ def _compare_ranges(
     question: bytes | None = asker.start()
     while question is not None:
         frames += [question, answer_ranges(held, key, question)]
-        question = asker.take(frames[-1])
+        question = asker.handle_frame(frames[-1])
     return frames, asker

@@ -84,7 +84,7 @@ def faults_in_exchange() -> set[str]:
 ELSEWHERE: Final = {
     "reason": set[str](),  # what `Session._close` is given, which is looked at
     "output.reason": set[str](),  # that of a `Close`
-    "taken": returned("protocol/introducing.py", "take"),
+    "output": returned("protocol/introducing.py", "handle_introduce"),
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
     "refusal": returned("node/sync/connection.py", "_find_flood"),

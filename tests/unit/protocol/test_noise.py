@@ -211,9 +211,9 @@ class TestNodeIdentity:
 
     def test_both_sides_prove_their_key(self) -> None:
         dialer, acceptor = node_pair()
-        second = acceptor.take_first(dialer.first_message())
-        third, dialer_session = dialer.take_second(second)
-        acceptor_session = acceptor.take_third(third)
+        second = acceptor.read_first(dialer.first_message())
+        third, dialer_session = dialer.read_second(second)
+        acceptor_session = acceptor.read_third(third)
         assert dialer_session.peer_key == public_key(ACCEPTOR_SEED)
         assert acceptor_session.peer_key == public_key(DIALER_SEED)
         assert dialer_session.session_id == acceptor_session.session_id
@@ -226,7 +226,7 @@ class TestNodeIdentity:
         ) -> HandshakeResult:
             dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), dialer_ephemeral)
             acceptor = AcceptorHandshake(ACCEPTOR_SEED, acceptor_ephemeral)
-            return dialer.take_second(acceptor.take_first(dialer.first_message()))[1]
+            return dialer.read_second(acceptor.read_first(dialer.first_message()))[1]
 
         ids = {
             session(AgreementSecret(a * 32), AgreementSecret(b * 32)).session_id
@@ -278,7 +278,7 @@ class TestNodeIdentity:
         dialer = DialerHandshake(DIALER_SEED, mirrored, DIALER_EPHEMERAL)
         acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
         with pytest.raises(HandshakeError) as error:
-            dialer.take_second(acceptor.take_first(dialer.first_message()))
+            dialer.read_second(acceptor.read_first(dialer.first_message()))
         assert reason_of(error) == "wrong_key"
 
     @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ class TestNodeIdentity:
             static_public_key(public_key(ACCEPTOR_SEED)),
         )
         acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
-        noise.read_message(acceptor.take_first(noise.write_message(b"")))
+        noise.read_message(acceptor.read_first(noise.write_message(b"")))
         context = b"ravel/1 dialer proves its node key:"
         proof = sign(secret_key, context + noise.handshake_hash)
         other_key, other_secret = key_pair(UserSeed(b"\x55" * 32))
@@ -317,7 +317,7 @@ class TestNodeIdentity:
             "small order key": bytes(32) + proof,
         }[claim]
         with pytest.raises(HandshakeError) as error:
-            acceptor.take_third(noise.write_message(payload))
+            acceptor.read_third(noise.write_message(payload))
         assert reason_of(error) == reason
 
     @pytest.mark.parametrize("payload", [b"", bytes(63), bytes(64), bytes(65)])
@@ -326,7 +326,7 @@ class TestNodeIdentity:
         noise = Handshake.responder(PROLOGUE, static_private_key(ACCEPTOR_SEED), ACCEPTOR_EPHEMERAL)
         noise.read_message(dialer.first_message())
         with pytest.raises(HandshakeError) as error:
-            dialer.take_second(noise.write_message(payload))
+            dialer.read_second(noise.write_message(payload))
         assert reason_of(error) == ("wrong_key" if len(payload) == 64 else "bad_payload")
 
     def test_payload_in_message_one_is_refused(self) -> None:
@@ -335,7 +335,7 @@ class TestNodeIdentity:
             PROLOGUE, static_private_key(DIALER_SEED), DIALER_EPHEMERAL, remote_static
         )
         with pytest.raises(HandshakeError) as error:
-            AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).take_first(noise.write_message(b"x"))
+            AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).read_first(noise.write_message(b"x"))
         assert reason_of(error) == "bad_payload"
 
 

@@ -12,7 +12,7 @@ from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signa
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadSecret, UserSeed
 from protocol.sealing import SEALED_SECRET_SIZE
 from tests.support.ids import as_object_id
-from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
+from verifier.tangle_kinds import KindNameInUse, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off
 
 SECRET = ConvergenceSecret(b"c" * 32)
@@ -73,7 +73,7 @@ def _grown(kind: TangleKind, root: ReadCommit, commits: list[SignedCommit]) -> K
     """The last commit first: each waits for the next."""
     tangle = KindTangle(kind, root)
     for commit in reversed(commits):
-        tangle.take(commit)
+        tangle.add(commit)
     return tangle
 
 
@@ -192,6 +192,6 @@ def test_an_application_adds_a_kind_of_its_own(history: _History) -> None:
     assert tangle.graph.missing() == [history.init_id]
     assert list(tangle.graph.path_to_root(_id(settled)))[-1] == _id(opening)
     assert list(kinds) == ["branch", "epoch", "feed", "group", "members", "thread"]
-    with pytest.raises(KindTaken):
+    with pytest.raises(KindNameInUse):
         kinds.register(stated_kind("thread"))
     assert "thread" not in TangleKinds(), "a table of its own"

@@ -24,7 +24,7 @@ from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.publication import decode_publication
 from storage.export.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
-from storage.relay.relay import open_topics, take_publications
+from storage.relay.relay import open_topics, store_publications
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import (
     RelayedCommit,
@@ -107,7 +107,7 @@ def _relay(folder: Path, world: World) -> Path:
     with node.replica.database.write() as connection:
         open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
         items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
-        take_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
+        store_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
     export_node(node.replica.database, folder / "export", "relay", 1, blocks=True)
     node.close()
     return folder / "export"

@@ -38,7 +38,7 @@ def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
 def test_as_many_wait_by_default_as_the_limit_says() -> None:
     timeline = CausalTimeline()
     waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_PENDING_COUNT_MAX + 1)]
-    assert timeline.take(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
+    assert timeline.add_many(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -61,7 +61,7 @@ def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
     names = [number.to_bytes(2, "big") for number in range(100)]
     # Even ones first, so that strata rise when the odd ones come between.
     rest = [(names[number], [names[number - 1]]) for number in [*range(2, 100, 2), *range(3, 100, 2), 1]]
-    assert not timeline.take(rest).refused
+    assert not timeline.add_many(rest).refused
     assert timeline.add(names[0], [names[99]]).refused == ((names[0], Refusal.CIRCLE),)
     assert not timeline.add(names[0], []).refused
     assert list(timeline) == names
@@ -70,8 +70,8 @@ def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_delivered_before_has_no_effect(way: Way) -> None:
     timeline = way()
-    timeline.take([(b"b", [b"a"]), (b"a", [])])
-    assert timeline.take([(b"a", []), (b"b", [])]) == TimelineChange(())
+    timeline.add_many([(b"b", [b"a"]), (b"a", [])])
+    assert timeline.add_many([(b"a", []), (b"b", [])]) == TimelineChange(())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -126,7 +126,7 @@ def test_what_is_shifted_together_stands_where_it_should(*, batch_max: int, is_v
         feed = dice.choice(rest)
         batch, feed[:] = feed[: (size := dice.randint(1, batch_max))], feed[size:]
         before = shown
-        edits = timeline.take([(commit_id, commits[commit_id]) for commit_id in batch]).edits
+        edits = timeline.add_many([(commit_id, commits[commit_id]) for commit_id in batch]).edits
         known |= {commit_id: commits[commit_id] for commit_id in batch}
         *_, shown = replay(shown, edits)
         assert shown == [commit_id for commit_id in ordered(known) if commit_id not in void]

@@ -18,7 +18,7 @@ from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
 from storage.engine.database import Database
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.topics import sketches as sketches_module
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
@@ -253,7 +253,7 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     with database.write() as connection:
         open_topics(database, connection, [world.branch.topic], alice, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, alice, items, PLENTY, 2)
+        store_publications(database, connection, kept.num, alice, items, PLENTY, 2)
         statement, kind = RELAYED[damage] if damage else ("", "")
         if damage:
             connection.execute(text(statement), HARM)

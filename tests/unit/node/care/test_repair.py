@@ -19,7 +19,7 @@ from protocol.publication import decode_publication
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.schema.schema import commits, sketches
 from storage.schema.tables import metadata
 from storage.topics.difference import REPLICA
@@ -263,7 +263,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
         visitor = Visitor(PeerId(b"p" * 32))
         open_topics(database, connection, [world.branch.topic], visitor, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
+        store_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
     before = _dump_of(folder)
     with database.write() as connection:
         assert connection.execute(text(RELAYED[damage][0]), HARM).rowcount > 0, "the damage is done"

@@ -29,7 +29,7 @@ def _judge(feeds: SsbFeeds, *lines: bytes) -> list[str]:
     verdicts: list[str] = []
     for line in lines:
         try:
-            verdicts.append("taken" if feeds.take(line) else "already")
+            verdicts.append("taken" if feeds.add_line(line) else "already")
         except MessageRefused as refused:
             verdicts.append(refused.reason)
     return verdicts

@@ -165,7 +165,7 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
         yield
 
     monkeypatch.setattr(hub._storing, "held", hold)
-    ingested = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
+    ingested = await hub.ingest(branch, [items[0], items[5]], _Now(), None, bill)
     assert len(ingested.accepted[branch.topic]) == 6
     assert _state(replica) == (0, 0, 0)
     assert (replica.unreleased, replica.has_ready) == ({}, False)
@@ -420,7 +420,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     for peer in peers:
         hub.add(peer)
     for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
-        await hub.take(branch, [item], _Now(), peer)
+        await hub.ingest(branch, [item], _Now(), peer)
     with replica.database.read() as connection:
         assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
@@ -432,6 +432,6 @@ def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> Non
     senders.note([as_commit_id(b"a"), as_commit_id(b"b"), as_commit_id(b"c")], "one")
     assert len(senders) == 2, "the oldest is forgotten"
     senders.note([as_commit_id(b"c")], "two")
-    assert senders.take({1: as_commit_id(b"a"), 3: as_commit_id(b"c")}) == {"one": {3}, "two": {3}}
+    assert senders.pop({1: as_commit_id(b"a"), 3: as_commit_id(b"c")}) == {"one": {3}, "two": {3}}
     senders.forget("one")
     assert len(senders) == 0

@@ -44,7 +44,7 @@ def test_work_of_use_costs_nothing_however_much_it_is() -> None:
         bill = Bill(account)
         bill.charge(0.2)
         bill.earn()
-        assert account.take_pause() == 0
+        assert account.pop_pause() == 0
     assert account.used > 10 * FRUITLESS_SECONDS_MAX
     assert not account.is_over
 
@@ -67,15 +67,15 @@ def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
         return account.is_over
 
     account.charge(FRUITLESS_SLOWED_SECONDS)
-    assert account.take_pause() == 0
+    assert account.pop_pause() == 0
     account.charge(0.25)
-    assert 0 < account.take_pause() <= SLOWED_PAUSE_SECONDS_MAX
-    assert account.take_pause() == 0, "for the same work but once"
+    assert 0 < account.pop_pause() <= SLOWED_PAUSE_SECONDS_MAX
+    assert account.pop_pause() == 0, "for the same work but once"
     account.charge(FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS - 0.25)
     assert not is_over()
     account.charge(0.001)
     assert is_over()
-    assert account.take_pause() == SLOWED_PAUSE_SECONDS_MAX
+    assert account.pop_pause() == SLOWED_PAUSE_SECONDS_MAX
     clock.now += 10
     assert is_over(), "a peer that returns at once is none the better"
     clock.now += (FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS) / FRUITLESS_FORGIVEN_SHARE
@@ -222,7 +222,7 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         happened = trio.Event()
         happened.set()
         bill = Bill(Account(_Clock()))
-        ingested = await hub.take(branch, items, happened, None, bill)
+        ingested = await hub.ingest(branch, items, happened, None, bill)
         assert len(ingested.accepted[branch.topic]) == 6
         assert ingested.left == []
         assert transactions >= 3

@@ -14,7 +14,7 @@ from protocol.publication import encode_publication as encode
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches
 from storage.relay.quotas import Visitor
-from storage.relay.relay import open_topics, take_publications
+from storage.relay.relay import open_topics, store_publications
 from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import blocks
 from tests.support.builders import World
@@ -152,10 +152,10 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
         with database.write() as connection:
             open_topics(database, connection, [branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
             taken = [(decode_publication(one), one) for one in items]
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
         export(relay, folder, 1)
         with database.write() as connection:
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[1:], PLENTY, 9)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[1:], PLENTY, 9)
         export(relay, folder, 2, blocks=True)
         export(relay, folder, 3, blocks=True)
     finally:
@@ -187,7 +187,7 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
         items = [(decode_publication(one), one) for one in world.publications(world.branch)]
         with database.write() as connection:
             open_topics(database, connection, [world.branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
             (cut, whole), (flipped, other) = items
             content = flipped.blocks[0].encoded
             at = other.index(content) + len(content) - 1
