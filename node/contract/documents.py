@@ -219,13 +219,15 @@ def _entry_view(key: str, entry: DocumentEntry) -> DictEntryFields:
         "key": key,
         "value": _text_of(first),
         "commit": id_text(first.name),
-        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
+        "conflicts": [
+            {"value": _text_of(operation), "commit": id_text(operation.name)} for operation in others
+        ],
     }
 
 
-def _text_of(word: DocumentValue) -> str:
-    assert word.value is not None, "an entry lists what stands"
-    return word.value
+def _text_of(operation: DocumentValue) -> str:
+    assert operation.value is not None, "an entry lists what stands"
+    return operation.value
 
 
 SHOW_DICT: Final = Endpoint(
