@@ -18,8 +18,8 @@ from nacl import bindings
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from protocol.body import Grant, Permission, Remove

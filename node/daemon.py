@@ -28,7 +28,7 @@ from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
-from node.ingest.inbound import retry_kept
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.runtime import logs

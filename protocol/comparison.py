@@ -6,7 +6,7 @@ Both sides say a summary (round 0). Whose set is part of the other's holds less;
 
 - who knows all heads of the other sends what these do not imply (where that is nothing, they imply what is not there);
 - who holds more, and does not know them all, knows that both lack something, and answers in a reconciliation
-  (`protocol.reconciling`), which it opens; the other waits, for commits or for the first frame.
+  (`protocol.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
 
 Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
 From then on heads are not believed (a relay may hold what lacks its causes), and the third time ranges are compared.

@@ -26,9 +26,9 @@ from node.authoring.drafting import (
     new_branch,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
-from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
+from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_batch
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS
 from node.home.home import hold_content
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import (
     UNREADABLE,

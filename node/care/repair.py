@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from node.care.fsck import check_all
 from node.home.home import hold_content, lock_home
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import (
     UNREADABLE,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import Opened, OpenedBatch
+from node.ingest.publication_parsing import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
 from protocol.ids import CommitId

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from protocol.ids import CommitId, TopicKey
 from verifier.verify import Rejected
 
@@ -32,7 +32,7 @@ class IngestResult:
     )  # what had waited and is accepted: ids by numbers
     restored: int = 0  # awaited ones whose blocks are back
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
-    is_unfinished: bool = False  # whether some of what waited is left for `inbound.release_more`
+    is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
 
     def count_useful(self) -> int:

@@ -14,7 +14,7 @@ import structlog
 from node.authoring.author import Author
 from node.authoring.epoch_setup import open_earlier, topic_in
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import read_pending
+from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica, choose_epoch
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Grant, Permission, UnknownBody

@@ -17,13 +17,13 @@ from typing import Final
 import structlog
 import trio
 
-from node.ingest.opening import CARRIER_FAULTS
+from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.rate_limit import TokenBucket
-from node.sync.scheduling import Bill
+from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
 from node.sync.session_queries import (
     Load,
@@ -60,7 +60,7 @@ from protocol.messages import (
     Relay,
     decode_message,
 )
-from protocol.reconciling import Reconciler
+from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
 from protocol.session_events import (
     BatchIngested,
@@ -386,7 +386,7 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         if is_fruitful(answer):
@@ -405,7 +405,7 @@ class Connection:
             made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = made, RangeSet()
         reconciler, ranges = self._reconcilers[work.topic]
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
         step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
         bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
@@ -425,7 +425,7 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         if isinstance(followed, Branch):
             ingested = await self._hub.ingest(followed, output.items, previous, self, bill)
             useful, repeated = ingested.count_useful(), ingested.already
@@ -464,7 +464,7 @@ class Connection:
         assert self._hub.relay is not None, "the session says no otherwise"
         visitor = self._hub.relay.visitor(self.peer, self._subnet)
         new = [topic for topic in topics if topic not in self._followed]
-        entrusted = await self._hub.relay.open(new, visitor, Bill(self.account))
+        entrusted = await self._hub.relay.open(new, visitor, WorkBill(self.account))
         if entrusted.has_lost:
             self._hub.topics_changed()
         outputs = self._session.handle(TopicsRefused(entrusted.refused, entrusted.reason))

@@ -12,7 +12,7 @@ from typing import Final
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
-from node.sync.scheduling import NOBODY, Bill, FairLock, Ledger
+from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkBill
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import SIGNATURE_SECONDS
@@ -94,10 +94,10 @@ class RelayService:
         return Visitor(peer, "" if is_known else subnet, is_known)
 
     async def open(
-        self, topics: Sequence[TopicKey], visitor: Visitor, bill: Bill | None = None
+        self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
     ) -> DepositResult:
         """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
-        bill = bill or Bill(self._own)
+        bill = bill or WorkBill(self._own)
         async with self._storing.held(bill):
             room, seconds = await self._run_blocking(self._open, topics, visitor)
             bill.charge(seconds)
@@ -111,7 +111,7 @@ class RelayService:
         items: Sequence[bytes],
         previous: Previous,
         visitor: Visitor,
-        bill: Bill,
+        bill: WorkBill,
     ) -> RelayResult:
         """Check publications and keep them, after `previous`, a slice at a time; `bill` says who pays.
 
@@ -140,17 +140,17 @@ class RelayService:
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._pin, topic, is_pinned)
 
     async def allow(self, peer: PeerId, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._allow, peer, is_allowed)
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._refresh)
         return list(self.topics.values())
 

@@ -9,8 +9,9 @@ from node.ingest.replica import Replica
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
-from protocol.range_items import RangeLookup, SortedItems
-from protocol.reconciling import FrameKind, Reconciler
+from protocol.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
@@ -27,7 +28,6 @@ from protocol.session_events import (
     SummaryLoaded,
     WantedFound,
 )
-from protocol.unreconciled import Unreconciled
 from storage.commits.blocks import DamagedBlock
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos.repos import Branch

@@ -194,7 +194,7 @@ class _Sending:
 
 
 class _Receiving:
-    """Reading and opening. State changes only between awaits, so that a cancelled receive loses nothing."""
+    """Reading and decrypting. State changes only between awaits, so that a cancelled receive loses nothing."""
 
     def __init__(self, stream: trio.abc.Stream, cipher: CipherState) -> None:
         self._stream = stream

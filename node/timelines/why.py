@@ -5,7 +5,7 @@ from typing import Final, TypedDict
 from sqlalchemy import Connection
 
 from node.contract.commits import VerdictFields, VerdictView, VoidView
-from node.ingest.opening import read_pending
+from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_key
 from protocol.ids import CommitId, ItemId, TopicKey
-from protocol.riblt import Prefix
-from protocol.set_digest import SetDigest
+from protocol.reconciliation.riblt import Prefix
+from protocol.reconciliation.set_digest import SetDigest
 from storage.check.check_integrity import CheckFindings
 from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey
 from storage.engine.database import StorageError

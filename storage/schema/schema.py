@@ -327,8 +327,8 @@ sketches = Table(
     # Which row the topic is, of which table, and by what it is compared: no other is it.
     Column("place", String, primary_key=True),
     Column("upto", BigInteger, nullable=False),  # number of the last commit in it
-    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
-    Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`
+    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.reconciliation.set_digest`
+    Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
 )
 """What is kept of large topics to compare them; see `storage.topics.sketches`."""
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from protocol import object as object_module
 from protocol.block import Block, Reference, WrongKey, decode_block, encrypt_block
 from protocol.body import UnknownBody, decode_body, encode_body

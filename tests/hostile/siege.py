@@ -18,7 +18,7 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
-from node.ingest import opening as opening_module
+from node.ingest import publication_parsing
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
@@ -274,7 +274,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     monkeypatch.setattr(victim.hub, "_check", check)
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
-    counting(opening_module, "open_commit", lambda _: add("opened", 1))
+    counting(publication_parsing, "open_commit", lambda _: add("opened", 1))
     counting(AncestorCache, "load", lambda found: add("places", len(found)))
     counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())

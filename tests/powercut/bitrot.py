@@ -39,7 +39,7 @@ from node.home.home import (
 )
 from node.home.identity import KEYS_NAME, open_keys
 from node.home.key_file import Keys
-from node.ingest.inbound import retry_kept
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime import logs
 from node.runtime.errors import ServiceError

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from protocol.codec import DecodeError
 from protocol.ids import SHORT_ID_SIZE, CommitId
-from protocol.range_items import SortedItems
-from protocol.ranges import RangesAsker
-from protocol.riblt import Peeler, Prefix
-from protocol.set_digest import SetDigest
-from protocol.symbols import SymbolsAsker
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import RangesAsker
+from protocol.reconciliation.riblt import Peeler, Prefix
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import SymbolsAsker
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
 from tests.support.strategies import ids as any_ids
 

@@ -14,7 +14,8 @@ from protocol.hashing import block_id
 from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
-from protocol.reconciling import FrameKind, Reconciler
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
     CheckDue,
@@ -34,7 +35,6 @@ from protocol.session_events import (
     Send,
     TopicFollowed,
 )
-from protocol.unreconciled import Unreconciled
 from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
 
 LATENCY = (0.01, 0.2)

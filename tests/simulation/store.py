@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from protocol.hashing import block_id, symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId, TopicKey
-from protocol.range_items import RangeLookup, SortedItems
-from protocol.riblt import Prefix, prefix_length
+from protocol.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
 from protocol.session_events import (
     BatchIngested,
     BatchLoaded,
@@ -28,7 +29,6 @@ from protocol.session_events import (
     SummaryLoaded,
     WantedFound,
 )
-from protocol.set_digest import SetDigest
 from tests.support.ids import as_commit_id
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from protocol.ids import CommitId, ItemId
 from protocol.keys import HashKey
-from protocol.range_items import Item, SortedItems
-from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import Prefix
-from protocol.symbols import SymbolsAsker, answer, opening
+from protocol.reconciliation.range_items import Item, SortedItems
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.riblt import Prefix
+from protocol.reconciliation.symbols import SymbolsAsker, answer, opening
 from tests.support.ids import as_commit_id
 
 KEY = HashKey(bytes(range(32)))

@@ -92,12 +92,12 @@ from protocol.messages import (
 from protocol.object import build_object
 from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.publication import Publication, create_publication, encode_bare, encode_publication
-from protocol.range_items import SortedItems
-from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
-from protocol.riblt import Prefix, prefix_length
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.sealing import seal_secret
-from protocol.set_digest import SetDigest
-from protocol.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.text import (
     BranchCapability,
     BranchChannel,

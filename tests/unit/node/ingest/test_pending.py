@@ -7,14 +7,14 @@ from itertools import count
 import pytest
 from sqlalchemy import func, select
 
-from node.ingest import inbound, opening
-from node.ingest.inbound import accept_batch, release_more, retry_kept
+from node.ingest import acceptance, publication_parsing
+from node.ingest.acceptance import accept_batch, release_more, retry_kept
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import open_batch, open_kept_back
+from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
-from node.sync.scheduling import Account, Bill
+from node.sync.scheduling import WorkAccount, WorkBill
 from node.sync.senders import Senders
 from protocol.block import encrypt_block
 from protocol.body import encode_body
@@ -64,10 +64,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     def count(branch: Branch, items: list[bytes]) -> object:
         ids.extend(map(_id, items))
         with monkeypatch.context() as patched:
-            patched.setattr(opening, "check_claims", None)
+            patched.setattr(publication_parsing, "check_claims", None)
             return open_kept_back(branch, items)
 
-    monkeypatch.setattr(inbound, "open_kept_back", count)
+    monkeypatch.setattr(acceptance, "open_kept_back", count)
     return ids
 
 
@@ -93,7 +93,7 @@ def test_what_waits_is_opened_again_when_its_last_cause_has_come_and_only_then(
 def _small(
     monkeypatch: pytest.MonkeyPatch, *, commits: int = 64, size: int = 1 << 20, causes: int = 1000
 ) -> None:
-    monkeypatch.setattr(inbound, "Budget", lambda: Budget(commits, size, causes))
+    monkeypatch.setattr(acceptance, "Budget", lambda: Budget(commits, size, causes))
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(inbound, "release_more", fail)
+        patched.setattr(acceptance, "release_more", fail)
         assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 2
     assert len(give(replica, branch, [forger.write(BODY)]).accepted[branch.topic]) == 3
     assert _state(replica) == (0, 0, 0)
@@ -155,12 +155,12 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
     replica, branch = world.copy()
     give(replica, branch, items[4:0:-1])
     _small(monkeypatch, commits=1)
-    bill, held = Bill(Account(lambda: 0.0)), list[Bill]()
+    bill, held = WorkBill(WorkAccount(lambda: 0.0)), list[WorkBill]()
     ticks = count()
     hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]
 
     @asynccontextmanager
-    async def hold(one: Bill, _count: int = 1) -> AsyncIterator[None]:
+    async def hold(one: WorkBill, _count: int = 1) -> AsyncIterator[None]:
         held.append(one)
         yield
 
@@ -203,7 +203,7 @@ def test_a_chain_is_released_in_one_round_of_verdicts(world: World, monkeypatch:
         rounds.append(len(kept))
         return open_kept_back(branch, kept)
 
-    monkeypatch.setattr(inbound, "open_kept_back", count)
+    monkeypatch.setattr(acceptance, "open_kept_back", count)
     give(replica, branch, items[:1])
     assert rounds == [4]
 
@@ -243,7 +243,7 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
-    for module in ("node.ingest.inbound", "storage.commits.pending_release", "storage.commits.pending"):
+    for module in ("node.ingest.acceptance", "storage.commits.pending_release", "storage.commits.pending"):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()

@@ -16,7 +16,7 @@ from node.authoring.epoch_setup import set_up_epoch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
-from node.ingest.inbound import accept_batch
+from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper

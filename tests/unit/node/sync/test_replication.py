@@ -6,8 +6,8 @@ import pytest
 from trio.testing import MockClock
 
 from node.authoring.author import Author
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from protocol.block import encrypt_block
 from protocol.body import Permission

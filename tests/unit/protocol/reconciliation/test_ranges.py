@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol import ranges
 from protocol.codec import DecodeError, encode
 from protocol.hashing import range_fingerprint, range_key
 from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
-from protocol.range_items import DEPTH_MAX, END, START, Bound, Item, SortedItems, bound_between
-from protocol.ranges import (
+from protocol.reconciliation import ranges
+from protocol.reconciliation.range_items import DEPTH_MAX, END, START, Bound, Item, SortedItems, bound_between
+from protocol.reconciliation.ranges import (
     DIFFERS,
     LATER,
     LIST,
@@ -24,7 +24,7 @@ from protocol.ranges import (
     answer_ranges,
     decode_ranges,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, Talk, at_depths, ids, talk_ranges
 

@@ -36,8 +36,8 @@ from protocol.limits.peers import (
     RANGE_FRAME_SIZE_MAX,
     RANGE_PENDING_COUNT_MAX,
 )
-from protocol.range_items import DEPTH_MAX, END, START, Bound, RangeLookup, bound_between
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.range_items import DEPTH_MAX, END, START, Bound, RangeLookup, bound_between
+from protocol.reconciliation.unreconciled import Unreconciled
 
 PARTS: Final = 16
 """Parts of a range that differs: fewer would cost round trips, more would cost bytes."""

@@ -38,7 +38,7 @@ from protocol.hashing import symbol_bits
 from protocol.ids import SHORT_ID_SIZE, ItemId, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 
 """Bytes of a short id: as many of the id's first."""
 SYMBOL_SIZE: Final = SHORT_ID_SIZE + 8

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from node.ingest.inbound import accept_batch, retry_kept
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch, retry_kept
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol import signing
 from protocol.block import Reference, encrypt_block

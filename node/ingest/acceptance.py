@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from node.ingest.backfill import fill_missing, restore_damaged
 from node.ingest.ingest_result import IngestResult
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
-from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
+from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica, Tables
 from node.ingest.void_recheck import VoidRecheck

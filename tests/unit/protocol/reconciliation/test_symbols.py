@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from protocol import symbols as symbols_module
 from protocol.codec import DecodeError, encode
 from protocol.hashing import symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
 from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.range_items import SortedItems
-from protocol.reconciling import FrameKind, Reconciler
-from protocol.riblt import SYMBOL_SIZE
-from protocol.symbols import (
+from protocol.reconciliation import symbols as symbols_module
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.riblt import SYMBOL_SIZE
+from protocol.reconciliation.symbols import (
     OPENING_COUNT,
     AskSymbols,
     Lacks,
@@ -26,7 +26,7 @@ from protocol.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, Talk, ids, prefix_of, talk_symbols
 
 

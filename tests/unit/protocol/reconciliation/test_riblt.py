@@ -7,7 +7,7 @@ from protocol.hashing import symbol_bits
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
-from protocol.riblt import (
+from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
     Prefix,
@@ -17,7 +17,7 @@ from protocol.riblt import (
     prefix_length,
     unpack_symbols,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, ids, prefix_of
 

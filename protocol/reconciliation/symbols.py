@@ -1,4 +1,4 @@
-"""Message exchange for reconciliation by coded symbols: one side sends, the other decodes (`protocol.riblt`).
+"""Message exchange for reconciliation by coded symbols: one side sends, the other decodes (`protocol.reconciliation.riblt`).
 
     answerer                                       asker
     symbols1: the first 48, and marks   ->         peels; done for up to some 28 differences, else counts them by marks
@@ -27,14 +27,14 @@ from protocol.codec import DecodeError, Wire, decode, encode
 from protocol.ids import SHORT_ID_SIZE, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.riblt import (
+from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
     is_prefix_length,
     pack_symbols,
     unpack_symbols,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 
 OPENING_COUNT: Final = 48
 """Symbols sent unasked: 98 of 100 differences of 20 ids are told by them, in 1.2 KB."""
