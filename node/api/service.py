@@ -113,7 +113,7 @@ class NodeService:
 
     async def status(self) -> NodeStatus:
         """The node at a glance."""
-        waiting, awaited = await self._hub.run_blocking(self._count_pending)
+        waiting, damaged = await self._hub.run_blocking(self._count_pending)
         replica = self._hub.replica
         return {
             "version": VERSION,
@@ -127,7 +127,7 @@ class NodeService:
                 branch.commit_count - branch.void_count for branch in await self._fresh_branches()
             ),
             "pending": waiting,
-            "awaited": {"commits": awaited.commits, "blocks": awaited.blocks},
+            "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},
             "lost_writes": {
                 "detail": replica.own_feeds.detail,
                 "repos": sorted(map(id_text, replica.own_feeds.uncertain)),

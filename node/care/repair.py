@@ -2,7 +2,7 @@
 
 One transaction of the stopped node's store, after a copy of it: damaged blocks are taken out, rows are made again from
 commits and ranks, heads, marks and counts from rows, and everything is checked again. Commits and blocks whose bytes are
-not here any more are written down as awaited; the daemon asks peers for them (`node.sync.block_repair`). What is wrong after
+not here any more are written down as damaged; the daemon asks peers for them (`node.sync.block_repair`). What is wrong after
 that cannot be put right here, and is named. Killed at any moment, the store is as it was, or repaired.
 """
 
@@ -49,9 +49,9 @@ from storage.check.rebuild_derived import (
     restate_sums,
 )
 from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
-from storage.check.salvage import await_content, drop_dangling, find_bodiless, remove_damaged
+from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors
-from storage.commits.damaged import DamagedCount, await_commits, count_damaged
+from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, pack_ids
@@ -71,7 +71,7 @@ class Repair:
     left: CheckFindings
     changed: Counter[str] = field(default_factory=Counter)
     """Rows that were changed, by what they are about; `blocks`: those that were taken out."""
-    awaited: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
+    damaged: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
     copy: Path | None = None
     """The store as it was before."""
 
@@ -118,7 +118,7 @@ def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
                 work.run(found)
                 repair.changed = +work.changed
                 repair.left = check_all(connection, home)
-            repair.awaited = count_damaged(connection)
+            repair.damaged = count_damaged(connection)
             if dry_run or not repair.changed:
                 raise _Undone
             repair.copy = database.copy_aside(COPY_LABEL)
@@ -153,8 +153,10 @@ class _Work:
             tables = None
         if tables is not None:
             self._restate_commits(tables)
-        changed["awaited"] += await_commits(connection, {*find_bodiless(connection), *self._unreadable})
-        changed["awaited"] += await_content(connection, self._home, removed)
+        changed["damaged"] += mark_commits_damaged(
+            connection, {*find_bodiless(connection), *self._unreadable}
+        )
+        changed["damaged"] += mark_content_damaged(connection, self._home, removed)
         changed["places"] += restate_places(connection)
         changed["heads"] += restate_heads(connection)
         changed["feeds"] += restate_forks(connection)

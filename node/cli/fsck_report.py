@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # commands that check nothing do not load it
     from storage.check.check_integrity import CheckFindings
 
 _ADVICE: Final = {
-    "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
+    "damaged": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
     "`ravel status` counts what is left",
     "log": "let the daemon run, and connect to a peer that follows your repos, which sends back what it has; "
     "only if there is none: `ravel fsck --accept-loss`",
@@ -39,7 +39,7 @@ def repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
         "dry_run": dry_run,
         "found": dict(repair.found.kinds),
         "changed": dict(repair.changed),
-        "awaited": {"commits": repair.awaited.commits, "blocks": repair.awaited.blocks},
+        "damaged": {"commits": repair.damaged.commits, "blocks": repair.damaged.blocks},
         "advice": {kind: _ADVICE.get(kind, _ELSE) for kind in repair.left.kinds},
         "copy": None if repair.copy is None else str(repair.copy),
     }

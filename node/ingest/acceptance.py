@@ -254,7 +254,7 @@ class _Acceptance:
         """Keys of commits for which others may wait, and whether they were rejected."""
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
-        self._blocking: dict[int, CommitId] = {}  # by number of such repos: a commit that is awaited
+        self._blocking: dict[int, CommitId] = {}  # by number of such repos: a damaged commit
 
     @property
     def tables(self) -> Tables:
@@ -463,16 +463,16 @@ class _Acceptance:
                 rejected.append(verdict)
 
     def _membership(self, branch: Branch) -> Membership | None:
-        """The membership to judge by; None while commits of the root branch are awaited. Raises StorageError."""
+        """The membership to judge by; None while commits of the root branch are damaged. Raises StorageError."""
         if branch.repo_num in self._blocking:
             return None
         try:
             return self._replica.membership(branch.facts.repo_id)
         except DamagedBlock as error:
-            awaited = self._replica.find_damaged_root(branch.facts.repo_id)
-            if awaited is None:
+            damaged = self._replica.find_damaged_root(branch.facts.repo_id)
+            if damaged is None:
                 raise
-            self._blocking[branch.repo_num], self.fault = awaited, error
+            self._blocking[branch.repo_num], self.fault = damaged, error
             return None
 
     def _store(

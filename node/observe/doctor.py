@@ -171,7 +171,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
-            unread, awaited = count_pending(connection, reason=UNREAD), count_damaged(connection)
+            unread, damaged = count_pending(connection, reason=UNREAD), count_damaged(connection)
             name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except NoStore:
@@ -194,9 +194,9 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
-        if awaited != DamagedCount(0, 0):
+        if damaged != DamagedCount(0, 0):
             detail = (
-                f"damaged, and asked of peers: {awaited.commits} commits, {awaited.blocks} blocks of files"
+                f"damaged, and asked of peers: {damaged.commits} commits, {damaged.blocks} blocks of files"
             )
             yield Check("store", WARNING, detail, DAMAGED_ADVICE)
         if is_clean is False:

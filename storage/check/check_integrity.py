@@ -40,7 +40,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.heads.c.topic_num, schema.topics.c.num),
     (schema.checkpoints.c.commit_num, schema.commits.c.num),
     (schema.erasures.c.commit_num, schema.commits.c.num),
-    (schema.awaited_commits.c.commit_num, schema.commits.c.num),
+    (schema.damaged_commits.c.commit_num, schema.commits.c.num),
     (schema.feed_forks.c.branch_num, schema.branches.c.num),
     (schema.feed_forks.c.author_num, schema.authors.c.num),
     (schema.files.c.commit_num, schema.commits.c.num),
@@ -156,10 +156,10 @@ def _find_dangling(
 def inspect_erasures(connection: Connection, findings: CheckFindings) -> None:
     """See that exactly those commits have no body whose erasing is written down."""
     erasures, commits = schema.erasures.c, schema.commits.c
-    awaited = schema.awaited_commits.c.commit_num
+    damaged = schema.damaged_commits.c.commit_num
     is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
     is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
-    is_damaged_here = select(awaited).where(awaited == commits.num).exists()
+    is_damaged_here = select(damaged).where(damaged == commits.num).exists()
     query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_damaged_here).limit(_BATCH)
     for commit_id, has_none in connection.execute(query):
         said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
@@ -171,12 +171,12 @@ def inspect_erasures(connection: Connection, findings: CheckFindings) -> None:
 
 def inspect_damaged(connection: Connection, findings: CheckFindings) -> None:
     """Name what was damaged and taken out, and has not come back yet."""
-    commits, awaited = schema.commits.c, schema.awaited_commits.c
-    query = select(commits.commit_id).where(commits.num.in_(select(awaited.commit_num)))
+    commits, damaged = schema.commits.c, schema.damaged_commits.c
+    query = select(commits.commit_id).where(commits.num.in_(select(damaged.commit_num)))
     for (commit_id,) in stream_rows(connection, query, _BATCH):
-        findings.add("awaited", commit_id.hex(), "its blocks were damaged, and are asked of peers")
-    for (block_id,) in stream_rows(connection, select(schema.awaited_blocks.c.block_id), _BATCH):
-        findings.add("awaited", block_id.hex(), "the block of a file was damaged, and is asked of peers")
+        findings.add("damaged", commit_id.hex(), "its blocks were damaged, and are asked of peers")
+    for (block_id,) in stream_rows(connection, select(schema.damaged_blocks.c.block_id), _BATCH):
+        findings.add("damaged", block_id.hex(), "the block of a file was damaged, and is asked of peers")
 
 
 def inspect_rows(connection: Connection, findings: CheckFindings) -> None:

@@ -13,15 +13,15 @@ from sqlalchemy import Connection, delete, func, select, update
 from protocol.ids import BlockId
 from storage.blobs.reachability import mark_reached
 from storage.check.check_integrity import REFERENCES, Damage
-from storage.commits.damaged import await_blocks
+from storage.commits.damaged import mark_blocks_damaged
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_rows
 from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares
 from storage.schema.schema import (
-    awaited_commits,
     blocks,
     checkpoints,
     commits,
+    damaged_commits,
     erasures,
     feed_forks,
     file_removals,
@@ -40,7 +40,7 @@ _BATCH: Final = 1000
 _DERIVED: Final = frozenset(
     table.name
     for table in (
-        awaited_commits,
+        damaged_commits,
         checkpoints,
         erasures,
         feed_forks,
@@ -90,7 +90,7 @@ def remove_damaged(connection: Connection, damage: Damage) -> SalvageResult:
     return removed
 
 
-def await_content(connection: Connection, folder: Path, removed: SalvageResult) -> int:
+def mark_content_damaged(connection: Connection, folder: Path, removed: SalvageResult) -> int:
     """Ask for what was removed of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
 
     Of a block whose parent is gone nobody can tell whether a file needs it, so all of those in packs are asked for then. Of
@@ -105,7 +105,7 @@ def await_content(connection: Connection, folder: Path, removed: SalvageResult) 
 
     if removed.packed or removed.keys:
         mark_reached(connection, folder, on_missing=note)
-    return await_blocks(connection, missing | removed.packed) if missing else 0
+    return mark_blocks_damaged(connection, missing | removed.packed) if missing else 0
 
 
 def find_bodiless(connection: Connection) -> list[int]:

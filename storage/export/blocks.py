@@ -25,7 +25,7 @@ from storage.engine.streaming import stream_parts
 from storage.export.parts import batch_rows
 from storage.export.schema import BLOCKS
 from storage.schema.relay_schema import relay_commits
-from storage.schema.schema import awaited_commits, blocks, commits, erasures
+from storage.schema.schema import blocks, commits, damaged_commits, erasures
 
 _COMMITS_AT_ONCE: Final = 500
 _PUBLICATIONS_AT_ONCE: Final = 8
@@ -40,10 +40,10 @@ _COMMITS: Final = (
         commits.c.block_nums,
         commits.c.size,
         erasures.c.body_id,
-        awaited_commits.c.commit_num.label("awaited"),
+        damaged_commits.c.commit_num.label("damaged"),
     )
     .outerjoin(erasures, erasures.c.commit_num == commits.c.num)
-    .outerjoin(awaited_commits, awaited_commits.c.commit_num == commits.c.num)
+    .outerjoin(damaged_commits, damaged_commits.c.commit_num == commits.c.num)
 )
 _BLOCKS: Final = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).where(
     blocks.c.num.in_(bindparam("nums", expanding=True))
@@ -90,8 +90,8 @@ def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
 
 
 def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow]:
-    # What is left of an awaited commit may be anything.
-    nums = {row.num: unpack_nums(row.block_nums) if row.awaited is None else () for row in rows}
+    # What is left of a damaged commit may be anything.
+    nums = {row.num: unpack_nums(row.block_nums) if row.damaged is None else () for row in rows}
     found: dict[int, tuple[int, bytes]] = {}
     for part in chunks([num for block_nums in nums.values() for num in block_nums]):
         found.update(

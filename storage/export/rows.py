@@ -25,13 +25,13 @@ from storage.export.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, T
 from storage.schema.relay_schema import relay_commits, relay_topics
 from storage.schema.schema import (
     authors,
-    awaited_commits,
     branches,
     changes,
     commits,
+    damaged_commits,
     epochs,
-    numbers,
     repos,
+    sequences,
     topics,
 )
 
@@ -64,13 +64,13 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
         found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()
         if found is not None:
             return bool(found.hex() == mark.commit_id)
-    given = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar() or 0
+    given = connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).scalar() or 0
     others = [changes.c.num] if table is commits else []
     return max(find_last(connection, table.c.num, *others), given) >= watermark
 
 
 def describe_roots(connection: Connection) -> str:
-    """Which root branches there are, how many commits they have, which only grow, and which of these are awaited: equal
+    """Which root branches there are, how many commits they have, which only grow, and which of these are damaged: equal
     while nothing came to any, was taken out of any or came back."""
     query = (
         select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
@@ -78,14 +78,14 @@ def describe_roots(connection: Connection) -> str:
         .order_by(repos.c.num)
     )
     hasher = blake3()
-    awaited = (
-        select(awaited_commits.c.commit_num)
-        .join(commits, commits.c.num == awaited_commits.c.commit_num)
+    damaged = (
+        select(damaged_commits.c.commit_num)
+        .join(commits, commits.c.num == damaged_commits.c.commit_num)
         .join(branches, branches.c.num == commits.c.branch_num)
         .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.repo_id == branches.c.branch_id))
-        .order_by(awaited_commits.c.commit_num)
+        .order_by(damaged_commits.c.commit_num)
     )
-    for rows in (query, awaited):
+    for rows in (query, damaged):
         for row in connection.execute(rows):
             hasher.update(repr(tuple(row)).encode())
     return hasher.hexdigest()

@@ -93,7 +93,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     commits = result.commits - 3
     assert result.rows == 2 * commits + 3
     assert result.blocks.recomputed == 2 * (commits - 1) + 3 + 3, (
-        "but for the awaited one's, and what was relayed, too"
+        "but for the damaged one's, and what was relayed, too"
     )
     assert result.blocks.absent == 2 * 5
     assert result.without_blocks == ()

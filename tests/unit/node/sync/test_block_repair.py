@@ -76,7 +76,7 @@ def _repair(node: Node, folder: Path) -> None:
 
 
 async def _mend(node: Node, other: Node) -> None:
-    """Connected to another node until nothing is awaited."""
+    """Connected to another node until nothing is damaged."""
     async with connected(node, other):
         await BlockRepairer(node.hub).run()
     assert not node.replica.has_damaged
@@ -94,7 +94,7 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
         with bob.replica.database.write() as connection:
             HARM[harm](connection, _nums(connection, 2, bob.branch()))
         _repair(bob, tmp_path / "bob")
-        assert _kinds(tmp_path / "bob") == {"awaited": 1}
+        assert _kinds(tmp_path / "bob") == {"damaged": 1}
         assert _count(bob) == DamagedCount(1, 0)
         assert (bob.digest(bob.branch()), bob.heads(bob.branch())) == (before, heads), "its place is known"
         bob.write(bob.branch(), "goes on")
@@ -246,7 +246,7 @@ async def test_the_content_of_a_file_comes_back(
         left = _count(bob)
         assert left.commits == 0
         assert left.blocks >= count
-        assert _kinds(tmp_path / "bob") == {"awaited": left.blocks}
+        assert _kinds(tmp_path / "bob") == {"damaged": left.blocks}
         await _mend(bob, alice)
         assert _kinds(tmp_path / "bob") == {}
         assert await _get(bob) == data, "without a peer"

@@ -82,13 +82,13 @@ def test_what_is_not_here_is_said(world: World, folder: Path) -> None:
     for row in rows:
         by_commit.setdefault(row["commit_id"], []).append(row)
     assert [found[0]["block_id"] for found in by_commit.values()] == [row["commit_id"] for row in commits]
-    erased, awaited = (decode_publication(world.commits[name].encoded) for name in ("erased", "awaited"))
+    erased, damaged = (decode_publication(world.commits[name].encoded) for name in ("erased", "damaged"))
     bare_id, tree_id = (row["commit_id"] for row in commits[-2:])
     own, body = by_commit[erased.commit_id]
     assert own == _row(own["sequence"], erased.commit_id, erased.blocks[0], is_own=True)
     assert body == _absent(own["sequence"], erased.commit_id, erased.blocks[1].block_id)
-    (own,) = by_commit[awaited.commit_id]
-    assert own == _absent(own["sequence"], awaited.commit_id, awaited.commit_id)
+    (own,) = by_commit[damaged.commit_id]
+    assert own == _absent(own["sequence"], damaged.commit_id, damaged.commit_id)
     own, body = by_commit[bare_id]
     assert (own["content"] is None, body["size"]) == (False, None)
     own, body, *children = by_commit[tree_id]

@@ -24,7 +24,7 @@ from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
 from storage.commits.commits import load_rows
-from storage.commits.damaged import await_commits
+from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.export.destinations import Destination, LocalFolder, open_destination
@@ -424,7 +424,7 @@ def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, f
         found = load_rows(connection, ids)
         own, body = (unpack_nums(found[ids[at]].block_nums)[at] for at in (0, 1))
         connection.execute(blocks.delete().where(blocks.c.num == own))
-        await_commits(connection, [found[ids[0]].num])
+        mark_commits_damaged(connection, [found[ids[0]].num])
         encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
         flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
         connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
