@@ -20,8 +20,8 @@ from nacl import bindings
 
 from benchmarks.common import figure
 from node.importers.ssb_feeds import SsbFeeds
-from node.importers.ssb_messages import SsbMessage, read_ssb_message
 from node.runtime.blocking import tune_interpreter
+from node.scuttlebutt.messages import SsbMessage, read_ssb_message
 from tests.support.ssb import Feed, key_of_line
 
 _ROUNDS = 5

@@ -26,7 +26,6 @@ from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
 from node.importers.imports import Imports
-from node.importers.ssb_threads import THREAD
 from node.ingest.replica import load_tables
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -43,6 +42,7 @@ from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.runtime.version import VERSION
+from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.sync.network import Network
 from node.timelines.commit_history import describe, list_past

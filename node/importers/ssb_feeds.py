@@ -8,7 +8,7 @@ refused as a fork, and so is whatever names it as previous, while what goes on f
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from node.importers.ssb_messages import (
+from node.scuttlebutt.messages import (
     MessageRefused,
     Reason,
     SsbMessage,

@@ -15,8 +15,8 @@ from typing import Final, Protocol, TypedDict
 from node.importers.item import PackedItem, SourceItem, pack
 from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
-from node.importers.ssb_messages import MessageRefused, SsbMessage, digest_of, key_of
 from node.runtime.errors import ServiceError
+from node.scuttlebutt.messages import MessageRefused, SsbMessage, digest_of, key_of
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_QUEUED_COUNT_MAX, SSB_REFUSALS_SHOWN_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 

@@ -9,10 +9,10 @@ from typing import TypedDict
 from sqlalchemy import Connection
 
 from node.contract.timelines import TangleView
-from node.importers.ssb_threads import THREAD, source_of, thread_kind
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
+from node.scuttlebutt.threads import THREAD, source_of, thread_kind
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.content import Imported

@@ -1,7 +1,8 @@
 """Validates one classic Scuttlebutt message: form, id and signature.
 
-Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a message
-follows those before it is `ssb_feeds`' to say. Everything is about the canonical text (`ssb_json`):
+Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a
+message follows those before it is `node.importers.ssb_feeds`' to say. Everything is about the canonical text
+(`canonical_json`):
 
 - the id is SHA-256 of its UTF-16 units, of each the low byte alone: the reference hashed a string as "binary", and every
   id since depends on it. So texts that differ in high bytes alone share an id;
@@ -20,7 +21,7 @@ from typing import Final
 import msgspec
 from nacl import bindings, exceptions
 
-from node.importers.ssb_json import JsonValue, NotJson, canonical, parse_by_rules, write_by_rules
+from node.scuttlebutt.canonical_json import JsonValue, NotJson, canonical, parse_by_rules, write_by_rules
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_SEQUENCE_MAX
 
 _FIELDS: Final = ("previous", "author", "sequence", "timestamp", "hash", "content", "signature")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from node.importers.ssb_json import NotJson, canonical, format_number, parse_by_rules, write_by_rules
-from node.importers.ssb_messages import MessageRefused, Reason, read_ssb_message, verify_ssb_signature
+from node.scuttlebutt.canonical_json import NotJson, canonical, format_number, parse_by_rules, write_by_rules
+from node.scuttlebutt.messages import MessageRefused, Reason, read_ssb_message, verify_ssb_signature
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_NESTING_MAX, SSB_SEQUENCE_MAX
 from tests.support.ssb import Feed, encode, line_of
 
