@@ -25,7 +25,7 @@ from analytics.order.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders
 from analytics.reading.export_reader import Export, are_small, load_commits, read_export
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import text_id
-from analytics.report.report import Verdict, render
+from analytics.report.report import OrderVerdict, render
 from analytics.session import start_session
 from analytics.tables.stores import load_receipts
 from analytics.tables.tables import TableWriter
@@ -167,7 +167,7 @@ class _Analysis:
                     branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
                 )
             with self._step("count"):
-                verdict = Verdict(verify, mismatches, faults)
+                verdict = OrderVerdict(verify, mismatches, faults)
                 findings = Findings(self._tables, self._exports, commits, order, ordered)
                 receipts = load_receipts(self._exports, commits, is_alone=is_alone)
                 if not is_alone:

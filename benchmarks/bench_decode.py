@@ -22,9 +22,9 @@ from benchmarks.common import figure, timed
 from node.runtime.blocking import tune_interpreter
 from protocol import block as blocks
 from protocol import commit as commits
-from protocol.block import Block, Reference, decode_block, open_block
+from protocol.block import Block, Reference, decode_block, decrypt_block
 from protocol.codec import decode
-from protocol.commit import Commit, Content, HeaderKeys, Links, open_commit, seal_commit
+from protocol.commit import Commit, Content, HeaderKeys, Links, create_commit, open_commit
 from protocol.ids import BranchId, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, UserSeed
 from protocol.limits.formats import COMMIT_SIZE_MAX
@@ -52,7 +52,7 @@ def _make(number: int, user: UserId, secret: SigningKey) -> tuple[Commit, Block]
         body=Reference(as_object_id(os.urandom(32)), BlockKey(os.urandom(32))),
         keys=HeaderKeys(acks=(GivenKey(b""),)),
     )
-    return seal_commit((as_commit_id(os.urandom(32)),), Links(), content, secret, _SECRET)
+    return create_commit((as_commit_id(os.urandom(32)),), Links(), content, secret, _SECRET)
 
 
 def _decode(encoded: bytes, plaintext: bytes) -> None:
@@ -74,7 +74,7 @@ def main() -> None:
     user, secret = key_pair(UserSeed(b"b" * 32))
     made = [_make(number, user, secret) for number in range(count)]
     sealed = [(block.encoded, commit.key) for commit, block in made]
-    opened = [(block.encoded, open_block(block, commit.key, _SECRET)) for commit, block in made]
+    opened = [(block.encoded, decrypt_block(block, commit.key, _SECRET)) for commit, block in made]
     bare_block, bare_commit = Decoder(_BLOCK), Decoder(_COMMIT)
 
     def run_bare() -> None:

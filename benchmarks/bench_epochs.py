@@ -18,8 +18,8 @@ from nacl import bindings
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from protocol.body import Grant, Permission, Remove
@@ -97,7 +97,7 @@ def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
             for items in batches(source, source.by_topic[branch.topic]):
                 accept_batch(target, branch, open_batch(branch, items), clock_ms())
         for repo in list(target.repos.values()):
-            keeper.take_secrets(repo)
+            keeper.store_offered_secrets(repo)
 
 
 def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:

@@ -5,13 +5,13 @@ python benchmarks/bench_files.py [MiB of the large file] [number of small files]
 The bare loop does for each leaf what a block needs and nothing else: keyed BLAKE3 (the key), ChaCha20, BLAKE3 of the
 ciphertext; when adding it writes the ciphertexts into one file and fsyncs it, when getting it reads them from there.
 
-- *Large*: `Files.add` and `Files.open`/`read` as the daemon's API calls them, on a store on disk, in threads; content comes
-  in chunks as from a socket, and the add ends when its commit is durable. What is left out is HTTP.
+- *Large*: `FileService.add` and `FileService.open`/`read` as the daemon's API calls them, on a store on disk, in threads;
+  content comes in chunks as from a socket, and the add ends when its commit is durable. What is left out is HTTP.
 - *Small, together*: what an add of many files at once costs below the API: an object each into one pack, named by commits
   of as many files as one may name, in one transaction; the get lists the branch in windows and reads a window's files in
   one transaction. The bare loop has one file and one fsync.
-- *Small, one by one*: `Files.add` for each, so a commit and a wait for the disk each; the bare loop has a file and an fsync
-  for each.
+- *Small, one by one*: `FileService.add` for each, so a commit and a wait for the disk each; the bare loop has a file and an
+  fsync for each.
 
 A virtual machine's disk, and pages that its host has taken back, make single runs up to three times slower. So a file of
 the size is written and removed before each run, Ravel and the bare loop take turns, and the best of the rounds counts for
@@ -38,13 +38,12 @@ from benchmarks.common import STORE_KEY, clock_ms, figure, note, timed
 from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.content.files import Files
+from node.content.files import FileService
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
 from protocol.block import Reference
-from protocol.content import FileEntry
-from protocol.content import Files as FilesBody
+from protocol.content import FileEntry, Files
 from protocol.ids import BlockId
 from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
@@ -84,9 +83,9 @@ class _Node:
         repo, _ = self.author.create_repo("bench")
         self.branch, _ = self.author.create_branch(repo, "main")
 
-    def files(self) -> Files:
+    def files(self) -> FileService:
         """What the API calls; to be made inside trio."""
-        return Files(Hub(self.replica, threads(), clock_ms), self.author, self._find_branch)
+        return FileService(Hub(self.replica, threads(), clock_ms), self.author, self._find_branch)
 
     def _find_branch(self, _text: str) -> Branch:
         return self.branch
@@ -108,13 +107,13 @@ def _cipher(key: bytes, data: bytes) -> bytes:
     return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(data)
 
 
-def _seal(plaintext: bytes) -> tuple[bytes, bytes, bytes]:
+def _encrypt(plaintext: bytes) -> tuple[bytes, bytes, bytes]:
     key = blake3(plaintext, key=_SECRET).digest()
     ciphertext = _cipher(key, plaintext)
     return key, ciphertext, blake3(ciphertext).digest()
 
 
-def _open(key: bytes, ciphertext: bytes, block_id: BlockId) -> None:
+def _decrypt(key: bytes, ciphertext: bytes, block_id: BlockId) -> None:
     assert blake3(ciphertext).digest() == block_id
     assert blake3(_cipher(key, ciphertext), key=_SECRET).digest() == key
 
@@ -124,7 +123,7 @@ def _write_bare(path: Path, leaves: Iterator[bytes]) -> list[tuple[bytes, bytes,
     sealed = []
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     for leaf in leaves:
-        key, ciphertext, block_id = _seal(leaf)
+        key, ciphertext, block_id = _encrypt(leaf)
         os.write(handle, ciphertext)
         sealed.append((key, block_id, len(ciphertext)))
     os.fsync(handle)
@@ -135,7 +134,7 @@ def _write_bare(path: Path, leaves: Iterator[bytes]) -> list[tuple[bytes, bytes,
 def _read_bare(path: Path, sealed: list[tuple[bytes, bytes, int]]) -> None:
     handle = os.open(path, os.O_RDONLY)
     for key, block_id, size in sealed:
-        _open(key, os.read(handle, size), BlockId(block_id))
+        _decrypt(key, os.read(handle, size), BlockId(block_id))
     os.close(handle)
 
 
@@ -151,7 +150,7 @@ def _measure_bare(folder: Path, best: _Best, sizes: list[int]) -> None:
     leaves = [_content(0, size) for size in sizes[:1]] * len(sizes)
     began = time.perf_counter()
     for leaf in leaves:
-        _seal(leaf)
+        _encrypt(leaf)
     _keep(best, "crypto", time.perf_counter() - began)
 
 
@@ -204,7 +203,7 @@ def _add_together(node: _Node, count: int) -> None:
         draft.finish()
         groups = [added[start : start + FILE_COUNT_MAX] for start in range(0, count, FILE_COUNT_MAX)]
         commits = [
-            Draft(FilesBody(tuple(entry for entry, _ in group)), files=tuple(file for _, file in group))
+            Draft(Files(tuple(entry for entry, _ in group)), files=tuple(file for _, file in group))
             for group in groups
         ]
 

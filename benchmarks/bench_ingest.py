@@ -40,7 +40,7 @@ async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], poo
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        ingested = await hub.take(branch, items, previous, None)
+        ingested = await hub.ingest(branch, items, previous, None)
         assert ingested.accepted or ingested.already, "the history is legal"
         done.set()
         slots.release()

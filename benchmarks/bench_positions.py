@@ -26,8 +26,8 @@ from benchmarks.common import batches, clock_ms, figure, follow, note, percentil
 from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.content import Post
 from protocol.ids import BlockId, CommitId

@@ -2,10 +2,10 @@
 
 python benchmarks/bench_reconcile.py [ids]
 
-Both sides hold so many ids, of which d differ, half of them on each side. *Symbols* (`protocol.symbols`) depend neither
-on the number of ids nor on where differences lie; ids are drawn anew for each repetition, and the median and the worst of
-them are given. *Ranges* (`protocol.ranges`) depend on both: `tail` is the newest ids, `spread` evenly drawn ones, and
-items stand 1,024 to a depth.
+Both sides hold so many ids, of which d differ, half of them on each side. *Symbols* (`protocol.reconciliation.symbols`)
+depend neither on the number of ids nor on where differences lie; ids are drawn anew for each repetition, and the median and
+the worst of them are given. *Ranges* (`protocol.reconciliation.ranges`) depend on both: `tail` is the newest ids, `spread`
+evenly drawn ones, and items stand 1,024 to a depth.
 
 Bytes are those of encoded frames before any publication: the digests of both sides (here in a frame of 80 bytes with the
 topic and a count), what compares, and the short ids that the asker asks for. Round trips are those until the asker knows
@@ -28,11 +28,11 @@ from protocol.codec import encode
 from protocol.hashing import range_key, symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
 from protocol.keys import HashKey
-from protocol.range_items import Item, SortedItems
-from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import Prefix, prefix_length
-from protocol.set_digest import SetDigest
-from protocol.symbols import SymbolsAsker, answer, encode_lacks, opening
+from protocol.reconciliation.range_items import Item, SortedItems
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import SymbolsAsker, answer, encode_lacks, opening
 from tests.support.ids import as_commit_id
 
 _DIFFERENCES = (0, 1, 20, 1000, 10_000)
@@ -84,7 +84,7 @@ def _by_symbols(common: bytes, key: HashKey, difference: int) -> _Cost:
     while True:
         cost.to_asker += sum(map(len, frames))
         began = time.process_time()
-        question = [asker.take(frame) for frame in frames][-1]
+        question = [asker.handle_frame(frame) for frame in frames][-1]
         cost.asker_seconds += time.process_time() - began
         if question is None:
             break
@@ -118,7 +118,7 @@ def _by_ranges(items: Sequence[Item], chosen: set[int]) -> _Cost:
         reply = answer_ranges(theirs, key, question)
         middle = time.process_time()
         cost.to_asker += len(reply)
-        question = asker.take(reply)
+        question = asker.handle_frame(reply)
         cost.answerer_seconds += middle - began
         cost.asker_seconds += time.process_time() - middle
     assert len(asker.here) + len(asker.there) == len(chosen)

@@ -18,7 +18,7 @@ import trio
 from benchmarks.common import figure, note, percentile
 from benchmarks.daemons import resident_megabytes, running
 from node.sync.transport import SecureStream, dial
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret, ConvergenceSecret, NodeSeed, ReadKey, TopicSeed
@@ -36,7 +36,7 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from protocol.publication import encode_publication, seal_publication
+from protocol.publication import create_publication, encode_publication
 from protocol.signing import public_key
 from protocol.text import parse_id
 from tests.e2e.cluster import Peer
@@ -95,8 +95,8 @@ class _Member:
 
 
 def _publication(seed: TopicSeed, number: int) -> bytes:
-    block, key = seal_block(b"post %d" % number, ConvergenceSecret(b"c" * 32))
-    made = seal_publication(seed, ReadKey(b"r" * 32), key, (block,), secrets.token_bytes(24))
+    block, key = encrypt_block(b"post %d" % number, ConvergenceSecret(b"c" * 32))
+    made = create_publication(seed, ReadKey(b"r" * 32), key, (block,), secrets.token_bytes(24))
     return encode_publication(
         made.topic, made.sealed_key, tuple(one.encoded for one in made.blocks), made.signature
     )

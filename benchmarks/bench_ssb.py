@@ -20,8 +20,8 @@ from nacl import bindings
 
 from benchmarks.common import figure
 from node.importers.ssb_feeds import SsbFeeds
-from node.importers.ssb_messages import SsbMessage, read_ssb_message
 from node.runtime.blocking import tune_interpreter
+from node.scuttlebutt.messages import SsbMessage, read_ssb_message
 from tests.support.ssb import Feed, key_of_line
 
 _ROUNDS = 5
@@ -56,7 +56,7 @@ def _nothing(_feed: str) -> Iterable[bytes]:
 def _validate(lines: list[bytes]) -> None:
     feeds = SsbFeeds(_nothing)
     for line in lines:
-        assert feeds.take(line) is not None, "each is the next of its feed"
+        assert feeds.add_line(line) is not None, "each is the next of its feed"
 
 
 def _verify(messages: list[SsbMessage]) -> None:

@@ -34,7 +34,7 @@ _MEASURED_ONCE = {
 }  # fmt: skip
 
 Deliveries = list[tuple[str, list[str]]]
-Take = Callable[[str, Sequence[str]], int]
+IngestBatch = Callable[[str, Sequence[str]], int]
 """Takes a commit and says how many edits that gave."""
 
 
@@ -71,7 +71,7 @@ def deliver(feeds: list[Deliveries], generator: random.Random) -> Deliveries:
     return delivered
 
 
-def ours(timeline: CausalTimeline | WaitingRoomTimeline | EagerTimeline) -> Take:
+def ours(timeline: CausalTimeline | WaitingRoomTimeline | EagerTimeline) -> IngestBatch:
     """One of the three ways."""
 
     def take(commit_id: str, acks: Sequence[str]) -> int:
@@ -82,7 +82,7 @@ def ours(timeline: CausalTimeline | WaitingRoomTimeline | EagerTimeline) -> Take
     return take
 
 
-def scuttlesort() -> tuple[Take, Callable[[], list[str]]] | None:
+def scuttlesort() -> tuple[IngestBatch, Callable[[], list[str]]] | None:
     """The reference and its list, where it can be had."""
     if path := os.environ.get("SCUTTLESORT_PATH"):
         sys.path.insert(0, path)
@@ -110,7 +110,7 @@ def measure(width: int, commit_count: int) -> None:
         "waiting_room": WaitingRoomTimeline(pending_max=commit_count),
         "eager": EagerTimeline(pending_max=commit_count),
     }
-    takes: dict[str, Take] = {name: ours(timeline) for name, timeline in timelines.items()}
+    takes: dict[str, IngestBatch] = {name: ours(timeline) for name, timeline in timelines.items()}
     reference = scuttlesort()
     if reference:
         takes["scuttlesort"] = reference[0]

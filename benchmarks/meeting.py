@@ -44,7 +44,7 @@ _NOT_JOINED = BlindTopic(b"")
 ALICE: Final = UserSeed(b"a" * 32)
 BOB: Final = UserSeed(b"b" * 32)
 FRAME_OVERHEAD: Final = 36
-"""Bytes that encryption adds to a frame: a sealed length, and a tag."""
+"""Bytes that encryption adds to a frame: an encrypted length, and a tag."""
 _WRITTEN_AT_ONCE: Final = 1000
 _LOOK_SECONDS: Final = 0.005
 

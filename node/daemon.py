@@ -28,7 +28,7 @@ from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
-from node.ingest.inbound import retry_kept
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.runtime import logs
@@ -37,14 +37,14 @@ from node.runtime.clock import now_ms, now_seconds
 from node.runtime.errors import ServiceError
 from node.runtime.open_files import allow_open_files
 from node.runtime.readiness import READY, STOPPING, notify
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
 from node.sync.feed_recovery import FeedRecovery
 from node.sync.hub import Hub
 from node.sync.lan import LanDiscovery, watch_lan
 from node.sync.network import Network, listening_address, open_listener
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from node.sync.signature_pool import SignaturePool
 from protocol.ids import PeerId
 from protocol.limits.formats import MIB
@@ -105,7 +105,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
     token = home.api_token
     hub = Hub(replica, threads(), now_ms, pool.check)
     if home.config.relay.enabled:
-        hub.relay = Relay(
+        hub.relay = RelayService(
             replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, pool.check
         )
     author = Author(replica, keys.user_seed, now_ms)
@@ -178,7 +178,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
 
 def _load_peers(
     network: Network, replica: Replica, configured: tuple[PeerConfig, ...]
-) -> list[tuple[PeerId, str, Source]]:
+) -> list[tuple[PeerId, str, AddressSource]]:
     """Tell the network what is known of peers; whom to keep a connection to, where, and how that is known."""
     with replica.database.read() as connection:
         stored, network.linked = load_peers(connection), load_links(connection)
@@ -187,8 +187,8 @@ def _load_peers(
     network.relays.update(row.peer for row in stored if row.is_relay)
     network.relays.update(one.peer for one in configured if one.relay)
     return [
-        *((one.peer, one.address, Source.CONFIGURED) for one in configured),
-        *((row.peer, row.address, Source(row.source)) for row in stored if not row.is_banned),
+        *((one.peer, one.address, AddressSource.CONFIGURED) for one in configured),
+        *((row.peer, row.address, AddressSource(row.source)) for row in stored if not row.is_banned),
     ]
 
 

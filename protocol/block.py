@@ -5,7 +5,7 @@ that key with a zero nonce (a key encrypts one plaintext only, so no nonce can r
 encoding. Child ids stand in clear, so that anyone who stores a tree can walk it; child keys are inside. The acks stand in
 clear in a commit's root block and nowhere else: a relay orders and completes what it cannot read.
 
-ChaCha20 alone does not authenticate. The id does, and `open_block` checks that the key is the hash of what it opened,
+ChaCha20 alone does not authenticate. The id does, and `decrypt_block` checks that the key is the hash of what it opened,
 so a wrong key or a block made with another convergence secret is found.
 """
 
@@ -69,7 +69,7 @@ def has_children(start: bytes) -> bool:
     return start[:LEAF_START_SIZE] != _LEAF_START
 
 
-def seal_block(
+def encrypt_block(
     plaintext: bytes,
     convergence_secret: ConvergenceSecret,
     child_ids: tuple[BlockId, ...] = (),
@@ -84,7 +84,7 @@ def seal_block(
     return Block(hashing.block_id(encoded), child_ids, acks, ciphertext, encoded), key
 
 
-def open_block(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> bytes:
+def decrypt_block(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> bytes:
     """The plaintext of `block`. Raises WrongKey."""
     plaintext = _chacha20(key, block.ciphertext)
     if not compare_digest(hashing.block_key(convergence_secret, plaintext), key):

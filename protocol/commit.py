@@ -5,7 +5,7 @@ relay sees the branch's graph and nothing else), deps, negative deps, files, neg
 Its *content* says who, where, when, which body, and carries the keys that open what the header names. One signature
 covers header and content. The body is an object of its own, so that it can be erased while the graph stays.
 
-`seal_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
+`create_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """
 
 from typing import Annotated, Final
@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol import hashing, signing
-from protocol.block import Block, Reference, open_block, seal_block
+from protocol.block import Block, Reference, decrypt_block, encrypt_block
 from protocol.codec import (
     DecodeError,
     Value,
@@ -140,17 +140,17 @@ class Commit(Value, frozen=True):
         return next((place for place in self.content.tangles if place.kind == kind), None)
 
 
-def seal_commit(
+def create_commit(
     acks: tuple[CommitId, ...],
     links: Links,
     content: Content,
     author_secret: SigningKey,
     convergence_secret: ConvergenceSecret,
 ) -> tuple[Commit, Block]:
-    """Sign a commit and seal it into its block. Raises DecodeError when it would not be a legal commit."""
+    """Sign a commit and encrypt it into its block. Raises DecodeError when it would not be a legal commit."""
     signature = signing.sign(author_secret, hashing.commit_digest(encode(_Signed(acks, links, content))))
     plaintext = encode(_CommitEncoding(links, content, signature))
-    block, key = seal_block(plaintext, convergence_secret, acks=acks)
+    block, key = encrypt_block(plaintext, convergence_secret, acks=acks)
     # Parsed like a stranger's commit: an illegal value must not leave this node.
     return open_commit(block, key, convergence_secret), block
 
@@ -160,7 +160,7 @@ def open_commit(block: Block, key: BlockKey, convergence_secret: ConvergenceSecr
 
     Raises WrongKey, UnknownVersion, or DecodeError when the plaintext is not a commit of consistent shape.
     """
-    plaintext = open_block(block, key, convergence_secret)
+    plaintext = decrypt_block(block, key, convergence_secret)
     if is_other_version(peek_tag(plaintext), COMMIT_TAG):
         raise UnknownVersion(peek_tag(plaintext))
     if block.child_ids:

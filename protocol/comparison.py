@@ -6,7 +6,7 @@ Both sides say a summary (round 0). Whose set is part of the other's holds less;
 
 - who knows all heads of the other sends what these do not imply (where that is nothing, they imply what is not there);
 - who holds more, and does not know them all, knows that both lack something, and answers in a reconciliation
-  (`protocol.reconciling`), which it opens; the other waits, for commits or for the first frame.
+  (`protocol.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
 
 Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
 From then on heads are not believed (a relay may hold what lacks its causes), and the third time ranges are compared.
@@ -27,6 +27,7 @@ from protocol.limits.peers import (
 from protocol.messages import Reconcile, Summary
 from protocol.session_events import (
     Close,
+    HandleFrame,
     LoadPlan,
     LoadSummary,
     OpenReconciliation,
@@ -35,7 +36,6 @@ from protocol.session_events import (
     Reconciled,
     Send,
     SummaryLoaded,
-    TakeFrame,
 )
 from protocol.topic_progress import TopicProgress
 
@@ -101,7 +101,7 @@ class Comparison:
         self._to_open.append(progress)
         return self._open()
 
-    def take_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
+    def handle_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
         """A frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
         if progress.reconciling in ("", "waiting"):
             if progress.own is None or progress.peer is None or progress.reconciling:
@@ -113,7 +113,7 @@ class Comparison:
         if len(progress.frames) == RECONCILIATION_QUEUED_MAX:
             return [Close("too_many_frames")]
         progress.quiet_checks = 0
-        taken = TakeFrame(progress.topic, message.kind, message.frame)
+        taken = HandleFrame(progress.topic, message.kind, message.frame)
         progress.frames.append(taken)
         return [taken] if len(progress.frames) == 1 and not progress.is_planning else []
 

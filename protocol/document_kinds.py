@@ -3,8 +3,8 @@
 `DOCUMENT_KINDS` is the table. Which bodies are decoded, carried by merges, declared by headers, erased, reduced,
 snapshotted and checked follows from it, here and in the verifier and the node.
 
-A word *replaces* others: those of the commits that it names, as far as these are about the same item or key, or are
-updates of the text. A *snapshot* says again which words stand of all that it has in its past. `verifier.documents` has
+An operation *replaces* others: those of the commits that it names, as far as these are about the same item or key, or are
+updates of the text. A *snapshot* says again which operations stand of all that it has in its past. `verifier.documents` has
 the rules.
 """
 
@@ -21,7 +21,7 @@ from protocol.ids import CommitId
 from protocol.limits.formats import DEP_COUNT_MAX, KIB
 
 SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
-"""Commits whose words one snapshot says again: with these, names and short items fill most of a body."""
+"""Commits whose operations one snapshot says again: with these, names and short items fill most of a body."""
 
 Replaces = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
 
@@ -31,12 +31,12 @@ class DocumentBody(Wire, frozen=True):
 
     @property
     def replaces(self) -> tuple[CommitId, ...]:
-        """Ids of the commits whose words or updates it replaces, as these were first called."""
+        """Ids of the commits whose operations or updates it replaces, as these were first called."""
         return ()
 
     @property
     def value_count(self) -> int:
-        """How many words it says, which is what reducing it costs."""
+        """How many operations it says, which is what reducing it costs."""
         return 1
 
     def outline(self) -> Self:
@@ -45,7 +45,7 @@ class DocumentBody(Wire, frozen=True):
 
 
 class ValuesEdit(DocumentBody, frozen=True):
-    """Says one word about each item or key that it has: there, with a value, or gone. It has a field `replaces`."""
+    """Says one operation about each item or key that it has: there, with a value, or gone. It has a field `replaces`."""
 
     @classmethod
     @abstractmethod
@@ -58,14 +58,14 @@ class ValuesEdit(DocumentBody, frozen=True):
 
     @property
     def value_count(self) -> int:
-        """How many words it says."""
+        """How many operations it says."""
         return len(self.values())
 
 
 class ValuesSnapshot(DocumentBody, frozen=True):
-    """All words that stand and say that something is there, as its author had the document, of a range of items or keys.
+    """All operations that stand and say that something is there, in a range of items or keys, as its author had them.
 
-    Items and keys are compared as UTF-8 bytes. The words stay those of the commits that said them.
+    Items and keys are compared as UTF-8 bytes. The operations stay those of the commits that said them.
     """
 
     @property
@@ -80,16 +80,18 @@ class ValuesSnapshot(DocumentBody, frozen=True):
 
     @classmethod
     @abstractmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
+    def make(
+        cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
+    ) -> Self:
         """A snapshot of this range: names of commits, each with as many of its items or keys as one edit may have."""
 
     @abstractmethod
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
-        """(name, item or key, value) of each word that is said again."""
+        """(name, item or key, value) of each operation that is said again."""
 
     @property
     def value_count(self) -> int:
-        """How many words it says again, and names: at most one name a word."""
+        """How many operations it says again, and names: at most one name an operation."""
         return sum(2 for _ in self.restated())
 
 
@@ -174,7 +176,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 
     @property
     def value_count(self) -> int:
-        """How many words it says."""
+        """How many operations it says."""
         return len(self.added) + len(self.deleted)
 
 
@@ -186,25 +188,27 @@ class SnapshotItems(Wire, frozen=True):
 
 
 class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
-    """All words that stand and add, about items from `first` to before `end`."""
+    """All operations that stand and add, about items from `first` to before `end`."""
 
     first: SetItem
     end: SetItem | None
-    words: Annotated[tuple[SnapshotItems, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
+    operations: Annotated[tuple[SnapshotItems, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
+    def make(
+        cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
+    ) -> Self:
         """A snapshot of this range."""
-        return cls(first, end, tuple(SnapshotItems(name, tuple(items)) for name, items in words))
+        return cls(first, end, tuple(SnapshotItems(name, tuple(items)) for name, items in operations))
 
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, item, "") of each item."""
-        return ((one.name, item, "") for one in self.words for item in one.items)
+        return ((one.name, item, "") for one in self.operations for item in one.items)
 
     @property
     def value_count(self) -> int:
-        """How many words it says again, and names."""
-        return sum(1 + len(one.items) for one in self.words)
+        """How many operations it says again, and names."""
+        return sum(1 + len(one.items) for one in self.operations)
 
 
 SET: Final = values_kind("set", SetEdit, SetSnapshot, SET_EDIT_COUNT_MAX)
@@ -247,7 +251,7 @@ class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
 
     @property
     def value_count(self) -> int:
-        """How many words it says."""
+        """How many operations it says."""
         return len(self.put) + len(self.erased)
 
 
@@ -263,25 +267,27 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
 
     first: DictKey
     end: DictKey | None
-    words: Annotated[tuple[SnapshotEntries, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
+    operations: Annotated[tuple[SnapshotEntries, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
+    def make(
+        cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
+    ) -> Self:
         """A snapshot of this range."""
         puts = (
             SnapshotEntries(name, tuple(DictEntry(key, value) for key, value in entries.items()))
-            for name, entries in words
+            for name, entries in operations
         )
         return cls(first, end, tuple(puts))
 
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, key, value) of each value."""
-        return ((one.name, entry.key, entry.value) for one in self.words for entry in one.entries)
+        return ((one.name, entry.key, entry.value) for one in self.operations for entry in one.entries)
 
     @property
     def value_count(self) -> int:
-        """How many words it says again, and names."""
-        return sum(1 + len(one.entries) for one in self.words)
+        """How many operations it says again, and names."""
+        return sum(1 + len(one.entries) for one in self.operations)
 
 
 DICT: Final = values_kind("dict", DictEdit, DictSnapshot, DICT_EDIT_COUNT_MAX)

@@ -16,7 +16,7 @@ from protocol.limits.peers import (
     INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
 )
 from protocol.messages import Introduce
-from protocol.session_events import FindPeers, Output, PeersFound, Send, TakePeers
+from protocol.session_events import FindPeers, LearnPeers, Output, PeersFound, Send
 from protocol.text import PeerAddress
 from protocol.topic_progress import TopicProgress
 
@@ -85,7 +85,7 @@ class Introducing:
         budget.told.update(fresh)
         return [Send(Introduce(blind, fresh))]
 
-    def take(self, topic: TopicKey, message: Introduce) -> Output | str:
+    def handle_introduce(self, topic: TopicKey, message: Introduce) -> Output | str:
         """What the peer tells; or why it may not."""
         budget = self._budgets.get(topic)
         if budget is None:
@@ -93,7 +93,7 @@ class Introducing:
         if budget.takeable == 0:
             return "too_many_introductions"
         budget.takeable -= 1
-        return TakePeers(topic, message.peers)
+        return LearnPeers(topic, message.peers)
 
 
 def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:

@@ -35,7 +35,7 @@ _SIGNATURE_SIZE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class HandshakeResult:
     """What a finished handshake leaves: two ciphers, the proven peer, and a name of the session."""
 
     send: CipherState
@@ -46,7 +46,7 @@ class Session:
 
 
 class DialerHandshake:
-    """The side that knows whom it wants: `first_message`, then `take_second`."""
+    """The side that knows whom it wants: `first_message`, then `read_second`."""
 
     def __init__(self, seed: NodeSeed, peer_key: PeerId, ephemeral: AgreementSecret) -> None:
         """HandshakeError `bad_key` when nobody can hold `peer_key`. `ephemeral` is 32 fresh random bytes."""
@@ -59,7 +59,7 @@ class DialerHandshake:
         """Message 1: tells the acceptor that someone knows its id, and all others nothing."""
         return self._noise.write_message(b"")
 
-    def take_second(self, message: bytes) -> tuple[bytes, Session]:
+    def read_second(self, message: bytes) -> tuple[bytes, HandshakeResult]:
         """Message 3 and the session, once message 2 has proven the acceptor's key (else HandshakeError)."""
         signed = _ACCEPTOR_CONTEXT + self._noise.handshake_hash
         proof = Signature(self._noise.read_message(message))
@@ -70,21 +70,21 @@ class DialerHandshake:
 
 
 class AcceptorHandshake:
-    """The side that learns who dials: `take_first`, then `take_third`."""
+    """The side that learns who dials: `read_first`, then `read_third`."""
 
     def __init__(self, seed: NodeSeed, ephemeral: AgreementSecret) -> None:
         """`ephemeral` is 32 fresh random bytes."""
         self._secret_key = key_pair(seed)[1]
         self._noise = Handshake.responder(PROLOGUE, static_private_key(seed), ephemeral)
 
-    def take_first(self, message: bytes) -> bytes:
+    def read_first(self, message: bytes) -> bytes:
         """Message 2; HandshakeError `not_authentic` if the dialer wants another key or another version."""
         if self._noise.read_message(message):
             raise HandshakeError("bad_payload")
         signature = sign(self._secret_key, _ACCEPTOR_CONTEXT + self._noise.handshake_hash)
         return self._noise.write_message(signature)
 
-    def take_third(self, message: bytes) -> Session:
+    def read_third(self, message: bytes) -> HandshakeResult:
         """The session, once message 3 has proven the dialer's key (else HandshakeError)."""
         signed = _DIALER_CONTEXT + self._noise.handshake_hash
         payload = self._noise.read_message(message)
@@ -120,7 +120,7 @@ def _verify(key: PeerId, signed: bytes, signature: Signature) -> None:
         raise HandshakeError("wrong_key") from None
 
 
-def _session(noise: Handshake, peer_key: PeerId) -> Session:
+def _session(noise: Handshake, peer_key: PeerId) -> HandshakeResult:
     session_id = SessionId(noise.handshake_hash)
     send, receive = noise.split()
-    return Session(send, receive, peer_key, session_id)
+    return HandshakeResult(send, receive, peer_key, session_id)

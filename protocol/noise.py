@@ -39,8 +39,8 @@ Bytes = bytes | bytearray | memoryview
 PROTOCOL_NAME: Final = b"Noise_XK_25519_ChaChaPoly_BLAKE2s"
 KEY_SIZE: Final = 32
 TAG_SIZE: Final = 16
-SEALED_COUNT_MAX: Final = 2**48
-"""Messages one cipher seals or opens: far below its 2**64 nonces, far above what one connection sends."""
+MESSAGE_COUNT_MAX: Final = 2**48
+"""Messages one cipher encrypts or decrypts: far below its 2**64 nonces, far above what one connection sends."""
 
 _MESSAGES: Final = (("e", "es"), ("e", "ee"), ("s", "se"))
 """The tokens of each message; the initiator writes the first, and both take turns."""
@@ -61,27 +61,27 @@ class CipherState:
     __slots__ = ("_aead", "_count")
 
     def __init__(self, key: CipherKey, count: int = 0) -> None:
-        """`count` messages were sealed or opened before."""
+        """`count` messages were encrypted or decrypted before."""
         self._aead = ChaCha20Poly1305(key)
         self._count = count
 
-    def seal(self, plaintext: Bytes, associated: bytes = b"") -> bytes:
+    def encrypt(self, plaintext: Bytes, associated: bytes = b"") -> bytes:
         """Ciphertext and tag of the next message."""
-        sealed = self._aead.encrypt(self._nonce(), plaintext, associated)
+        ciphertext = self._aead.encrypt(self._nonce(), plaintext, associated)
         self._count += 1
-        return sealed
+        return ciphertext
 
-    def open(self, sealed: Bytes, associated: bytes = b"") -> bytes:
-        """Plaintext of the next message. A message that does not open leaves the counter where it was."""
+    def decrypt(self, ciphertext: Bytes, associated: bytes = b"") -> bytes:
+        """Plaintext of the next message. A message that is not authentic leaves the counter where it was."""
         try:
-            plaintext = self._aead.decrypt(self._nonce(), sealed, associated)
+            plaintext = self._aead.decrypt(self._nonce(), ciphertext, associated)
         except InvalidTag:
             raise HandshakeError("not_authentic") from None
         self._count += 1
         return plaintext
 
     def _nonce(self) -> bytes:
-        if self._count >= SEALED_COUNT_MAX:
+        if self._count >= MESSAGE_COUNT_MAX:
             raise HandshakeError("exhausted")
         return b"\0\0\0\0" + self._count.to_bytes(8, "little")
 
@@ -157,10 +157,10 @@ class Handshake:
                     message += public
                     self._mix_hash(public)
                 case "s":
-                    message += self._seal_and_hash(_public(self._static))
+                    message += self._encrypt_and_hash(_public(self._static))
                 case _:
                     self._mix_shared_key(token)
-        message += self._seal_and_hash(payload)
+        message += self._encrypt_and_hash(payload)
         self._is_dead = False
         self._turn += 1
         return bytes(message)
@@ -177,11 +177,11 @@ class Handshake:
                     self._remote_ephemeral = AgreementKey(ephemeral)
                     self._mix_hash(ephemeral)
                 case "s":
-                    sealed, rest = _cut(rest, KEY_SIZE + TAG_SIZE)
-                    self._remote_static = AgreementKey(self._open_and_hash(sealed))
+                    ciphertext, rest = _cut(rest, KEY_SIZE + TAG_SIZE)
+                    self._remote_static = AgreementKey(self._decrypt_and_hash(ciphertext))
                 case _:
                     self._mix_shared_key(token)
-        payload = self._open_and_hash(rest)
+        payload = self._decrypt_and_hash(rest)
         self._is_dead = False
         self._turn += 1
         return payload
@@ -216,20 +216,20 @@ class Handshake:
     def _mix_hash(self, data: bytes) -> None:
         self._hash = blake2s(self._hash + data).digest()
 
-    def _seal_and_hash(self, plaintext: bytes) -> bytes:
-        sealed = self._current_cipher().seal(plaintext, self._hash)
-        self._mix_hash(sealed)
-        return sealed
+    def _encrypt_and_hash(self, plaintext: bytes) -> bytes:
+        ciphertext = self._current_cipher().encrypt(plaintext, self._hash)
+        self._mix_hash(ciphertext)
+        return ciphertext
 
-    def _open_and_hash(self, sealed: bytes) -> bytes:
-        plaintext = self._current_cipher().open(sealed, self._hash)
-        self._mix_hash(sealed)
+    def _decrypt_and_hash(self, ciphertext: bytes) -> bytes:
+        plaintext = self._current_cipher().decrypt(ciphertext, self._hash)
+        self._mix_hash(ciphertext)
         return plaintext
 
     def _current_cipher(self) -> CipherState:
-        # In XK a key is there before anything is sealed: message 1 mixes `es` before its payload.
+        # In XK a key is there before anything is encrypted: message 1 mixes `es` before its payload.
         if self._cipher is None:
-            raise RuntimeError("nothing to seal with yet")
+            raise RuntimeError("nothing to encrypt with yet")
         return self._cipher
 
 

@@ -12,7 +12,7 @@ and given to one, so that this module knows no store. `build_object` and `open_o
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from protocol.block import Block, Reference, open_block, seal_block
+from protocol.block import Block, Reference, decrypt_block, encrypt_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, ConvergenceSecret
@@ -37,7 +37,7 @@ class MissingBlocks(Exception):
 
 
 class ObjectBuilder:
-    """Takes plaintext piece by piece and gives each block to `sink` as it is sealed, children before parents."""
+    """Takes plaintext piece by piece and gives each block to `sink` as it is encrypted, children before parents."""
 
     def __init__(self, convergence_secret: ConvergenceSecret, sink: BlockSink) -> None:
         self._secret = convergence_secret
@@ -55,17 +55,17 @@ class ObjectBuilder:
             start = min(LEAF_SIZE - len(self._rest), len(view))
             self._rest += view[:start]
             if len(self._rest) == LEAF_SIZE:
-                self._seal(0, bytes(self._rest), ())
+                self._encrypt_node(0, bytes(self._rest), ())
                 self._rest.clear()
         while len(view) - start >= LEAF_SIZE:
-            self._seal(0, bytes(view[start : start + LEAF_SIZE]), ())
+            self._encrypt_node(0, bytes(view[start : start + LEAF_SIZE]), ())
             start += LEAF_SIZE
         self._rest += view[start:]
 
     def finish(self) -> Reference:
         """The reference of the whole; nothing can be added after."""
         if self._rest or not self.size:
-            self._seal(0, bytes(self._rest), ())
+            self._encrypt_node(0, bytes(self._rest), ())
         height = 0
         while height < len(self._levels) - 1 or len(self._levels[height]) > 1:
             self._close(height)
@@ -73,8 +73,8 @@ class ObjectBuilder:
         root_id, key = self._levels[height][0]
         return Reference(ObjectId(root_id), key)
 
-    def _seal(self, height: int, plaintext: bytes, child_ids: tuple[BlockId, ...]) -> None:
-        block, key = seal_block(plaintext, self._secret, child_ids)
+    def _encrypt_node(self, height: int, plaintext: bytes, child_ids: tuple[BlockId, ...]) -> None:
+        block, key = encrypt_block(plaintext, self._secret, child_ids)
         self._sink(block)
         if height == len(self._levels):
             self._levels.append([])
@@ -87,7 +87,7 @@ class ObjectBuilder:
         children = self._levels[height]
         keys, ids = b"".join(key for _, key in children), tuple(child_id for child_id, _ in children)
         children.clear()
-        self._seal(height + 1, keys, ids)
+        self._encrypt_node(height + 1, keys, ids)
 
 
 class ObjectReader:
@@ -211,7 +211,7 @@ class ObjectReader:
         count = len(block.child_ids)
         if count == 0 or (not is_last and count != INNER_CHILD_COUNT_MAX) or (is_root and count < 2):
             raise DecodeError("bad_tree", f"{count} children where another number belongs")
-        keys = open_block(block, key, self._secret)
+        keys = decrypt_block(block, key, self._secret)
         if len(keys) != 32 * count:
             raise DecodeError("bad_tree", "not one key for each child")
         return [
@@ -222,7 +222,7 @@ class ObjectReader:
     def _leaf(self, block: Block, key: BlockKey, *, is_last: bool) -> bytes:
         if block.child_ids:
             raise DecodeError("bad_tree", "children where a leaf belongs")
-        leaf = open_block(block, key, self._secret)
+        leaf = decrypt_block(block, key, self._secret)
         if (not is_last and len(leaf) != LEAF_SIZE) or (not leaf and self._leaf_count > 1):
             raise DecodeError("bad_tree", "a leaf of the wrong size")
         return leaf

@@ -82,11 +82,11 @@ class Publication(Value, frozen=True):
         return _id(self.commit_id, self.digest)
 
 
-class SealBroken(Exception):
+class WrongReadKey(Exception):
     """The sealed key was not sealed under this read key for this commit and topic."""
 
 
-def seal_publication(
+def create_publication(
     topic_seed: TopicSeed, read_key: ReadKey, commit_key: BlockKey, blocks: tuple[Block, ...], nonce: bytes
 ) -> Publication:
     """A signed publication of a commit (its block first, then its body's). `nonce` is 24 fresh random bytes."""
@@ -103,14 +103,14 @@ def seal_publication(
 
 
 def open_sealed_key(publication: Publication, read_key: ReadKey) -> BlockKey:
-    """The commit's key. Raises SealBroken."""
+    """The commit's key. Raises WrongReadKey."""
     nonce, sealed = publication.sealed_key[:NONCE_SIZE], publication.sealed_key[NONCE_SIZE:]
     try:
         opened = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
             sealed, publication.topic + publication.commit_id, nonce, read_key
         )
     except exceptions.CryptoError:
-        raise SealBroken(publication.commit_id.hex()) from None
+        raise WrongReadKey(publication.commit_id.hex()) from None
     return BlockKey(opened)
 
 

@@ -46,8 +46,8 @@ from protocol.messages import (
     Want,
 )
 from protocol.session_events import (
+    BatchIngested,
     BatchLoaded,
-    BatchTaken,
     BlocksLoaded,
     BlocksWanted,
     CheckDue,
@@ -57,6 +57,7 @@ from protocol.session_events import (
     Event,
     FindWanted,
     HandOver,
+    IngestBatch,
     LoadBatch,
     LoadBlocks,
     LoadSummary,
@@ -68,7 +69,6 @@ from protocol.session_events import (
     Reconciled,
     Send,
     SummaryLoaded,
-    Take,
     TopicFollowed,
     TopicsRefused,
     WantedFound,
@@ -77,7 +77,7 @@ from protocol.topic_progress import TopicProgress
 
 
 class Session:
-    """The machine. `take` is its only entrance.
+    """The machine. `handle` is its only entrance.
 
     A relay (`is_relay`) keeps topics that the peer names to it. A node that `introduces` tells peers of each other.
     """
@@ -123,15 +123,15 @@ class Session:
         blind = self._blind.get(topic)
         return blind is not None and self._topics[blind].is_joined
 
-    def take(self, event: Event) -> list[Output]:
+    def handle(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
         if self._is_dead:
             return []
-        outputs = self._take(event)
+        outputs = self._handle(event)
         self._is_dead = any(isinstance(output, Close) for output in outputs)
         return [output for output in outputs if isinstance(output, Close)] if self._is_dead else outputs
 
-    def _take(self, event: Event) -> list[Output]:
+    def _handle(self, event: Event) -> list[Output]:
         match event:
             case TopicFollowed():
                 return self._follow(event)
@@ -189,7 +189,7 @@ class Session:
                     return self._close("second_introductions")
                 return self._close("late_introductions") if self._has_peer_announced() else []
             case Deposit():
-                return self._take_deposit(message.topics)
+                return self._handle_deposit(message.topics)
         progress = self._topics.get(message.topic)
         if progress is None or not (
             progress.is_joined or (progress.is_entrusted and isinstance(message, Refused))
@@ -199,12 +199,12 @@ class Session:
             case Summary():
                 return self._comparison.summarised(progress, message)
             case Reconcile():
-                return self._comparison.take_frame(progress, message)
+                return self._comparison.handle_frame(progress, message)
             case Publications():
                 progress.unreceipted += 1
                 if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
                     return self._close("too_many_batches")
-                return [Take(progress.topic, message.items, progress.is_root)]
+                return [IngestBatch(progress.topic, message.items, progress.is_root)]
             case Receipt():
                 if progress.in_flight == 0:
                     return self._close("unasked_receipt")
@@ -217,8 +217,8 @@ class Session:
                 progress.queue.clear()
                 return self._pump()
             case Introduce():
-                taken = self._introducing.take(progress.topic, message)
-                return self._close(taken) if isinstance(taken, str) else [taken]
+                output = self._introducing.handle_introduce(progress.topic, message)
+                return self._close(output) if isinstance(output, str) else [output]
             case Fetch():
                 return self._serve(progress, message.ids)
             case Blocks():
@@ -237,7 +237,7 @@ class Session:
     def _has_peer_announced(self) -> bool:
         return bool(self._heard) or any(progress.is_joined for progress in self._topics.values())
 
-    def _take_deposit(self, topics: tuple[TopicKey, ...]) -> list[Output]:
+    def _handle_deposit(self, topics: tuple[TopicKey, ...]) -> list[Output]:
         if not self._is_relay:
             return self._close("no_relay")
         self._deposited += len(topics)
@@ -319,7 +319,7 @@ class Session:
                     progress.served.popleft()
                 rest = [LoadBlocks(progress.topic, tuple(progress.served))] if progress.served else []
                 return [Send(Blocks(blind, event.items)), *rest]
-            case BatchTaken():
+            case BatchIngested():
                 progress.unreceipted -= 1
                 progress.received += event.accepted
                 progress.dropped += event.dropped

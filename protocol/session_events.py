@@ -71,7 +71,7 @@ class BatchLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchTaken:
+class BatchIngested:
     """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
 
     topic: TopicKey
@@ -153,7 +153,7 @@ Event = (
     | PlanLoaded
     | WantedFound
     | BatchLoaded
-    | BatchTaken
+    | BatchIngested
     | CommitsAccepted
     | CommitsWanted
     | BlocksWanted
@@ -207,7 +207,7 @@ class LoadBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class IngestBatch:
     """The peer sent these publications: verify and store them, those of root branches before what comes later."""
 
     topic: TopicKey
@@ -240,7 +240,7 @@ class OpenReconciliation:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeFrame:
+class HandleFrame:
     """A frame of a reconciliation; the first one begins it, as its asker."""
 
     topic: TopicKey
@@ -263,7 +263,7 @@ class FindPeers:
 
 
 @dataclass(frozen=True, slots=True)
-class TakePeers:
+class LearnPeers:
     """The peer says where these can be dialed, who follow this topic."""
 
     topic: TopicKey
@@ -283,14 +283,14 @@ Output = (
     | LoadPlan
     | FindWanted
     | LoadBatch
-    | Take
+    | IngestBatch
     | LoadBlocks
     | HandOver
     | OpenTopics
     | FindPeers
-    | TakePeers
+    | LearnPeers
     | OpenReconciliation
-    | TakeFrame
+    | HandleFrame
     | Close
 )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
 from protocol.messages import Summary
-from protocol.session_events import SummaryLoaded, TakeFrame
+from protocol.session_events import HandleFrame, SummaryLoaded
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class TopicProgress:
     is_doubtful: bool = False  # digests differed, and have not been compared since
     reconciling: str = ""  # or: waiting, answering, asking
     # Of a reconciliation; the first is being worked on.
-    frames: "deque[TakeFrame]" = field(default_factory=deque)
+    frames: "deque[HandleFrame]" = field(default_factory=deque)
     quiet_checks: int = 0  # without a frame of it from the peer
     upto: int | None = None  # set once the plan is loaded
     early: "array[int]" = field(

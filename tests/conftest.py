@@ -48,7 +48,7 @@ _TWICE = [
             "care": ("fsck", "repair"),
             "content": ("compacting",),
             "exports": ("export_rights",),
-            "ingest": ("inbound", "declared_kinds"),
+            "ingest": ("acceptance", "declared_kinds"),
             "membership": ("branch_links", "devices", "inbox", "merging", "names"),
             "observe": ("watching",),
             "sync": ("block_repair", "body_fetching", "reconciling", "relay"),

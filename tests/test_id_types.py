@@ -26,13 +26,13 @@ CONTENTS: Final = {
 a cipher gives a meaning to."""
 
 MAKERS: Final = {
-    "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "encode", "encode_bare",
+    "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
     "encode_body", "encode_lacks", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
     "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_publications",
-    "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "open_block",
+    "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "seal", "seal_secret", "seal_some", "set_lanes",
-    "start", "symbol_bits", "take", "take_first", "take_released", "take_second", "take_unread", "to_bytes",
+    "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "with_manifest_checksum", "write_message",
 }  # fmt: skip
 """Functions that give contents."""
@@ -43,16 +43,16 @@ OTHERS: Final = {
     "protocol.keys._Bytes32": "what the types of keys are made of",
     "protocol.noise.Bytes": "what a cipher takes: no copy is made of a memory view",
     "protocol.publication.SealedKey": "a ciphertext",
-    "protocol.range_items.Bound": "the first bytes of an id, as many as part two ids",
+    "protocol.reconciliation.range_items.Bound": "the first bytes of an id, as many as part two ids",
     "protocol.sealing.SealedSecret": "a ciphertext",
-    "protocol.symbols.Lacks.short_ids": "many, one after another",
+    "protocol.reconciliation.symbols.Lacks.short_ids": "many, one after another",
     "protocol.text.DeviceLink.invitation": "an encoded link, not the id of an invitation",
     "storage.engine.store_seal._Place": "makes the names of places",
     "storage.engine.backends.Backend.rewrite.change": "makes one column's value of others",
     "storage.engine.postgresql.PostgresqlBackend.rewrite.change": "makes one column's value of others",
     "storage.engine.sqlite.SqliteBackend.rewrite.change": "makes one column's value of others",
     "storage.relay.quotas.find_room.new": "publications, each with its encoding",
-    "storage.relay.relay.take_publications.new": "publications, each with its encoding",
+    "storage.relay.relay.store_publications.new": "publications, each with its encoding",
     "storage.repos.deletion.forget_sketches.of_topics": "SQLAlchemy's types know columns, not ids",
     "storage.repos.repos.Repo.invitation": "an encoded link, not the id of an invitation",
     "verifier.snapshots.PlacedSnapshot.end": "a key of a dict as UTF-8",

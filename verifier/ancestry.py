@@ -81,7 +81,7 @@ class AckWalks:
             if line.tip in walk.ranks:  # then all that the line has walked is an ancestor here, too
                 self._lines.remove(line)
                 self.visits += walk.visits
-                line.take_over(walk)
+                line.merge(walk)
                 line.go_down(load_places, floor, new_max=self._visits_max)
                 if line.visits <= self._visits_max:
                     return line
@@ -170,7 +170,7 @@ class _Walk:
         )
         return later < self._visits_max
 
-    def take_over(self, other: "_Walk") -> None:
+    def merge(self, other: "_Walk") -> None:
         """Know what another walk has found, which has met this one's tip."""
         fresh = [raw for raw in other.ranks if raw not in self.ranks]
         for raw in fresh:

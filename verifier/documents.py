@@ -4,24 +4,24 @@ Functions of the set of commits alone.
 
 Each reducer takes what accepted commits say that are not void, in any order, and gives the same for the same commits.
 
-**Words.** A `set1` or `dict1` says one word about each item or key that it has: there (with a value), or gone. A word is
-named by its commit's id (of a carried commit that of its origin), and *stands* unless a commit says something about the
-same item or key and names it. So an author replaces what it had seen, and what it had not seen stays beside that:
+**Operations.** A `set1` or `dict1` says one operation about each item or key that it has: there (with a value), or gone. An
+operation is named by its commit's id (of a carried commit that of its origin), and *stands* unless a commit says something
+about the same item or key and names it. So an author replaces what it had seen, and what it had not seen stays beside that:
 
     add a                     a is there
     add a <- delete a         a is gone: the delete names the add
     add a <- delete a         a is there: the second add was not seen, and stands
     add a
 
-What a commit names without saying anything of the same item, or what never was, changes nothing. Where a word is void,
-what it had replaced stands again. No clock, hash or locale decides whether a word stands; of several values of one key
+What a commit names without saying anything of the same item, or what never was, changes nothing. Where an operation is void,
+what it had replaced stands again. No clock, hash or locale decides whether an operation stands; of several values of one key
 the last in canonical order is shown first.
 
-**Snapshots.** A snapshot says again which words stand of all that it has in its past, about a range of items or keys; they
-stay the words of the commits that said them, so anyone who replaces one of these by its name still does. Where a snapshot
-counts, what is in its past says nothing of its own about that range, and a word from there stands if every snapshot on top
-(`snapshots`) that has it in its past says it again. So it comes to the same whether the bodies in its past are here or
-erased, and concurrent snapshots agree: what one of them had seen replaced is replaced.
+**Snapshots.** A snapshot says again which operations stand of all that it has in its past, about a range of items or keys;
+they stay the operations of the commits that said them, so anyone who replaces one of these by its name still does. Where a
+snapshot counts, what is in its past says nothing of its own about that range, and an operation from there stands if every
+snapshot on top (`snapshots`) that has it in its past says it again. So it comes to the same whether the bodies in its past
+are here or erased, and concurrent snapshots agree: what one of them had seen replaced is replaced.
 
 **Texts.** Updates of a text are unordered: it is the union of them all. A *snapshot* stands for those that it names. It
 counts while all of these are here and count themselves, so that it shows nothing of a commit that became void. Updates
@@ -56,7 +56,7 @@ _SILENT: Final[dict[str, DocumentBody]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentOperation:
+class DocumentCommit:
     """What one commit says (None: its body was erased): `name` is the id that it had first.
 
     Snapshots of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
@@ -71,7 +71,7 @@ class DocumentOperation:
 
 @dataclass(frozen=True, slots=True)
 class DocumentValue:
-    """A word that stands: the value of an item or key, or None where it says that it is gone. An item's value is ""."""
+    """An operation that stands: the value of an item or key, or None where it is gone. An item's value is ""."""
 
     name: CommitId
     place: OrderKey
@@ -79,15 +79,15 @@ class DocumentValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """All standing words about one item or key, in canonical order: its *tips*, which the next word replaces."""
+class DocumentEntry:
+    """All standing operations about one item or key, in canonical order: its *tips*, which the next operation replaces."""
 
     tips: tuple[DocumentValue, ...]
 
     @property
     def values(self) -> tuple[DocumentValue, ...]:
         """Those that say it is there, the last in canonical order first. None at all: it is gone."""
-        return tuple(word for word in reversed(self.tips) if word.value is not None)
+        return tuple(operation for operation in reversed(self.tips) if operation.value is not None)
 
 
 class ErasedValues(Exception):
@@ -102,51 +102,51 @@ class ErasedValues(Exception):
 class TextState:
     """The updates that a text is the union of, in canonical order, and how many snapshots do not count."""
 
-    standing: tuple[DocumentOperation, ...]
+    standing: tuple[DocumentCommit, ...]
     passed_over: int
 
 
-def reduce_values(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
+def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
     """Entries of all items or keys of one document that anything stands about.
 
     An item is in a set where its entry has values. The first of an entry's values is that of its key in a dict. Costs
-    O(words * names), where a commit has at most DEP_COUNT_MAX names. Raises ErasedValues.
+    O(operations * names), where a commit has at most DEP_COUNT_MAX names. Raises ErasedValues.
     """
     return _reduce_values(list(said))
 
 
-def find_redundant(kind: DocumentKind, said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+def find_redundant(kind: DocumentKind, said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
     """What is said of a document of this kind, and may be erased: snapshots stand for it. Raises ErasedValues."""
     return find_settled(said) if kind.snapshots_cover else find_snapshotted(said)
 
 
 def snapshot_values(
-    entries: Mapping[str, Entry], first: str, end: str | None
+    entries: Mapping[str, DocumentEntry], first: str, end: str | None
 ) -> dict[CommitId, dict[str, str]]:
     """What a snapshot of these entries says again: by commit, the items or keys of its range and their values."""
     start, stop = first.encode(), None if end is None else end.encode()
-    words: dict[CommitId, dict[str, str]] = {}
+    operations: dict[CommitId, dict[str, str]] = {}
     for key, entry in entries.items():
         if start <= key.encode() and (stop is None or key.encode() < stop):
-            for word in entry.values:
-                assert word.value is not None, "it says that it is there"
-                words.setdefault(word.name, {})[key] = word.value
-    return words
+            for operation in entry.values:
+                assert operation.value is not None, "it says that it is there"
+                operations.setdefault(operation.name, {})[key] = operation.value
+    return operations
 
 
-def find_settled(said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+def find_settled(said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
     """What is said of a set or dict, and may be erased: snapshots say again all that stands of it."""
     everything = list(said)
     coverage = cover(everything)
     return [one for one in everything if coverage.is_settled(one.covered_by)]
 
 
-def find_false_snapshots(said: Sequence[DocumentOperation]) -> list[DocumentOperation]:
+def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]:
     """Snapshots that say otherwise than what is in their past comes to, as far as its bodies are here.
 
     What became void since may make an honest one look false. Costs a reduction for each snapshot.
     """
-    false: list[DocumentOperation] = []
+    false: list[DocumentCommit] = []
     for snapshot in said:
         if not isinstance(snapshot.body, ValuesSnapshot):
             continue
@@ -157,21 +157,21 @@ def find_false_snapshots(said: Sequence[DocumentOperation]) -> list[DocumentOper
             entries = _reduce_values(past)
         except ErasedValues:
             continue
-        words = snapshot_values(entries, snapshot.body.first, snapshot.body.end)
-        wanted = {(name, key, value) for name, held in words.items() for key, value in held.items()}
+        operations = snapshot_values(entries, snapshot.body.first, snapshot.body.end)
+        wanted = {(name, key, value) for name, held in operations.items() for key, value in held.items()}
         if set(snapshot.body.restated()) != wanted:
             false.append(snapshot)
     return false
 
 
-def find_snapshotted(said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+def find_snapshotted(said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
     """Updates of a text that counting snapshots stand for, and that may be erased."""
     everything = list(said)
     standing = {id(one) for one in reduce_text(everything).standing}
     return [one for one in everything if isinstance(one.body, TextUpdate) and id(one) not in standing]
 
 
-def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
+def reduce_text(said: Iterable[DocumentCommit]) -> TextState:
     """The updates and counting snapshots that no counting snapshot names. Raises ErasedValues where one is erased."""
     updates = [one for one in said if one.body is None or isinstance(one.body, TextUpdate | TextSnapshot)]
     snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
@@ -200,7 +200,7 @@ def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
     return TextState(tuple(sorted(standing, key=lambda one: one.place)), len(unready))
 
 
-def cover(said: Sequence[DocumentOperation]) -> Coverage:
+def cover(said: Sequence[DocumentCommit]) -> Coverage:
     """What the snapshots among these cover."""
     return Coverage(
         [
@@ -216,7 +216,7 @@ def cover(said: Sequence[DocumentOperation]) -> Coverage:
     )
 
 
-def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
+def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
     coverage = cover(said)
     erased = [one for one in said if one.body is None]
     missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
@@ -224,14 +224,14 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
         raise ErasedValues(missing)
     said = sorted(said, key=lambda one: one.place)
     places: dict[CommitId, OrderKey] = {}
-    covered_by: dict[CommitId, int] = {}  # by name: what was carried twice is one word
+    covered_by: dict[CommitId, int] = {}  # by name: what was carried twice is one operation
     for one in said:
         if one.covered_by:
             covered_by[one.name] = covered_by.get(one.name, 0) | one.covered_by
     for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
 
-    spoken: list[tuple[DocumentOperation, dict[str, str | None], tuple[CommitId, ...]]] = []
+    spoken: list[tuple[DocumentCommit, dict[str, str | None], tuple[CommitId, ...]]] = []
     keys_of: dict[CommitId, set[str]] = {}
     for one in said:
         if not isinstance(one.body, ValuesEdit):
@@ -264,18 +264,20 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
         if key not in replaced.get(name, set()):
             tips.setdefault(key, {})[name, said_value] = DocumentValue(name, places[name], said_value)
     if again:  # else they stand in order already
-        return {key: Entry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()}
-    return {key: Entry(tuple(found.values())) for key, found in tips.items()}
+        return {
+            key: DocumentEntry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()
+        }
+    return {key: DocumentEntry(tuple(found.values())) for key, found in tips.items()}
 
 
-def _place_of(word: DocumentValue) -> OrderKey:
-    return word.place
+def _place_of(operation: DocumentValue) -> OrderKey:
+    return operation.place
 
 
 def _said_again(
-    said: Sequence[DocumentOperation], coverage: Coverage, covered_by: Mapping[CommitId, int]
+    said: Sequence[DocumentCommit], coverage: Coverage, covered_by: Mapping[CommitId, int]
 ) -> Iterator[tuple[CommitId, str, str]]:
-    """Words that all snapshots on top say again that have them in their past."""
+    """Operations that all snapshots on top say again that have them in their past."""
     sayers: dict[tuple[CommitId, str, str], int] = {}
     for one in said:
         if one.bit and isinstance(one.body, ValuesSnapshot):
@@ -295,11 +297,11 @@ def say_nothing(body_kind: str) -> DocumentBody | None:
     return _SILENT.get(body_kind)
 
 
-def pass_over_missing(kind: DocumentKind, said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+def pass_over_missing(kind: DocumentKind, said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
     """The same as if commits whose bodies are not here said nothing of the document."""
     return [one if one.body is not None else replace(one, body=kind.nothing) for one in said]
 
 
-def in_byte_order(entries: Mapping[str, Entry]) -> list[str]:
+def in_byte_order(entries: Mapping[str, DocumentEntry]) -> list[str]:
     """Items or keys that are there, by their UTF-8 bytes: in the same order on every machine."""
     return sorted((key for key, entry in entries.items() if entry.values), key=lambda key: key.encode())

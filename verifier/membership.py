@@ -69,7 +69,7 @@ from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.operations import Demand, Operation, Operations
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
-from verifier.refusal import Refused, need
+from verifier.refusal import CommitRefused, need
 from verifier.removal_conflicts import find_counting
 from verifier.resolution import Resolution
 
@@ -125,7 +125,7 @@ class Membership:
     def authorise_content(
         self, author: UserId, seen: tuple[CommitId, ...], needs: Permission = Permission.WRITE
     ) -> None:
-        """Raise Refused unless `author` may write, or (`needs`: manage) compact, after the root branch commits `seen`."""
+        """Raise CommitRefused unless `author` may write, or (`needs`: manage) compact, after root branch commits `seen`."""
         rule = (
             "M5: the author may not write here"
             if needs == Permission.WRITE
@@ -136,11 +136,11 @@ class Membership:
     def authorise_checkpoint(
         self, proposal: CommitId, branch: BranchId, acks: tuple[CommitId, ...], seen: tuple[CommitId, ...]
     ) -> None:
-        """Raise Refused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
+        """Raise CommitRefused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
         authorise_checkpoint(self.operations, proposal, branch, acks, self.at(seen))
 
     def authorise_root_commit(self, commit: Commit, body: Body | UnknownBody) -> Operation:
-        """The operation of a root branch commit whose acks were all added. Raises Refused."""
+        """The operation of a root branch commit whose acks were all added. Raises CommitRefused."""
         author = commit.content.author
         if isinstance(body, RepoInit):
             self._check_init(commit, body)
@@ -158,7 +158,7 @@ class Membership:
                 needs = Permission.ADMIN
                 need(held, needs, "M3: inviting needs the permission of an admin")
                 if body.permission > Permission.WRITE:
-                    raise Refused("not_permitted", "M3: an invitation grants writing at most")
+                    raise CommitRefused("not_permitted", "M3: an invitation grants writing at most")
             case Join():
                 needs = None
                 self._check_join(commit, body, before)
@@ -167,7 +167,7 @@ class Membership:
                 need(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
                 _check_user(body.user)
                 if (before.permission(body.user) or 0) >= body.permission:
-                    raise Refused("already_holds", "M6: the user holds that permission")
+                    raise CommitRefused("already_holds", "M6: the user holds that permission")
             case Remove():
                 needs = self._check_remove(author, held, body, before)
                 if body.user != author:
@@ -194,7 +194,7 @@ class Membership:
                 needs = Permission.READ
                 need(held, needs, "M12: offering needs the permission to read")
                 if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
-                    raise Refused("bad_branch", "M12: no such branch in the commit's past")
+                    raise CommitRefused("bad_branch", "M12: no such branch in the commit's past")
             case Answer():
                 needs = self._check_answer(author, held, body, before)
             case Quorum():
@@ -209,7 +209,7 @@ class Membership:
                 needs = Permission.ADMIN
                 need(held, needs, "M8: revoking and adopting need the permission of an admin")
                 if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
-                    raise Refused("unknown_invitation", "M8: no such invitation in the commit's past")
+                    raise CommitRefused("unknown_invitation", "M8: no such invitation in the commit's past")
             case _:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         return Operation(commit.commit_id, author, body, needs, commit.content.epoch, demands)
@@ -231,73 +231,73 @@ class Membership:
     def _demand_removal(self, body: Remove, before: Resolution) -> tuple[Demand, ...]:
         demands = demand_removal(self.operations, body, before)
         if demands is None:
-            raise Refused("needs_quorum", "M13: too few signers approved of this removal")
+            raise CommitRefused("needs_quorum", "M13: too few signers approved of this removal")
         return demands
 
     def _check_init(self, commit: Commit, body: RepoInit) -> None:
         if commit.acks:
-            raise Refused("not_permitted", "M1: an init acks nothing")
+            raise CommitRefused("not_permitted", "M1: an init acks nothing")
         if commit.content.author not in body.owners:
-            raise Refused("not_permitted", "M1: an init is authored by a founding owner")
+            raise CommitRefused("not_permitted", "M1: an init is authored by a founding owner")
         try:
             verify_certificate(self._repo_id, body)
             for owner in body.owners:
                 verify_public_key(owner)
         except BadSignature as error:
-            raise Refused("bad_certificate", f"M1: {error}") from None
+            raise CommitRefused("bad_certificate", f"M1: {error}") from None
 
     def _check_branch(self, before: Resolution, body: BranchAdd) -> None:
         if body.branch != branch_begun_by(CommitId(body.root.object_id)):
-            raise Refused("bad_branch", "M2: a branch's id is that of its first commit")
+            raise CommitRefused("bad_branch", "M2: a branch's id is that of its first commit")
         added = any(
             self.operations.is_within(one, before.heads) for one in self.operations.branch_adds(body.branch)
         )
         if added or body.branch == root_branch(self._repo_id):
-            raise Refused("branch_exists", "M2: the branch was added before")
+            raise CommitRefused("branch_exists", "M2: the branch was added before")
 
     def _check_renewal(self, body: BranchRenew, epoch: EpochId, before: Resolution) -> None:
         operations = self.operations
         if not any(before.is_within(one) for one in operations.branch_adds(body.branch)):
-            raise Refused("bad_branch", "M2: no such branch in the commit's past")
+            raise CommitRefused("bad_branch", "M2: no such branch in the commit's past")
         generations = [
             one.body.generation
             for one in operations.renewals_of(body.branch)
             if isinstance(one.body, BranchRenew) and one.epoch == epoch and before.is_within(one)
         ]
         if body.generation != 1 + max(generations, default=0):
-            raise Refused("bad_branch", "M2: not the generation after the last")
+            raise CommitRefused("bad_branch", "M2: not the generation after the last")
 
     def _check_epoch(self, body: EpochInit, before: Resolution) -> None:
         plan = describe_epoch(before)
         if body.previous != plan.previous:
-            raise Refused("bad_epoch", "M9: it does not name the epochs that it follows")
+            raise CommitRefused("bad_epoch", "M9: it does not name the epochs that it follows")
         if tuple(box.user for box in body.boxes) != plan.members:
-            raise Refused("bad_epoch", "M9: not one box for each member")
+            raise CommitRefused("bad_epoch", "M9: not one box for each member")
         if any(
             isinstance(one.body, EpochInit) and one.body.mark == body.mark and before.is_within(one)
             for one in self.operations.epochs
         ):
-            raise Refused("bad_epoch", "M9: the secrets of an earlier epoch")
+            raise CommitRefused("bad_epoch", "M9: the secrets of an earlier epoch")
 
     def _check_epoch_add(self, body: EpochAdd, published_in: EpochId, before: Resolution) -> None:
         epoch = self.operations.find(body.epoch)
         if epoch is None or not isinstance(epoch.body, EpochInit) or not before.is_within(epoch):
-            raise Refused("bad_epoch", "M10: no such epoch in the commit's past")
+            raise CommitRefused("bad_epoch", "M10: no such epoch in the commit's past")
         if (body.author, body.mark) != (epoch.author, epoch.body.mark):
-            raise Refused("bad_epoch", "M10: the epoch's init says another author or mark")
+            raise CommitRefused("bad_epoch", "M10: the epoch's init says another author or mark")
         if body.topics and published_in != body.epoch:
-            raise Refused("bad_epoch", "M10: topics are stated in the epoch itself")
+            raise CommitRefused("bad_epoch", "M10: topics are stated in the epoch itself")
         users = [box.user for box in body.boxes]
         branches = [item.branch for item in body.topics]
         for chosen in (users, branches):
             if any(later <= earlier for earlier, later in pairwise(chosen)):
-                raise Refused("bad_epoch", "M10: not in order, or named twice")
+                raise CommitRefused("bad_epoch", "M10: not in order, or named twice")
         if any(before.permission(user) is None for user in users):
-            raise Refused("bad_epoch", "M10: a box for who is no member")
+            raise CommitRefused("bad_epoch", "M10: a box for who is no member")
         if not all(
             any(before.is_within(one) for one in self.operations.branch_adds(branch)) for branch in branches
         ):
-            raise Refused("bad_epoch", "M10: a topic of no branch")
+            raise CommitRefused("bad_epoch", "M10: a topic of no branch")
 
     def _check_history(self, body: EpochHistory, before: Resolution) -> None:
         for item in body.earlier:
@@ -308,20 +308,20 @@ class Membership:
                 or epoch.author != item.author
                 or not before.is_within(epoch)
             ):
-                raise Refused("bad_epoch", "M11: no such epoch in the commit's past")
+                raise CommitRefused("bad_epoch", "M11: no such epoch in the commit's past")
             if isinstance(epoch.body, EpochInit) and epoch.body.mark != mark_of(
                 self._repo_id, item.read_secret
             ):
-                raise Refused("bad_epoch", "M11: another secret than the epoch's")
+                raise CommitRefused("bad_epoch", "M11: another secret than the epoch's")
         if len({item.epoch for item in body.earlier}) < len(body.earlier):
-            raise Refused("bad_epoch", "M11: an epoch is named twice")
+            raise CommitRefused("bad_epoch", "M11: an epoch is named twice")
 
     def _check_answer(
         self, author: UserId, held: Permission | None, body: Answer, before: Resolution
     ) -> Permission:
         offer = self.operations.find(body.offer)
         if offer is None or not isinstance(offer.body, Offer) or not before.is_within(offer):
-            raise Refused("unknown_offer", "M12: no such offer in the commit's past")
+            raise CommitRefused("unknown_offer", "M12: no such offer in the commit's past")
         is_own = offer.author == author and not body.accepts
         needs = Permission.READ if is_own else Permission.ADMIN
         need(held, needs, f"M12: answering needs {_name(needs)}")
@@ -338,40 +338,40 @@ class Membership:
         operations = self.operations
         found = self._find_invitation(body.invitation, before)
         if found is None or not before.counts(found):
-            raise Refused("unknown_invitation", "M4: no such invitation in the commit's past")
+            raise CommitRefused("unknown_invitation", "M4: no such invitation in the commit's past")
         invitation = found.body
         assert isinstance(invitation, Invite), "looked for"
         if any(one.commit_id in before.counting for one in operations.revocations_of(body.invitation)):
-            raise Refused("invitation_revoked", "M4: the invitation was revoked")
+            raise CommitRefused("invitation_revoked", "M4: the invitation was revoked")
         if any(not operations.precedes(one, found) for one in before.counting_removals_of(user)):
-            raise Refused("not_permitted", "M4: who was removed needs a later invitation")
+            raise CommitRefused("not_permitted", "M4: who was removed needs a later invitation")
         if commit.content.timestamp > invitation.expires_at:
-            raise Refused("invitation_expired", "M4: dated after the expiry")
+            raise CommitRefused("invitation_expired", "M4: dated after the expiry")
         joins = operations.joins_by(body.invitation)
         if len(joins) >= invitation.uses:  # else it need not be looked at which of them are in the past
             joined = {
                 one.author for one in joins if operations.is_within(one, before.heads) and before.counts(one)
             }
             if user not in joined and len(joined) >= invitation.uses:
-                raise Refused("invitation_used", "M4: no use left")
+                raise CommitRefused("invitation_used", "M4: no use left")
         try:
             verify_public_key(user)
             verify_invitation_proof(invitation.invitation_key, self._repo_id, user, body.proof)
         except BadSignature as error:
-            raise Refused("bad_proof", f"M4: {error}") from None
+            raise CommitRefused("bad_proof", f"M4: {error}") from None
 
     def _check_remove(
         self, author: UserId, held: Permission | None, body: Remove, before: Resolution
     ) -> Permission | None:
         target = before.permission(body.user)
         if target is None or (body.keeps or 0) >= target:
-            raise Refused("nothing_to_remove", "M7: the user holds no more than that")
+            raise CommitRefused("nothing_to_remove", "M7: the user holds no more than that")
         if len({end.branch for end in body.feeds}) < len(body.feeds):
-            raise Refused("bad_feed_ends", "M7: a branch is named twice")
+            raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
         if body.user == author:
             return None
         if body.user in self._founders:
-            raise Refused("not_permitted", "M7: a founding owner is removed by nobody else")
+            raise CommitRefused("not_permitted", "M7: a founding owner is removed by nobody else")
         needs = max(Permission.ADMIN, target)
         need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
         return needs
@@ -387,7 +387,7 @@ def _check_user(user: UserId) -> None:
     try:
         verify_public_key(user)
     except BadSignature as error:
-        raise Refused("bad_user", f"M6: {error}") from None
+        raise CommitRefused("bad_user", f"M6: {error}") from None
 
 
 def _name(permission: Permission) -> str:

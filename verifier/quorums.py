@@ -17,7 +17,7 @@ from itertools import pairwise
 from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
 from protocol.ids import BranchId, CommitId, UserId
 from verifier.operations import Demand, Operation, Operations
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 
 
@@ -94,37 +94,39 @@ def authorise_checkpoint(
     acks: tuple[CommitId, ...],
     before: Resolution,
 ) -> None:
-    """Raise Refused unless a checkpoint of a branch that acks these is what a proposal asked for, and approved (M13)."""
+    """Raise CommitRefused unless a checkpoint that acks these is what a proposal asked for, and approved (M13)."""
     demands = find_checkpoint_demands(operations, proposal, before)
     if demands is None:
-        raise Refused("unknown_proposal", "M13: no such proposal in the commit's past, or no quorum there")
+        raise CommitRefused(
+            "unknown_proposal", "M13: no such proposal in the commit's past, or no quorum there"
+        )
     body = operations[proposal].body
     assert isinstance(body, ProposeCheckpoint), "looked for"
     if body.branch != branch or sorted(body.commits) != sorted(acks):
-        raise Refused("bad_checkpoint", "M13: not the heads that were proposed")
+        raise CommitRefused("bad_checkpoint", "M13: not the heads that were proposed")
     if not before.are_met(demands):
-        raise Refused("needs_quorum", "M13: too few signers approved of this checkpoint")
+        raise CommitRefused("needs_quorum", "M13: too few signers approved of this checkpoint")
 
 
 def check_quorum(body: Quorum, before: Resolution) -> None:
-    """Raise Refused unless a quorum's signers are members, each once and in order, and enough (M13)."""
+    """Raise CommitRefused unless a quorum's signers are members, each once and in order, and enough (M13)."""
     if any(later <= earlier for earlier, later in pairwise(body.signers)):
-        raise Refused("bad_quorum", "M13: signers are not in order, or named twice")
+        raise CommitRefused("bad_quorum", "M13: signers are not in order, or named twice")
     if body.threshold > len(body.signers):
-        raise Refused("bad_quorum", "M13: the threshold is more than all signers")
+        raise CommitRefused("bad_quorum", "M13: the threshold is more than all signers")
     if any(before.permission(user) is None for user in body.signers):
-        raise Refused("bad_quorum", "M13: a signer who is no member")
+        raise CommitRefused("bad_quorum", "M13: a signer who is no member")
 
 
 def check_approval(operations: Operations, author: UserId, body: Approve, before: Resolution) -> None:
-    """Raise Refused unless there is such a proposal, and a quorum in force names the author (M14)."""
+    """Raise CommitRefused unless there is such a proposal, and a quorum in force names the author (M14)."""
     proposal = operations.find(body.proposal)
     if (
         proposal is None
         or not isinstance(proposal.body, ProposeCheckpoint | ProposeRemoval)
         or not before.is_within(proposal)
     ):
-        raise Refused("unknown_proposal", "M14: no such proposal in the commit's past")
+        raise CommitRefused("unknown_proposal", "M14: no such proposal in the commit's past")
     quorums = [one.body for one in find_in_force(operations, before)]
     if not any(isinstance(quorum, Quorum) and author in quorum.signers for quorum in quorums):
-        raise Refused("not_permitted", "M14: no quorum in force names the author")
+        raise CommitRefused("not_permitted", "M14: no quorum in force names the author")

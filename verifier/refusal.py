@@ -3,7 +3,7 @@
 from protocol.body import Permission
 
 
-class Refused(Exception):
+class CommitRefused(Exception):
     """A commit lacks authority; `code` is stable, and names the rule in its detail."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -13,8 +13,8 @@ class Refused(Exception):
 
 
 def need(held: Permission | None, needed: Permission, rule: str) -> None:
-    """Raise Refused unless what is held is what is needed."""
+    """Raise CommitRefused unless what is held is what is needed."""
     if held is None:
-        raise Refused("unknown_author", rule)
+        raise CommitRefused("unknown_author", rule)
     if held < needed:
-        raise Refused("not_permitted", rule)
+        raise CommitRefused("not_permitted", rule)

@@ -42,7 +42,7 @@ Predicate = Callable[[ReadCommit, ReadCommit], bool]
 """Of a commit other than the root, and the root."""
 
 
-class Span(StrEnum):
+class TangleScope(StrEnum):
     """The branches of a repo that hold the commits of a kind."""
 
     BRANCH = "branch"
@@ -67,7 +67,7 @@ class TangleKind:
     is_candidate: Predicate
     recipe: Callable[[ReadCommit], tuple[CommitId, ...]]
     hands_on: Predicate = _never
-    span: Span = Span.REPO
+    scope: TangleScope = TangleScope.REPO
 
 
 class KindTangle:
@@ -80,7 +80,7 @@ class KindTangle:
         self.root = root
         self.graph = Tangle(root.commit.commit_id, pending_max=pending_max)
 
-    def take(self, commit: ReadCommit) -> tuple[CommitId, ...]:
+    def add(self, commit: ReadCommit) -> tuple[CommitId, ...]:
         """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
         is_candidate = self.kind.is_candidate(commit, self.root)
         if not is_candidate and not self.kind.hands_on(commit, self.root):
@@ -88,7 +88,7 @@ class KindTangle:
         return self.graph.add(commit.commit.commit_id, self.kind.recipe(commit), is_shown=is_candidate)
 
 
-class KindTaken(ValueError):
+class KindNameInUse(ValueError):
     """Two kinds of one name."""
 
 
@@ -101,7 +101,7 @@ class TangleKinds:
     def register(self, kind: TangleKind) -> None:
         """Add a kind. Raises KindTaken."""
         if kind.name in self._kinds:
-            raise KindTaken(f"there is a tangle kind called {kind.name!r}")
+            raise KindNameInUse(f"there is a tangle kind called {kind.name!r}")
         self._kinds[kind.name] = kind
 
     def __contains__(self, name: object) -> bool:
@@ -178,13 +178,13 @@ def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
 
 _BUILT_IN: Final = (
     # What one author wrote in one branch, from the first on. An author forks it by using a place twice.
-    TangleKind("feed", _is_of_feed, _feed_previous, span=Span.BRANCH),
+    TangleKind("feed", _is_of_feed, _feed_previous, scope=TangleScope.BRANCH),
     # All commits of a branch, from the branch's root on.
-    TangleKind("branch", _is_of_branch, _acks, span=Span.BRANCH),
+    TangleKind("branch", _is_of_branch, _acks, scope=TangleScope.BRANCH),
     # All commits of a repo, from its init on: what caused what across branches.
     TangleKind(GROUP, _is_of_group, _acks_and_group_previous),
     # Who came and went in one epoch, from the epoch's init on.
-    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch, span=Span.ROOT_BRANCH),
+    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
     # The commits that start epochs, from the repo's init on.
-    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch, span=Span.ROOT_BRANCH),
+    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
 )

@@ -49,7 +49,7 @@ from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 from verifier.tangle_kinds import GROUP
 
 _MAKER: Final = object()
@@ -145,7 +145,7 @@ def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membe
         return _judge(signed, branch, lookup, membership)
     except _MisplacedCommit as error:
         return Misplaced(str(error))
-    except Refused as error:
+    except CommitRefused as error:
         return Rejected(signed.commit.commit_id, error.code, error.detail)
 
 
@@ -171,7 +171,7 @@ def _judge(
         if known is not None:
             facts[cause] = known
         elif lookup.is_rejected(cause):
-            raise Refused("rejected_cause", f"V4: {cause.hex()} was rejected")
+            raise CommitRefused("rejected_cause", f"V4: {cause.hex()} was rejected")
         else:
             missing.append(cause)
     if missing:  # V5
@@ -198,7 +198,7 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
     if commit.content.epoch != (NO_EPOCH if is_init else branch.epoch_id):
         raise _MisplacedCommit("other_epoch")
     if (not commit.acks) != (commit.commit_id == branch.root_id):
-        raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
+        raise CommitRefused("second_root", "V2: a branch has the one root that was pinned when it was added")
 
 
 def _check_implied(commit: Commit, facts: dict[CommitId, CommitFacts], lookup: CommitLookup) -> None:
@@ -209,7 +209,7 @@ def _check_implied(commit: Commit, facts: dict[CommitId, CommitFacts], lookup: C
         return
     implied = lookup.walks.find_implied(commit.commit_id, commit.acks, lookup.ancestors, floor=min(suspects))
     if implied:
-        raise Refused("implied_ack", f"V10: {min(implied).hex()} is implied by another ack")
+        raise CommitRefused("implied_ack", f"V10: {min(implied).hex()} is implied by another ack")
 
 
 def _check_files(commit: Commit, body: Body | UnknownBody) -> None:
@@ -217,17 +217,17 @@ def _check_files(commit: Commit, body: Body | UnknownBody) -> None:
     if isinstance(content, Files) and (
         len(content.added) != len(links.files) or not links.files + links.nfiles
     ):
-        raise Refused("bad_files", "V8: not one name for each file, or no file at all")
+        raise CommitRefused("bad_files", "V8: not one name for each file, or no file at all")
 
 
 def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]:
     place = commit.place(GROUP)
     if branch.is_root_branch:
         if place is not None:
-            raise Refused("bad_group_place", "V3: the root branch is in the group tangle by its acks")
+            raise CommitRefused("bad_group_place", "V3: the root branch is in the group tangle by its acks")
         return ()
     if place is None or place.root != branch.init_id or not place.previous:
-        raise Refused("bad_group_place", "V3: no place after the repo's init")
+        raise CommitRefused("bad_group_place", "V3: no place after the repo's init")
     return place.previous
 
 
@@ -236,9 +236,9 @@ def _check_links(
 ) -> None:
     content, links = commit.content, commit.links
     if any(facts[cause].branch_id != branch.branch_id for cause in commit.acks + links.deps + links.ndeps):
-        raise Refused("ack_of_other_branch", "V6: acks and deps stay in the branch")
+        raise CommitRefused("ack_of_other_branch", "V6: acks and deps stay in the branch")
     if any(facts[cause].branch_id != root_branch(branch.repo_id) for cause in seen):
-        raise Refused("bad_group_place", "V6: the group tangle's previous are root branch commits")
+        raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
     for link, sequence in (
         (content.feed_previous, content.feed_sequence - 1),
         (links.lipmaa, lipmaa(content.feed_sequence)),
@@ -247,4 +247,4 @@ def _check_links(
             continue
         fact = facts[link]
         if (fact.branch_id, fact.author, fact.feed_sequence) != (content.branch, content.author, sequence):
-            raise Refused("bad_feed_link", "V6: a feed link to another feed or place")
+            raise CommitRefused("bad_feed_link", "V6: a feed link to another feed or place")

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from analytics.order import kernel
 from analytics.order.range_rank_jobs import LargeBranchRefused, count_led, find_ranks, make_ranges, pin
-from analytics.order.rank_check import Verdict, judge
+from analytics.order.rank_check import RankCheckResult, judge
 from analytics.reading import limits
 
 _log: Final = logging.getLogger("ravel.analytics")
@@ -82,7 +82,7 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
 
 
 def _rank(
-    rows: DataFrame, verdicts: dict[int, Verdict], range_size: int, names: str
+    rows: DataFrame, verdicts: dict[int, RankCheckResult], range_size: int, names: str
 ) -> tuple[DataFrame, int]:
     """`tangle`, `commit_id`, `acks`, `mark`, `rank`, `fault` of every commit."""
     witnessed = [number for number, verdict in verdicts.items() if verdict.holds]

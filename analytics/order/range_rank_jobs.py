@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from analytics.order import range_ranks as waves
 from analytics.order.kernel import BEHIND_MISSING, CYCLE, MISSING_CAUSE, NO_FAULT, NO_RANK, Ints
-from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, Block
+from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, CommitRange
 from analytics.reading import limits
 
 _INT_COLUMNS: Final = ("nums", "hints", "offsets", "causes", "externals")
@@ -167,7 +167,7 @@ def _check_rounds(rounds: int, names: str) -> None:
 def _run(
     blocks: DataFrame,
     numbers: Iterable[int],
-    task: Callable[[Block, Mapping[int, _Told]], _Answer],
+    task: Callable[[CommitRange, Mapping[int, _Told]], _Answer],
     told: Mapping[int, _Told],
 ) -> list[_Answer]:
     """Run a task on some ranges; gives what the tasks return. Each is told what is for its range."""
@@ -183,7 +183,7 @@ def _run(
 
 def _map_blocks(
     blocks: DataFrame,
-    task: Callable[[Block, Mapping[int, _Told]], Mapping[str, Ints]],
+    task: Callable[[CommitRange, Mapping[int, _Told]], Mapping[str, Ints]],
     told: Mapping[int, _Told],
     schema: str,
 ) -> DataFrame:
@@ -216,25 +216,25 @@ def _pack_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({name: pa.array(value, pa.binary()) for name, value in packed.items()})
 
 
-def _block(row: Row | Mapping[str, Any]) -> Block:
+def _block(row: Row | Mapping[str, Any]) -> CommitRange:
     ints = {name: np.frombuffer(row[name], np.int64) for name in _INT_COLUMNS}
-    return Block(is_missing=np.frombuffer(row["is_missing"], np.bool_), **ints)
+    return CommitRange(is_missing=np.frombuffer(row["is_missing"], np.bool_), **ints)
 
 
-def _count_externals(block: Block, _: Mapping[int, None]) -> int:
+def _count_externals(block: CommitRange, _: Mapping[int, None]) -> int:
     return len(block.externals)
 
 
-def _list_externals(block: Block, _: Mapping[int, None]) -> tuple[int, Ints]:
+def _list_externals(block: CommitRange, _: Mapping[int, None]) -> tuple[int, Ints]:
     return block.range, block.externals
 
 
-def _rank_exits(block: Block, told: Mapping[int, tuple[Ints, Ints]]) -> tuple[int, Ints]:
+def _rank_exits(block: CommitRange, told: Mapping[int, tuple[Ints, Ints]]) -> tuple[int, Ints]:
     known, exits = told[block.range]
     return block.range, waves.rank_block(block, known)[np.searchsorted(block.nums, exits)]
 
 
-def _rank_rows(block: Block, told: Mapping[int, Ints]) -> Mapping[str, Ints]:
+def _rank_rows(block: CommitRange, told: Mapping[int, Ints]) -> Mapping[str, Ints]:
     ranks = waves.rank_block(block, told[block.range])
     faults = np.where(ranks < NO_RANK, NO_FAULT, BEHIND_MISSING)
     faults[ranks == UNKNOWN] = CYCLE
@@ -243,7 +243,7 @@ def _rank_rows(block: Block, told: Mapping[int, Ints]) -> Mapping[str, Ints]:
 
 
 def _lead_externals(
-    block: Block, told: Mapping[int, dict[int, int]]
+    block: CommitRange, told: Mapping[int, dict[int, int]]
 ) -> tuple[int, Sequence[tuple[int, int]]]:
     _, handed = waves.lead_block(block, told[block.range])
     return block.range, [
@@ -251,6 +251,6 @@ def _lead_externals(
     ]
 
 
-def _led_rows(block: Block, told: Mapping[int, dict[int, int]]) -> Mapping[str, Ints]:
+def _led_rows(block: CommitRange, told: Mapping[int, dict[int, int]]) -> Mapping[str, Ints]:
     bits, _ = waves.lead_block(block, told[block.range])
     return {"num": block.nums, "led": np.array([own.bit_count() for own in bits], np.int64)}

@@ -29,7 +29,7 @@ NO_ACK: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CommitRange:
     """One range. Commit i acks `causes[offsets[i]:offsets[i + 1]]`: rows below `len(nums)`, externals from there on."""
 
     nums: Ints  # (n,) ascending
@@ -45,7 +45,7 @@ class Block:
         return int(self.nums[0]) >> RANGE_SHIFT
 
 
-def build_block(effects: Ints, causes: Ints, hints: Ints) -> Block:
+def build_block(effects: Ints, causes: Ints, hints: Ints) -> CommitRange:
     """A range from its acks as numbers of commits, in any order; a commit without acks has one row with NO_ACK."""
     order = np.argsort(effects, kind="stable")
     effects, causes, hints = effects[order], causes[order], hints[order]
@@ -61,10 +61,10 @@ def build_block(effects: Ints, causes: Ints, hints: Ints) -> Block:
         is_external, len(nums) + np.searchsorted(externals, causes), np.searchsorted(nums, causes)
     )
     offsets = np.searchsorted(rows, np.arange(len(nums) + 1))
-    return Block(nums, hints[first], is_missing, offsets, local, externals)
+    return CommitRange(nums, hints[first], is_missing, offsets, local, externals)
 
 
-def rank_block(block: Block, known: Ints) -> Ints:
+def rank_block(block: CommitRange, known: Ints) -> Ints:
     """Ranks, as far as these ranks of the externals determine them; NO_RANK and more behind a missing cause."""
     count = len(block.nums)
     effects = np.repeat(np.arange(count), np.diff(block.offsets))
@@ -82,7 +82,7 @@ def rank_block(block: Block, known: Ints) -> Ints:
     return np.where(is_ready, ranks, UNKNOWN)
 
 
-def lead_block(block: Block, own: dict[int, int]) -> tuple[Sequence[int], Sequence[int]]:
+def lead_block(block: CommitRange, own: dict[int, int]) -> tuple[Sequence[int], Sequence[int]]:
     """Checkpoints, as bits, that each commit and each external leads to; `own` are those of single commits by number.
 
     The hints must be ranks.

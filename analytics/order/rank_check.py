@@ -32,7 +32,7 @@ _BROADCAST_COUNT_MAX: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RankCheckResult:
     """What the equations say of one tangle."""
 
     commits: int  # ids
@@ -67,7 +67,7 @@ class Checked:
     forward_by_sequence: Ints  # acks of each commit, as in Verdict
 
 
-def judge(rows: DataFrame, sizes: Sequence[int], range_size: int) -> dict[int, Verdict]:
+def judge(rows: DataFrame, sizes: Sequence[int], range_size: int) -> dict[int, RankCheckResult]:
     """Put the stated ranks of tangles 0, 1, ... of these sizes into the equations.
 
     `rows` have `tangle`, `commit_id`, `acks`, `sequence`, `stated`, `mark`. No task gets much more than `range_size`.
@@ -87,7 +87,7 @@ def judge(rows: DataFrame, sizes: Sequence[int], range_size: int) -> dict[int, V
     )
     ids = _count_ids(rows, sizes)
     return {
-        row["tangle"]: Verdict(
+        row["tangle"]: RankCheckResult(
             ids[row["tangle"]],
             row["holds"],
             row["forward_by_rank"],

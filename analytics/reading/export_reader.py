@@ -215,7 +215,7 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     if len(exports) == 1 and _ids_differ(rows):
         found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
     else:
-        found = _take_once(rows, authors_agree(exports))
+        found = _one_row_per_id(rows, authors_agree(exports))
     marked = voids.distinct().withColumn("is_void", F.lit(True))  # as above
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
@@ -229,7 +229,7 @@ def _ids_differ(rows: "DataFrame") -> bool:
     return bool(counted[0] == counted[1])
 
 
-def _take_once(rows: "DataFrame", has_authors: bool) -> "DataFrame":
+def _one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
     """One row per commit id, with `is_disputed`; whether copies must agree in their author, too."""
     from pyspark.sql import functions as F
 

@@ -19,10 +19,10 @@ from analytics.report.report import (
     BranchShape,
     Growth,
     MergeLine,
+    OrderVerdict,
     RelayLine,
     ReplicationLine,
     Report,
-    Verdict,
 )
 from analytics.tables import concurrency, feed_forks, relays, statistics, stores
 from analytics.tables.statistics import Period
@@ -90,7 +90,9 @@ class Findings:
         self._order = order
         self._ordered = ordered
 
-    def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None, *, is_alone: bool) -> Report:
+    def report(
+        self, receipts: DataFrame, verdict: OrderVerdict, drawn: bytes | None, *, is_alone: bool
+    ) -> Report:
         """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError.
 
         `is_alone` says that `receipts` are of one export.
@@ -195,7 +197,7 @@ class Findings:
                 self._tables.write_empty(name, schema)
             return ()
         spark = self._commits.sparkSession
-        taken = relays.load_taken(spark, self._exports).persist()
+        taken = relays.load_relayed(spark, self._exports).persist()
         try:
             topics = self._tables.write("relay_topics", relays.count_topics(spark, self._exports, taken))
             table = self._tables.write("relays", relays.count_relays(spark, self._exports, topics))

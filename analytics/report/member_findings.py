@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from analytics.reading.export_reader import Export
 from analytics.reading.times import bucket_start
-from analytics.report.member_page import MemberCurve, Members, RepoLine, StoreLine
+from analytics.report.member_page import MemberCurve, MemberFigures, RepoLine, StoreLine
 from analytics.tables import members
 from analytics.tables.statistics import Period
 from analytics.tables.tables import TableWriter
@@ -21,14 +21,14 @@ _EPOCHS_DRAWN_MAX: Final = 100
 
 def write_members(
     tables: TableWriter, exports: Sequence[Export], ordered: DataFrame, period: Period | None
-) -> Members:
+) -> MemberFigures:
     """Write what is told of members and epochs; gives what the page says. Raises OSError."""
     if not any(export.tables[name] for export in exports for name in ("memberships", "members")):
         nothing = {  # older exports: nothing to count, and no wait for that
             name: ordered.sparkSession.createDataFrame([], schema) for name, schema in members.NOTHING.items()
         }
         tables.write_all(nothing)
-        return Members()
+        return MemberFigures()
     told = members.load_told(ordered.sparkSession, exports, ordered)
     operations = told.operations.persist()
     try:
@@ -66,7 +66,7 @@ def write_members(
         for row in rows
     )
     curve = None if period is None or not lines else _curve(membership, epochs, period, lines[0].repo_id)
-    return Members(lines, repos.count(), curve)
+    return MemberFigures(lines, repos.count(), curve)
 
 
 def store_lines(table: DataFrame) -> tuple[StoreLine, ...]:

@@ -39,7 +39,7 @@ class MemberCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class MemberFigures:
     """What is told of repos."""
 
     lines: tuple[RepoLine, ...] = ()  # those of most members, perhaps not all
@@ -59,7 +59,7 @@ class StoreLine:
     deduplication: float | None
 
 
-def render_members(members: Members) -> str:
+def render_members(members: MemberFigures) -> str:
     """The section's content as HTML."""
     rows = [
         (

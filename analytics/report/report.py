@@ -8,7 +8,7 @@ from html import escape
 
 from analytics.report import page
 from analytics.report.drawing import LEGEND, Drawing, draw_tangle
-from analytics.report.member_page import Members, StoreLine, render_members, render_stores
+from analytics.report.member_page import MemberFigures, StoreLine, render_members, render_stores
 from analytics.report.pictures import WidthBin, bins_are_wide, draw_growth, draw_heads, draw_widths
 
 
@@ -108,7 +108,7 @@ class RelayLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OrderVerdict:
     """Whether the order is the node's own."""
 
     is_verified: bool
@@ -128,14 +128,14 @@ class Report:
     authors: int
     merges: int
     size: int
-    verdict: Verdict
+    verdict: OrderVerdict
     branch_lines: tuple[BranchLine, ...]  # the largest first, perhaps not all
     author_lines: tuple[AuthorLine, ...]
     merge_lines: tuple[MergeLine, ...]  # those with most merges
     replication_lines: tuple[ReplicationLine, ...]  # none for one node alone
     relay_lines: tuple[RelayLine, ...]  # none where nothing was taken for others
     store_lines: tuple[StoreLine, ...]
-    members: Members
+    members: MemberFigures
     growth: Growth | None
     shapes: tuple[BranchShape, ...]
     drawing: Drawing | None

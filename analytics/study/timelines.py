@@ -33,7 +33,7 @@ Delivery = tuple[bytes, Iterable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertEdit:
     """Put the commit in, so that it stands at `position`."""
 
     commit_id: bytes
@@ -41,7 +41,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class MoveEdit:
     """Take the commit out at `old`, then put it in so that it stands at `new`."""
 
     commit_id: bytes
@@ -50,18 +50,18 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class RemoveEdit:
     """Take the commit out at `position`."""
 
     commit_id: bytes
     position: int
 
 
-Edit = Insert | Move | Remove
+Edit = InsertEdit | MoveEdit | RemoveEdit
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TimelineChange:
     """What deliveries did: edits, each for the list that the one before leaves; and what was refused."""
 
     edits: tuple[Edit, ...]
@@ -101,11 +101,11 @@ class _Timeline(ABC):
         entry = self._causes[commit_id]
         return self._order.position(entry) if entry.is_placed else None
 
-    def add(self, commit_id: bytes, acks: Iterable[bytes]) -> Taken:
+    def add(self, commit_id: bytes, acks: Iterable[bytes]) -> TimelineChange:
         """Take one commit."""
-        return self.take([(commit_id, acks)])
+        return self.add_many([(commit_id, acks)])
 
-    def take(self, deliveries: Iterable[Delivery]) -> Taken:
+    def add_many(self, deliveries: Iterable[Delivery]) -> TimelineChange:
         """Take some commits together: the edits lead from the list before all of them to the one after."""
         came: list[Entry] = []
         completed: list[Entry] = []
@@ -120,18 +120,18 @@ class _Timeline(ABC):
             came.append(entry)
             self._came(entry)
             completed += self._causes.complete(entry)
-        return Taken(tuple(self._edits(came, completed)), tuple(refused))
+        return TimelineChange(tuple(self._edits(came, completed)), tuple(refused))
 
-    def void(self, commit_ids: Iterable[bytes]) -> Taken:
+    def void(self, commit_ids: Iterable[bytes]) -> TimelineChange:
         """Show these no more, whether they are here yet or not."""
         edits: list[Edit] = []
         for commit_id in commit_ids:
             self._void.add(commit_id)
             if commit_id in self._causes:
                 edits += self._hide(self._causes[commit_id])
-        return Taken(tuple(edits))
+        return TimelineChange(tuple(edits))
 
-    def restore(self, commit_ids: Iterable[bytes]) -> Taken:
+    def restore(self, commit_ids: Iterable[bytes]) -> TimelineChange:
         """Show these again that were void."""
         edits: list[Edit] = []
         for commit_id in commit_ids:
@@ -140,7 +140,7 @@ class _Timeline(ABC):
                 if commit_id in self._causes:
                     entry = self._causes[commit_id]
                     edits += self._edits([entry], [] if entry.lacking else [entry])
-        return Taken(tuple(edits))
+        return TimelineChange(tuple(edits))
 
     def _came(self, _entry: Entry) -> None:
         """A commit came. Its effects may have ranks that are too low: of no concern to who does not show them yet."""
@@ -151,7 +151,7 @@ class _Timeline(ABC):
         """Show what came, and what has all its causes now."""
 
     def _hide(self, entry: Entry) -> list[Edit]:
-        return [Remove(entry.commit_id, self._order.remove(entry))] if entry.is_placed else []
+        return [RemoveEdit(entry.commit_id, self._order.remove(entry))] if entry.is_placed else []
 
     def _shown(self, entries: Iterable[Entry]) -> Iterable[Entry]:
         if not self._void:
@@ -163,7 +163,7 @@ class CausalTimeline(_Timeline):
     """Shows a commit once all its causes are here."""
 
     def _edits(self, _came: Sequence[Entry], completed: Sequence[Entry]) -> list[Edit]:
-        return [Insert(entry.commit_id, self._order.insert(entry)) for entry in self._shown(completed)]
+        return [InsertEdit(entry.commit_id, self._order.insert(entry)) for entry in self._shown(completed)]
 
 
 class WaitingRoomTimeline(_Timeline):
@@ -195,12 +195,12 @@ class WaitingRoomTimeline(_Timeline):
         for entry in self._shown(completed):
             if entry.number:
                 left = self._leave(entry)
-                edits.append(Move(entry.commit_id, left, self._order.insert(entry)))
+                edits.append(MoveEdit(entry.commit_id, left, self._order.insert(entry)))
             else:
-                edits.append(Insert(entry.commit_id, self._order.insert(entry)))
+                edits.append(InsertEdit(entry.commit_id, self._order.insert(entry)))
         for entry in self._shown(came):
             if entry.lacking:
-                edits.append(Insert(entry.commit_id, len(self)))
+                edits.append(InsertEdit(entry.commit_id, len(self)))
                 self._number += 1
                 entry.number = self._number
                 self._numbers.append(entry.number)
@@ -214,7 +214,7 @@ class WaitingRoomTimeline(_Timeline):
         return len(self._order) + at
 
     def _hide(self, entry: Entry) -> list[Edit]:
-        return [Remove(entry.commit_id, self._leave(entry))] if entry.number else super()._hide(entry)
+        return [RemoveEdit(entry.commit_id, self._leave(entry))] if entry.number else super()._hide(entry)
 
 
 class EagerTimeline(_Timeline):
@@ -299,9 +299,9 @@ class EagerTimeline(_Timeline):
             self._before = {}
             start = self._order.start(low)
             moves = net_moves(list(chain.from_iterable(before)), list(chain.from_iterable(levels)))
-            edits += [Move(entry.commit_id, start + old, start + new) for entry, old, new in moves]
+            edits += [MoveEdit(entry.commit_id, start + old, start + new) for entry, old, new in moves]
         shown = sorted(self._shown(came), key=attrgetter("rank", "commit_id"))
-        edits += [Insert(entry.commit_id, self._order.insert(entry)) for entry in shown]
+        edits += [InsertEdit(entry.commit_id, self._order.insert(entry)) for entry in shown]
         if self._void:
             self._unplaced = {entry for entry in self._unplaced if entry.lacking and not entry.is_placed}
         else:

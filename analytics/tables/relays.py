@@ -29,7 +29,7 @@ NOTHING: Final[Mapping[str, str]] = {
 """The tables of exports in which nothing was taken for others."""
 
 
-def load_taken(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
+def load_relayed(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
     """One row per node and publication: `relay_commits` with `node`. A commit may have several publications."""
     return read_by_node(spark, exports, "relay_commits").dropDuplicates(["node", "sequence"])
 

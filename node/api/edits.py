@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from node.api.event_streams import Event
 from node.contract.commits import EditItem, TimelineItem
-from node.contract.timelines import EditView
-from node.contract.timelines import EditWindow as EditWindowAnswer
+from node.contract.timelines import EditView, EditWindow
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
@@ -22,7 +21,7 @@ from protocol.limits.users import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDO
 from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
 from storage.commits.edit_positions import find_edit_positions
-from storage.commits.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
+from storage.commits.edits import START, Cursor, Edit, StoredEdits, load_edits, load_last_change
 from storage.repos.repos import Branch
 
 _CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")
@@ -36,9 +35,7 @@ class Edits:
         self._find_branch = find_branch
         self._reads = SharedReads(hub)
 
-    async def window(
-        self, branch: str, since: str, limit: int, *, positions: bool = False
-    ) -> EditWindowAnswer:
+    async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> EditWindow:
         """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
         cursor, target = parse_cursor(since), self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
@@ -48,7 +45,7 @@ class Edits:
         target = self._find_branch(branch)
         return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
 
-    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindowAnswer:
+    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindow:
         window, edits = read_window(self._hub, branch, since, limit, positions=positions)
         with self._hub.replica.database.read() as connection:
             last = load_last_change(connection, branch.num)
@@ -115,8 +112,8 @@ class EditSource:
                 return events
 
 
-Window = tuple[EditWindow, list[EditView]]
-Told = tuple[EditWindow, list[Event]]
+Window = tuple[StoredEdits, list[EditView]]
+Told = tuple[StoredEdits, list[Event]]
 
 
 @dataclass(slots=True)
@@ -158,7 +155,7 @@ class SharedReads:
         return told
 
 
-def _events_of(window: EditWindow, edits: list[EditView]) -> list[Event]:
+def _events_of(window: StoredEdits, edits: list[EditView]) -> list[Event]:
     events = [Event("edit", edit["cursor"], edit) for edit in edits]
     if window.is_reset:
         before = cursor_text(Cursor(window.next.change, 0))
@@ -194,7 +191,7 @@ def read_window(
     return window, shown
 
 
-def _count_fitting(connection: Connection, window: EditWindow, size_max: int) -> int:
+def _count_fitting(connection: Connection, window: StoredEdits, size_max: int) -> int:
     """How many of its edits there is room for, at least one."""
     sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.kind == "insert"])
     totals = accumulate(sizes.get(edit.commit_id, 0) for edit in window.edits)

@@ -47,7 +47,7 @@ class Event:
         return ("\n".join(lines) + "\n\n").encode()
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Where a stream's events come from."""
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class EventStreams:
         """How many are open."""
         return self._open
 
-    def open(self, source: Source) -> Response:
+    def open(self, source: EventSource) -> Response:
         """An answer that sends the source's events. Raises ServiceError `busy`."""
         if self._open >= EVENT_STREAMS_MAX or self.is_closing:
             raise ServiceError(
@@ -128,7 +128,7 @@ class EventStreams:
         if self.is_closing and not self._open:
             self._all_ended.set()
 
-    async def wait(self, stream: "_Stream", source: Source) -> Sequence[Event] | None:
+    async def wait(self, stream: "_Stream", source: EventSource) -> Sequence[Event] | None:
         """The source's next events; none where nothing happens for a while, None when all is to end."""
         with trio.move_on_after(EVENT_SILENCE_SECONDS) as scope:
             self._waiting[stream] = scope
@@ -141,7 +141,7 @@ class EventStreams:
 class _Stream(Response):
     """One stream, to its end: the client leaves or does not read, the source fails, or the node stops."""
 
-    def __init__(self, streams: EventStreams, source: Source) -> None:
+    def __init__(self, streams: EventStreams, source: EventSource) -> None:
         super().__init__(media_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._streams = streams

@@ -4,7 +4,7 @@ from node.contract.peers import RelayAllowance, RelayedTopic, RelayedTopicList
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, TopicKey
 from protocol.text import id_text, parse_id
@@ -62,16 +62,16 @@ class Relaying:
         await relay.allow(key, is_allowed=False)
         return {"peer": id_text(key), "allowed": False}
 
-    async def _pin(self, relay: Relay, topic: TopicKey, *, is_pinned: bool) -> RelayedTopic:
+    async def _pin(self, relay: RelayService, topic: TopicKey, *, is_pinned: bool) -> RelayedTopic:
         await relay.pin(topic, is_pinned=is_pinned)
         if topic not in relay.topics:
             raise ServiceError("too_large", "this relay keeps as many topics as it may")
         return _topic_view(relay.topics[topic])
 
-    def _find(self, relay: Relay, text: str) -> TopicKey:
+    def _find(self, relay: RelayService, text: str) -> TopicKey:
         return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
 
-    def _relay(self) -> Relay:
+    def _relay(self) -> RelayService:
         if self._hub.relay is None:
             raise ServiceError(
                 "bad_config",

@@ -15,10 +15,10 @@ from node.api.relay_admin import Relaying
 from node.authoring.author import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
-from node.content.files import Files
+from node.content.files import FileService
 from node.content.texts import Texts
 from node.contract.branches import BranchList, BranchView
-from node.contract.commits import CommitView, Verdict, VoidList, WrittenCommit
+from node.contract.commits import CommitView, VerdictView, VoidList, WrittenCommitView
 from node.contract.members import InvitationLinkView
 from node.contract.node import NodeLists, NodeStatus, QrCode
 from node.contract.repos import RepoFork, RepoList, RepoView
@@ -26,7 +26,6 @@ from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
 from node.importers.imports import Imports
-from node.importers.ssb_threads import THREAD
 from node.ingest.replica import load_tables
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -43,6 +42,7 @@ from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.runtime.version import VERSION
+from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.sync.network import Network
 from node.timelines.commit_history import describe, list_past
@@ -87,7 +87,7 @@ class NodeService:
         self._home = home
         self._listen = listen
         self._clock = clock
-        self.files = Files(hub, author, self._branch)
+        self.files = FileService(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
@@ -113,7 +113,7 @@ class NodeService:
 
     async def status(self) -> NodeStatus:
         """The node at a glance."""
-        waiting, awaited = await self._hub.run_blocking(self._count_pending)
+        waiting, damaged = await self._hub.run_blocking(self._count_pending)
         replica = self._hub.replica
         return {
             "version": VERSION,
@@ -127,7 +127,7 @@ class NodeService:
                 branch.commit_count - branch.void_count for branch in await self._fresh_branches()
             ),
             "pending": waiting,
-            "awaited": {"commits": awaited.commits, "blocks": awaited.blocks},
+            "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},
             "lost_writes": {
                 "detail": replica.own_feeds.detail,
                 "repos": sorted(map(id_text, replica.own_feeds.uncertain)),
@@ -224,7 +224,7 @@ class NodeService:
         check_name(name)
         return await self._branch_view(await self.merging.fork(branch, name, commit))
 
-    async def write(self, branch: str, text: str) -> WrittenCommit:
+    async def write(self, branch: str, text: str) -> WrittenCommitView:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._branch(branch)
         written, ingested = await self._hub.write(self._author.write, target, Post(text))
@@ -236,7 +236,7 @@ class NodeService:
         voids = await self._hub.run_blocking(list_voids, self._hub.replica, self._branch(branch))
         return {"voids": voids}
 
-    async def why(self, commit: str) -> Verdict:
+    async def why(self, commit: str) -> VerdictView:
         """The verdict on a commit, in words."""
         return await self._hub.run_blocking(explain, self._hub.replica, commit)
 
@@ -371,7 +371,7 @@ class NodeService:
 
         return await self._hub.run_blocking(read)
 
-    def _commit_view(self, branch: Branch, commit_id: CommitId) -> WrittenCommit:
+    def _commit_view(self, branch: Branch, commit_id: CommitId) -> WrittenCommitView:
         with self._hub.replica.database.read() as connection:
             rank = load_facts(connection, [commit_id])[commit_id].rank
         return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}

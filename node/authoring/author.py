@@ -26,9 +26,9 @@ from node.authoring.drafting import (
     new_branch,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
-from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
+from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_batch
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError
@@ -108,10 +108,10 @@ class Author:
             written, ingested = self.write_on(current, draft, after=after)
         return written, self._with_begun(ingested)
 
-    def write_sealed(
+    def write_with_files(
         self, branch: Branch, draft: Draft, *, after: InTransaction
     ) -> tuple[WrittenCommit, IngestResult]:
-        """Write a commit whose files were sealed for the topic that `branch` is on.
+        """Write a commit whose files were encrypted for the topic that `branch` is on.
 
         Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
         """
@@ -131,10 +131,10 @@ class Author:
             # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
             with self._replica.database.read() as connection:
                 _check_begun(connection, branch)
-                written = self._seal(
+                written = self._encode_drafts(
                     connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
                 )
-            ingested = self._take(branch, written, after=after)
+            ingested = self._ingest(branch, written, after=after)
         return written[0], ingested
 
     def write_many(
@@ -147,10 +147,12 @@ class Author:
         with self._readied(branch) as current:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
                 _check_begun(connection, current)
-                written = self._seal(connection, current, plan(connection))
+                written = self._encode_drafts(connection, current, plan(connection))
             ingested = IngestResult()
             if written:
-                ingested = self._take(current, written, after=lambda transaction: after(transaction, written))
+                ingested = self._ingest(
+                    current, written, after=lambda transaction: after(transaction, written)
+                )
         return written, self._with_begun(ingested)
 
     def seal_secret(self, repo: Repo, user: UserId, secret: ReadSecret | WriteSecret) -> bytes:
@@ -185,7 +187,7 @@ class Author:
         repo_id = signing.public_key(repo_seed)
         owners = (self.user,)
         body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
-        # The init's own id is not known before it is sealed.
+        # The init's own id is not known before it is encrypted.
         facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH, NO_EPOCH)
         epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
         root = new_branch(facts, epoch)
@@ -201,7 +203,7 @@ class Author:
             epoch = replace(epoch, epoch_id=EpochId(init.commit_id))
             followups = [(root.topic, init.encoded)]
             if branch:
-                new = self._seal_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
+                new = self._draft_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
                 root = new_branch(
                     replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=epoch.epoch_id), epoch
                 )
@@ -247,12 +249,12 @@ class Author:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-            new = self._seal_branch(repo, epoch, name, first or BranchRoot(), seen)
-            pin = self._seal(connection, root, [Draft(new.pin)])
-        ingested = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+            new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
+            pin = self._encode_drafts(connection, root, [Draft(new.pin)])
+        ingested = self._ingest(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
         return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
 
-    def _seal_branch(
+    def _draft_branch(
         self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[CommitId, ...]
     ) -> "_NewBranch":
         # The branch's id is that of its first commit, so that nobody can pin another.
@@ -260,12 +262,12 @@ class Author:
             BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
         )
         place = CommitPosition(epoch.epoch_id, sequence=1, seen=seen)
-        sealed = self._encode_draft(unnamed, Draft(first), place)
-        root_id = sealed.commit.commit_id
+        encoded = self._encode_draft(unnamed, Draft(first), place)
+        root_id = encoded.commit.commit_id
         branch_id = branch_begun_by(root_id)
         facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, root_id, epoch.epoch_id)
         branch = new_branch(facts, epoch)
-        root_commit = make_publication(branch, sealed)
+        root_commit = make_publication(branch, encoded)
         pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(ObjectId(root_id), root_commit.key))
         return _NewBranch(branch, root_commit, pin)
 
@@ -302,11 +304,11 @@ class Author:
             self.hold(self.write_on(branch, draft)[1])
 
     def hold(self, ingested: IngestResult) -> None:
-        """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
+        """Keep what one of several writes came to until the last is made, or one fails: `pop_begun` gives it."""
         with self._lock:
             self._begun = self._begun.with_more(ingested)
 
-    def take_begun(self) -> IngestResult:
+    def pop_begun(self) -> IngestResult:
         """What was written as one of several, and was told to nobody yet."""
         return self._with_begun(IngestResult())
 
@@ -359,7 +361,7 @@ class Author:
             log.error(
                 "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
             )
-        return self.take_begun()
+        return self.pop_begun()
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, IngestResult]:
         write_secret = WriteSecret(secrets.token_bytes(32))
@@ -381,16 +383,16 @@ class Author:
                     for user, level in zip(plan.members, held, strict=True)
                 ),
             )
-            written = self._seal(connection, root, [Draft(body, heads)])
+            written = self._encode_drafts(connection, root, [Draft(body, heads)])
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
-        ingested = self._take(
+        ingested = self._ingest(
             root,
             written,
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
         )
         return epoch, ingested
 
-    def _take(
+    def _ingest(
         self,
         branch: Branch,
         written: Sequence[WrittenCommit],
@@ -420,8 +422,10 @@ class Author:
             next_step = _NEXT_STEPS.get(error.verdict.code, "")
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
-    def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[WrittenCommit]:
-        """Seal drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
+    def _encode_drafts(
+        self, connection: Connection, branch: Branch, drafts: Sequence[Draft]
+    ) -> list[WrittenCommit]:
+        """Encode drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
         self._replica.own_feeds.check(branch.facts.repo_id)
         tip = load_feed_tip(connection, branch.num, self.user)
         sequence = tip.sequence if tip else 0

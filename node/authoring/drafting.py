@@ -15,12 +15,12 @@ from protocol import signing
 from protocol.block import Block, Reference
 from protocol.body import Body, encode_body
 from protocol.codec import DecodeError
-from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, create_commit
 from protocol.declared_kind import declare_kind
 from protocol.ids import CommitId, EpochId, ObjectId, UserId
 from protocol.keys import BlockKey, SigningKey
 from protocol.object import build_object
-from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.publication import NONCE_SIZE, create_publication, encode_publication
 from storage.repos.repos import Branch, Epoch, branch_keys
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
@@ -104,22 +104,22 @@ def encode_draft(
         files = tuple(file.object_id for file in draft.files)
         deps = tuple(dep for dep in draft.deps if isinstance(dep, bytes))
         links = Links(deps=deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
-        commit, block = seal_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
+        commit, block = create_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
     return EncodedCommit(commit, (block, *body_blocks))
 
 
-def make_publication(branch: Branch, sealed: EncodedCommit) -> WrittenCommit:
-    """A sealed commit as it travels in its branch."""
+def make_publication(branch: Branch, drafted: EncodedCommit) -> WrittenCommit:
+    """An encoded commit as it travels in its branch."""
     if branch.topic_seed is None:
         raise ServiceError("not_permitted", "this node may read the branch and not write to it")
     try:
-        publication = seal_publication(
+        publication = create_publication(
             branch.topic_seed,
             branch.read_key,
-            sealed.commit.key,
-            sealed.blocks,
+            drafted.commit.key,
+            drafted.blocks,
             secrets.token_bytes(NONCE_SIZE),
         )
         encoded = encode_publication(
@@ -130,7 +130,7 @@ def make_publication(branch: Branch, sealed: EncodedCommit) -> WrittenCommit:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return WrittenCommit(sealed.commit.commit_id, sealed.commit.key, encoded)
+    return WrittenCommit(drafted.commit.commit_id, drafted.commit.key, encoded)
 
 
 def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS
 from node.home.home import hold_content
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import (
     UNREADABLE,
@@ -46,7 +46,7 @@ from storage.check.check_derived import (
     recount_sums,
 )
 from storage.check.check_integrity import (
-    Findings,
+    CheckFindings,
     count_unnamed_packs,
     inspect_damaged,
     inspect_erasures,
@@ -75,15 +75,15 @@ from verifier.verify import Accepted, judge
 _BATCH: Final = 200
 
 
-def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") -> Findings:
+def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") -> CheckFindings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
         return check_all(connection, home)
 
 
-def check_all(connection: Connection, home: Path) -> Findings:
+def check_all(connection: Connection, home: Path) -> CheckFindings:
     """The same of an open transaction; `home` has the packs. Raises StorageError."""
-    findings = Findings()
+    findings = CheckFindings()
     inspect_losses(home, findings)
     inspect_pages(connection, findings)
     if findings.kinds["database"]:  # what the database itself cannot read is not to be read on
@@ -114,7 +114,7 @@ def check_all(connection: Connection, home: Path) -> Findings:
     return findings
 
 
-def _judge_all(connection: Connection, findings: Findings) -> None:
+def _judge_all(connection: Connection, findings: CheckFindings) -> None:
     try:
         tables = load_tables(connection)
     except UNREADABLE as error:
@@ -145,7 +145,7 @@ class _Judging:
         tables: Tables,
         branch: Branch,
         membership: Membership,
-        findings: Findings,
+        findings: CheckFindings,
     ) -> None:
         self._connection = connection
         self._cipher = cipher_of(connection)
@@ -248,7 +248,7 @@ def _named(opened: Iterable[Opened]) -> set[CommitId]:
     return named
 
 
-def _check_snapshots(connection: Connection, findings: Findings) -> None:
+def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
     """Compare snapshots with what their pasts come to, in branches where nothing is void."""
     try:
         tables = load_tables(connection)
@@ -274,7 +274,7 @@ def _check_snapshots(connection: Connection, findings: Findings) -> None:
                 )
 
 
-def _check_pending(connection: Connection, findings: Findings) -> None:
+def _check_pending(connection: Connection, findings: CheckFindings) -> None:
     """See that what waits is what it is kept as, and is not accepted already."""
     findings.checked["waiting"] += int(
         connection.execute(select(func.count()).select_from(pending)).scalar_one()

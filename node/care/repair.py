@@ -2,7 +2,7 @@
 
 One transaction of the stopped node's store, after a copy of it: damaged blocks are taken out, rows are made again from
 commits and ranks, heads, marks and counts from rows, and everything is checked again. Commits and blocks whose bytes are
-not here any more are written down as awaited; the daemon asks peers for them (`node.sync.block_repair`). What is wrong after
+not here any more are written down as damaged; the daemon asks peers for them (`node.sync.block_repair`). What is wrong after
 that cannot be put right here, and is named. Killed at any moment, the store is as it was, or repaired.
 """
 
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from node.care.fsck import check_all
 from node.home.home import hold_content, lock_home
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import (
     UNREADABLE,
@@ -34,7 +34,7 @@ from protocol.commit import Commit
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, StoreKey
 from storage.blobs.packs import Packs
-from storage.check.check_integrity import Findings
+from storage.check.check_integrity import CheckFindings
 from storage.check.rebuild_derived import (
     begin_edits_anew,
     drop_wrong_pending,
@@ -49,9 +49,9 @@ from storage.check.rebuild_derived import (
     restate_sums,
 )
 from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
-from storage.check.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
+from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors
-from storage.commits.damaged import DamagedCount, await_commits, count_damaged
+from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, pack_ids
@@ -67,11 +67,11 @@ _BATCH: Final = 200
 class Repair:
     """What a repair found, did, and left."""
 
-    found: Findings
-    left: Findings
+    found: CheckFindings
+    left: CheckFindings
     changed: Counter[str] = field(default_factory=Counter)
     """Rows that were changed, by what they are about; `blocks`: those that were taken out."""
-    awaited: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
+    damaged: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
     copy: Path | None = None
     """The store as it was before."""
 
@@ -118,7 +118,7 @@ def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
                 work.run(found)
                 repair.changed = +work.changed
                 repair.left = check_all(connection, home)
-            repair.awaited = count_damaged(connection)
+            repair.damaged = count_damaged(connection)
             if dry_run or not repair.changed:
                 raise _Undone
             repair.copy = database.copy_aside(COPY_LABEL)
@@ -139,11 +139,11 @@ class _Work:
         self._removers: list[tuple[int, int, Commit]] = []  # the commit's number, its branch's, and it
         self.changed: Counter[str] = Counter()
 
-    def run(self, found: Findings) -> None:
+    def run(self, found: CheckFindings) -> None:
         """Put everything right, each thing after what it follows from."""
         connection, changed = self._connection, self.changed
-        taken = take_out_damaged(connection, found.damage)
-        changed["blocks"] += taken.count
+        removed = remove_damaged(connection, found.damage)
+        changed["blocks"] += removed.count
         changed["packs"] += len(found.damage.sizes)
         changed["references"] += drop_dangling(connection)
         changed["commits"] += restate_keys(connection)
@@ -153,8 +153,10 @@ class _Work:
             tables = None
         if tables is not None:
             self._restate_commits(tables)
-        changed["awaited"] += await_commits(connection, {*find_bodiless(connection), *self._unreadable})
-        changed["awaited"] += await_content(connection, self._home, taken)
+        changed["damaged"] += mark_commits_damaged(
+            connection, {*find_bodiless(connection), *self._unreadable}
+        )
+        changed["damaged"] += mark_content_damaged(connection, self._home, removed)
         changed["places"] += restate_places(connection)
         changed["heads"] += restate_heads(connection)
         changed["feeds"] += restate_forks(connection)

@@ -206,7 +206,7 @@ def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
     """Find what stops the node from working now or soon, and say what to do. Changes nothing."""
     from dataclasses import asdict
 
-    from node.observe.doctor import PROBLEM, examine
+    from node.care.doctor import PROBLEM, examine
 
     checks = examine(settings(context).home)
     problems = sum(check.state == PROBLEM for check in checks)
@@ -229,7 +229,7 @@ def bundle(
 
     It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
     """
-    from node.observe.bundle import write_bundle
+    from node.care.bundle import write_bundle
 
     names = write_bundle(settings(context).home, out, int(time.time()))
     answer = {"path": str(out), "parts": names}

@@ -7,10 +7,10 @@ from node.cli.shared import display_safe, print_fields
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
     from node.care.repair import Repair
-    from storage.check.check_integrity import Findings
+    from storage.check.check_integrity import CheckFindings
 
 _ADVICE: Final = {
-    "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
+    "damaged": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
     "`ravel status` counts what is left",
     "log": "let the daemon run, and connect to a peer that follows your repos, which sends back what it has; "
     "only if there is none: `ravel fsck --accept-loss`",
@@ -23,7 +23,7 @@ _ELSE: Final = (
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
 
-def findings_report(findings: "Findings") -> dict[str, object]:
+def findings_report(findings: "CheckFindings") -> dict[str, object]:
     """What a check found, for `--json`."""
     return {
         "checked": dict(findings.checked),
@@ -39,7 +39,7 @@ def repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
         "dry_run": dry_run,
         "found": dict(repair.found.kinds),
         "changed": dict(repair.changed),
-        "awaited": {"commits": repair.awaited.commits, "blocks": repair.awaited.blocks},
+        "damaged": {"commits": repair.damaged.commits, "blocks": repair.damaged.blocks},
         "advice": {kind: _ADVICE.get(kind, _ELSE) for kind in repair.left.kinds},
         "copy": None if repair.copy is None else str(repair.copy),
     }
@@ -60,7 +60,7 @@ def print_repair(repair: "Repair", *, dry_run: bool) -> None:
         print("what is left:")
 
 
-def print_findings(findings: "Findings", *, is_repaired: bool) -> None:
+def print_findings(findings: "CheckFindings", *, is_repaired: bool) -> None:
     """What a check found, for people; after a repair with what to do about the rest."""
     print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
     for problem in findings.problems:

@@ -64,7 +64,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     shown = {
         **answer,
-        "awaited": _damaged_line(answer["awaited"]),
+        "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
         "export": _export_line(answer["export"]),
     }
@@ -129,10 +129,10 @@ def _state_line(topic: "TopicView") -> str:
     return f"{topic['state']}, but for commits that need bodies which the peer has erased"
 
 
-def _damaged_line(awaited: "DamagedCounts") -> str:
-    if not any(awaited.values()):
+def _damaged_line(damaged: "DamagedCounts") -> str:
+    if not any(damaged.values()):
         return ""
-    return f"{awaited['commits']} commits and {awaited['blocks']} blocks of files: damaged here, and asked of peers"
+    return f"{damaged['commits']} commits and {damaged['blocks']} blocks of files: damaged here, and asked of peers"
 
 
 def _lost_line(lost: "LostWrites") -> str:

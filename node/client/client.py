@@ -168,7 +168,7 @@ class ApiClient:
         """Say of a peer whether this relay knows it."""
         return self.call(peers.ALLOW_PEER if is_allowed else peers.DENY_PEER, peer=peer)
 
-    def why(self, commit: str) -> commits.Verdict:
+    def why(self, commit: str) -> commits.VerdictView:
         """The verdict on a commit."""
         return self.call(commits.EXPLAIN_VERDICT, commit=commit)
 
@@ -216,7 +216,7 @@ class ApiClient:
         """Accepted comments on a document."""
         return self.call(inbox.LIST_COMMENTS, branch=branch, limit=limit)
 
-    def write(self, branch: str, text: str) -> commits.WrittenCommit:
+    def write(self, branch: str, text: str) -> commits.WrittenCommitView:
         """Write a post."""
         return self.call(commits.WRITE_POST, branch=branch, text=text)
 

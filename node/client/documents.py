@@ -46,7 +46,9 @@ class DocumentsClient:
         """Compact the history of a branch's dict."""
         return self._call(documents.SNAPSHOT_DICT, branch=branch)
 
-    def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> branches.Compaction:
+    def compact(
+        self, branch: str, *, dry_run: bool, without_missing: bool = False
+    ) -> branches.CompactionResult:
         """Compact a branch."""
         return self._call(
             branches.COMPACT_BRANCH, branch=branch, dry_run=dry_run, without_missing=without_missing

@@ -13,7 +13,7 @@ from node.authoring.drafting import Draft
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
-from node.contract.branches import Compaction as CompactionAnswer
+from node.contract.branches import CompactionResult
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -45,7 +45,7 @@ class Compacting:
         self._texts = texts
         self._find_branch = find_branch
 
-    async def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> CompactionAnswer:
+    async def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> CompactionResult:
         """Write a compaction, where it lets anything go; say how many bodies may go here, and their bytes.
 
         With `dry_run`, what might go at most, and nothing is written; `without_missing`, bodies that are not here and that

@@ -20,7 +20,7 @@ from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPS
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
 from verifier.documents import (
-    DocumentOperation,
+    DocumentCommit,
     DocumentValue,
     ErasedValues,
     say_nothing,
@@ -52,7 +52,7 @@ class DocumentOperationReader:
 
     def read(
         self, connection: Connection, branch: Branch, kind: DocumentKind
-    ) -> Iterator[tuple[DocumentOperation, int]]:
+    ) -> Iterator[tuple[DocumentCommit, int]]:
         """What the branch and what it continues say of a kind of document, also in carried commits; with bodies' sizes.
 
         Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
@@ -82,17 +82,17 @@ class DocumentOperationReader:
                 if row.is_erased or isinstance(opened.content, kind.bodies):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
-                    yield DocumentOperation(opened.name, place, opened.content, bit, covered_by), opened.size
+                    yield DocumentCommit(opened.name, place, opened.content, bit, covered_by), opened.size
 
     def read_updates(
-        self, connection: Connection, said: Sequence[DocumentOperation], rows: Sequence[TimelineRow]
-    ) -> Iterator[tuple[DocumentOperation, int]]:
+        self, connection: Connection, said: Sequence[DocumentCommit], rows: Sequence[TimelineRow]
+    ) -> Iterator[tuple[DocumentCommit, int]]:
         """The same updates with their bytes; `rows` are their commits'."""
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             for one, opened in zip(said[start:], self._open(connection, part), strict=False):
                 assert opened.content is not None, "it was an update"
-                yield DocumentOperation(one.name, one.place, opened.content), opened.size
+                yield DocumentCommit(one.name, one.place, opened.content), opened.size
 
     def depths(self, connection: Connection, branch: Branch) -> dict[int, int]:
         """The first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
@@ -123,13 +123,15 @@ class DocumentOperationReader:
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
 
     def _keep(self, fresh: dict[int, _Opened]) -> None:
-        words = sum(_weight(opened) for opened in fresh.values())
+        operations = sum(_weight(opened) for opened in fresh.values())
         with self._lock:
-            if self.operations_cached + words > self._operations_cached_max:  # rather begin anew than choose
+            if (
+                self.operations_cached + operations > self._operations_cached_max
+            ):  # rather begin anew than choose
                 self._kept, self.operations_cached = {}, 0
-            if words <= self._operations_cached_max:
+            if operations <= self._operations_cached_max:
                 self._kept.update(fresh)
-                self.operations_cached += words
+                self.operations_cached += operations
 
 
 def not_here(error: ErasedValues) -> ServiceError:
@@ -142,13 +144,13 @@ def not_here(error: ErasedValues) -> ServiceError:
     )
 
 
-def deps_of(replaced: Iterable[DocumentOperation | DocumentValue], own: int) -> tuple[CommitId, ...]:
+def deps_of(replaced: Iterable[DocumentCommit | DocumentValue], own: int) -> tuple[CommitId, ...]:
     """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 
 
 def _weight(opened: _Opened) -> int:
-    """Words that it takes the place of: one for each commit, name and word."""
+    """Operations that it takes the place of: one for each commit, name and operation."""
     content = opened.content
     return 1 if content is None else 1 + len(content.replaces) + content.value_count
 

@@ -24,9 +24,9 @@ from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
 from verifier.documents import (
-    DocumentOperation,
+    DocumentCommit,
+    DocumentEntry,
     DocumentValue,
-    Entry,
     ErasedValues,
     find_settled,
     in_byte_order,
@@ -35,13 +35,13 @@ from verifier.documents import (
 )
 
 _ROOM: Final = 1024
-"""Bytes of a body that are not its words and names: tags, lengths, and the origin that a merge adds."""
-_NOTHING_SAID: Final = Entry(())
+"""Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
+_NOTHING_SAID: Final = DocumentEntry(())
 
 
 @dataclass(frozen=True, slots=True)
 class NewValue:
-    """A word to be written: its value, or None where the item or key is to go, and the tips that it replaces."""
+    """An operation to be written: its value, or None where the item or key is to go, and the tips that it replaces."""
 
     key: str
     value: str | None
@@ -77,7 +77,7 @@ class Documents(ValuesService):
             },
         )
 
-    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
         """The branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
         entries = await self._hub.run_blocking(self._load, target, kind)
@@ -110,8 +110,8 @@ class Documents(ValuesService):
         return WrittenValues(
             id_text(target.branch_id),
             [id_text(one.commit_id) for one in written],
-            [word.key for word in said if word.value is not None],
-            [word.key for word in said if word.value is None],
+            [operation.key for operation in said if operation.value is not None],
+            [operation.key for operation in said if operation.value is None],
         )
 
     async def snapshot(
@@ -139,30 +139,30 @@ class Documents(ValuesService):
             "commits": [id_text(one.commit_id) for one in written],
         }
 
-    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
         with self._hub.replica.database.read() as connection:
             return self._reduce(connection, branch, kind)
 
-    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
         return self._reduce_said(self._read(connection, branch, kind))
 
-    def _reduce_said(self, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
+    def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:
             return reduce_values(said)
         except ErasedValues as error:
             raise not_here(error) from None
 
-    def _read(self, connection: Connection, branch: Branch, kind: ValuesKind) -> list[DocumentOperation]:
-        said: list[DocumentOperation] = []
-        size = words = 0
+    def _read(self, connection: Connection, branch: Branch, kind: ValuesKind) -> list[DocumentCommit]:
+        said: list[DocumentCommit] = []
+        size = operations = 0
         for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += 1 if one.body is None else one.body.value_count
-            if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_VALUE_COUNT_MAX:
+            operations += 1 if one.body is None else one.body.value_count
+            if size > DOCUMENT_SIZE_MAX or operations > DOCUMENT_VALUE_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the branch's {kind.name} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
+                    f"the branch's {kind.name} was written in over {DOCUMENT_VALUE_COUNT_MAX} operations "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
                     "`ravel gc`), or begin another with what is in use",
@@ -170,45 +170,45 @@ class Documents(ValuesService):
         return said
 
 
-def group_values(words: Iterable[NewValue], count_max: int) -> Iterator[list[NewValue]]:
-    """Words of one commit each: no key twice, and what they replace in one list of names.
+def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[list[NewValue]]:
+    """Operations of one commit each: no key twice, and what they replace in one list of names.
 
-    Of a key with more tips than one commit can name, the surplus is replaced by words before the last, which say that it
-    is gone; they will be replaced with it.
+    Of a key with more tips than one commit can name, the surplus is replaced by operations before the last, which say
+    that it is gone; they will be replaced with it.
     """
     group: dict[str, NewValue] = {}
     names: set[CommitId] = set()
     size = 0
-    for word in _split(words):
-        more = names | {tip.name for tip in word.replaces}
-        is_full = len(group) == count_max or size + word.size + 34 * len(more) > BODY_SIZE_MAX - _ROOM
-        if group and (is_full or word.key in group or len(more) > DEP_COUNT_MAX):
+    for operation in _split(operations):
+        more = names | {tip.name for tip in operation.replaces}
+        is_full = len(group) == count_max or size + operation.size + 34 * len(more) > BODY_SIZE_MAX - _ROOM
+        if group and (is_full or operation.key in group or len(more) > DEP_COUNT_MAX):
             yield list(group.values())
             group, size = {}, 0
-            more = {tip.name for tip in word.replaces}
-        group[word.key] = word
-        names, size = more, size + word.size
+            more = {tip.name for tip in operation.replaces}
+        group[operation.key] = operation
+        names, size = more, size + operation.size
     if group:
         yield list(group.values())
 
 
-def _split(words: Iterable[NewValue]) -> Iterator[NewValue]:
-    for word in words:
-        tips = word.replaces
+def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:
+    for operation in operations:
+        tips = operation.replaces
         while len(tips) > DEP_COUNT_MAX:
-            yield NewValue(word.key, None, tips[:DEP_COUNT_MAX])
+            yield NewValue(operation.key, None, tips[:DEP_COUNT_MAX])
             tips = tips[DEP_COUNT_MAX:]
-        yield NewValue(word.key, word.value, tips)
+        yield NewValue(operation.key, operation.value, tips)
 
 
 def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
-    replaced = {tip.name: tip for word in group for tip in word.replaces}
-    there = {word.key: word.value for word in group if word.value is not None}
-    gone = tuple(word.key for word in group if word.value is None)
+    replaced = {tip.name: tip for operation in group for tip in operation.replaces}
+    there = {operation.key: operation.value for operation in group if operation.value is not None}
+    gone = tuple(operation.key for operation in group if operation.value is None)
     return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
 
 
-def _is_so(entry: Entry, value: str | None) -> bool:
+def _is_so(entry: DocumentEntry, value: str | None) -> bool:
     """Whether nothing is to be said: it is gone, or has this one value."""
-    values = {word.value for word in entry.values}
+    values = {operation.value for operation in entry.values}
     return values == (set() if value is None else {value})

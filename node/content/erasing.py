@@ -151,7 +151,7 @@ def _content_branches(tables: Tables) -> list[Branch]:
 
 
 def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
-    """Commits of the branch whose words or updates others stand for."""
+    """Commits of the branch whose operations or updates others stand for."""
     reader = DocumentOperationReader(tables)
     for kind in DOCUMENT_KINDS:
         try:

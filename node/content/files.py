@@ -2,7 +2,7 @@
 
 Memory stays flat whatever a file's size.
 
-An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
+An add encrypts blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
 its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the
 commit; content that is not here is fetched from peers as it is read (`node.sync.fetching`), and kept.
 """
@@ -24,8 +24,7 @@ from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
-from protocol.content import FileEntry
-from protocol.content import Files as FilesBody
+from protocol.content import FileEntry, Files
 from protocol.ids import BlockId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
@@ -37,7 +36,7 @@ from storage.blobs.packs import PackDraft
 from storage.repos.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
-"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""
+"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, encrypting this much two."""
 _WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
 """Bytes behind a piece of which it is made sure that they are here, too."""
 _FOUND_MAX: Final = 50
@@ -54,7 +53,7 @@ class OpenFile:
     branch: Branch
 
 
-class Files:
+class FileService:
     """Adds, lists, reads and removes files of branches, which are named as `find_branch` takes them."""
 
     def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
@@ -136,7 +135,7 @@ class Files:
         target = self._find_branch(branch)
         rows = await self._hub.run_blocking(self._resolve, target, file)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
-        draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
+        draft = Draft(Files(()), deps=adders, removed_files=(rows[0].object_id,))
         written, ingested = await self._hub.write(self._author.write, target, draft)
         self._hub.announce(ingested)
         return {
@@ -160,8 +159,8 @@ class Files:
     ) -> tuple[FileRow, IngestResult]:
         reference = builder.finish()
         draft.finish()
-        commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))
-        written, ingested = self._author.write_sealed(branch, commit, after=draft.keep)
+        commit = Draft(Files((FileEntry(name, builder.size),)), files=(reference,))
+        written, ingested = self._author.write_with_files(branch, commit, after=draft.keep)
         draft.is_kept = True
         with self._hub.replica.database.read() as connection:
             return load_files_of(connection, branch.num, written.commit_id)[0], ingested

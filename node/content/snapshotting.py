@@ -7,32 +7,32 @@ from node.runtime.errors import ServiceError
 from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
 from protocol.limits.formats import BODY_SIZE_MAX
 from storage.engine.id_keys import chunks
-from verifier.documents import Entry, in_byte_order, snapshot_values
+from verifier.documents import DocumentEntry, in_byte_order, snapshot_values
 
 _NAME_SIZE: Final = 48
-"""Bytes of a body for a commit's name and the beginnings of lists, rounded up; each word is taken to begin one."""
+"""Bytes of a body for a commit's name and the beginnings of lists, rounded up; each operation is taken to begin one."""
 _ROOM: Final = 8192
 """Bytes of a body for its range and what is not counted."""
 
 
-def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
+def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
     """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
     firsts = _divide(entries, kind)
     for first, end in zip(firsts, [*firsts[1:], None], strict=True):
-        words = (
+        operations = (
             (name, dict(part))
             for name, values in snapshot_values(entries, first, end).items()
             for part in chunks(list(values.items()), kind.edit_count_max)
         )
-        yield kind.snapshot.make(first, end, words)
+        yield kind.snapshot.make(first, end, operations)
 
 
-def _divide(entries: Mapping[str, Entry], kind: ValuesKind) -> list[str]:
+def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
     """Where ranges begin, so that each fits into a body: the first at the empty key."""
     firsts = [""]
     size = count = 0
     for key in in_byte_order(entries):
-        values = [word.value or "" for word in entries[key].values]
+        values = [operation.value or "" for operation in entries[key].values]
         more = sum(len(key.encode()) + len(value.encode()) + _NAME_SIZE for value in values)
         if more > BODY_SIZE_MAX - _ROOM or len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
             raise ServiceError(

@@ -29,7 +29,7 @@ from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SN
 from protocol.text import id_text
 from storage.commits.commits import load_rows
 from storage.repos.repos import Branch
-from verifier.documents import DocumentOperation, ErasedValues, TextState, pass_over_missing, reduce_text
+from verifier.documents import DocumentCommit, ErasedValues, TextState, pass_over_missing, reduce_text
 
 log = structlog.get_logger()
 
@@ -120,10 +120,10 @@ class Texts:
     async def _write_snapshot(
         self,
         branch: Branch,
-        standing: Sequence[DocumentOperation],
+        standing: Sequence[DocumentCommit],
         *,
         after: int,
-        missing: Sequence[DocumentOperation] = (),
+        missing: Sequence[DocumentCommit] = (),
     ) -> str | None:
         """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand.
 
@@ -133,7 +133,7 @@ class Texts:
         missing = missing[:DEP_COUNT_MAX]
         if len(standing) + 1 < after:
             return None
-        chosen: list[DocumentOperation] = []
+        chosen: list[DocumentCommit] = []
         size = 0
         for one in sorted(standing, key=lambda one: (len(_update_of(one)), one.place)):
             size += len(_update_of(one))
@@ -163,14 +163,14 @@ class Texts:
         with self._hub.replica.database.read() as connection:
             return self._reader.depths(connection, branch)[branch.num]
 
-    def _find_missing(self, branch: Branch) -> tuple[DocumentOperation, ...]:
+    def _find_missing(self, branch: Branch) -> tuple[DocumentCommit, ...]:
         """Updates that would stand and are not here."""
         with self._hub.replica.database.read() as connection:
             said = [one for one, _ in self._reader.read(connection, branch, TEXT)]
         away = {one.name for one in said if one.body is None}
         return tuple(one for one in reduce_text(pass_over_missing(TEXT, said)).standing if one.name in away)
 
-    def _load(self, branch: Branch, missing: Sequence[DocumentOperation] = ()) -> TextState:
+    def _load(self, branch: Branch, missing: Sequence[DocumentCommit] = ()) -> TextState:
         """What stands, but for what is `missing`."""
         names = {one.name for one in missing}
         with self._hub.replica.database.read() as connection:
@@ -181,7 +181,7 @@ class Texts:
                 raise not_here(error) from None
             rows = load_rows(connection, [one.place[-1] for one in state.standing])
             ordered = [rows[one.place[-1]] for one in state.standing]
-            standing: list[DocumentOperation] = []
+            standing: list[DocumentCommit] = []
             size = 0
             for one, encoded_size in self._reader.read_updates(connection, state.standing, ordered):
                 standing.append(one)
@@ -195,7 +195,7 @@ class Texts:
         return replace(state, standing=tuple(standing))
 
 
-def _update_of(one: DocumentOperation) -> bytes:
+def _update_of(one: DocumentCommit) -> bytes:
     assert isinstance(one.body, TextUpdate | TextSnapshot), "texts are made of these"
     return one.body.update
 

@@ -86,7 +86,7 @@ class BranchRenewal(TypedDict):
     generation: Count
 
 
-class Compaction(TypedDict):
+class CompactionResult(TypedDict):
     """What a compaction lets go."""
 
     branch: Id
@@ -170,6 +170,6 @@ COMPACT_BRANCH: Final = Endpoint(
     summary="Compact a branch, so that nodes may erase bodies that its documents no longer need.",
     service="compacting.compact",
     request=CompactRequest,
-    answer=Compaction,
+    answer=CompactionResult,
     errors=(*WRITE_ERRORS, "too_large", "bad_input"),
 )

@@ -112,7 +112,7 @@ class VerdictFields(TypedDict):
     by: Annotated[list[Id], Meta(description="The commits that decide.")]
 
 
-class Verdict(VerdictFields):
+class VerdictView(VerdictFields):
     """The verdict on a commit."""
 
     commit: Id
@@ -120,7 +120,7 @@ class Verdict(VerdictFields):
     branch_name: str
 
 
-class CommitView(Verdict, total=False):
+class CommitView(VerdictView, total=False):
     """A commit with all it states. Of one that was not accepted, the verdict alone."""
 
     author: Id
@@ -166,7 +166,7 @@ class VoidList(TypedDict):
     voids: Annotated[list[VoidView], Meta(description="The first 1,000.")]
 
 
-class WrittenCommit(TypedDict):
+class WrittenCommitView(TypedDict):
     """A commit that was written, durably."""
 
     commit: Id
@@ -181,7 +181,7 @@ WRITE_POST: Final = Endpoint(
     summary="Write a post on the heads of a branch. It is durable when the answer comes.",
     service="write",
     request=PostRequest,
-    answer=WrittenCommit,
+    answer=WrittenCommitView,
     errors=WRITE_ERRORS,
 )
 SHOW_COMMIT: Final = Endpoint(
@@ -198,7 +198,7 @@ EXPLAIN_VERDICT: Final = Endpoint(
     path="/commits/{commit}/verdict",
     summary="Explain the verdict on a commit: the rule and the commits that decide it.",
     service="why",
-    answer=Verdict,
+    answer=VerdictView,
 )
 LIST_VOIDS: Final = Endpoint(
     name="list_voids",

@@ -11,7 +11,7 @@ from node.contract.endpoint import WRITE_ERRORS, QueryParameter, limit_parameter
 from node.contract.values import Count, Id
 from protocol.document_kinds import ValuesKind
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
-from verifier.documents import Entry
+from verifier.documents import DocumentEntry
 
 NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
 Commits = Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
@@ -45,7 +45,7 @@ class DocumentSnapshot(TypedDict):
 class ValuesWindow:
     """A window of a document: items or keys with their entries, ordered by UTF-8 bytes."""
 
-    entries: list[tuple[str, Entry]]
+    entries: list[tuple[str, DocumentEntry]]
     fields: WindowFields
 
 
@@ -67,7 +67,7 @@ class ValuesService(ABC):
         """A window of the branch's document of this kind."""
 
     @abstractmethod
-    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
         """The branch's id, and the entry of an item or key. Raises `not_found`."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ from protocol.document_kinds import (
     YjsUpdate,
 )
 from protocol.text import id_text
-from verifier.documents import DocumentValue, Entry
+from verifier.documents import DocumentEntry, DocumentValue
 
 # --- sets ---
 
@@ -213,19 +213,21 @@ async def snapshot_dict(documents: ValuesService, branch: str) -> DocumentSnapsh
     return await documents.snapshot(DICT, branch)
 
 
-def _entry_view(key: str, entry: Entry) -> DictEntryFields:
+def _entry_view(key: str, entry: DocumentEntry) -> DictEntryFields:
     first, *others = entry.values
     return {
         "key": key,
         "value": _text_of(first),
         "commit": id_text(first.name),
-        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
+        "conflicts": [
+            {"value": _text_of(operation), "commit": id_text(operation.name)} for operation in others
+        ],
     }
 
 
-def _text_of(word: DocumentValue) -> str:
-    assert word.value is not None, "an entry lists what stands"
-    return word.value
+def _text_of(operation: DocumentValue) -> str:
+    assert operation.value is not None, "an entry lists what stands"
+    return operation.value
 
 
 SHOW_DICT: Final = Endpoint(

@@ -66,7 +66,7 @@ class NodeStatus(TypedDict):
     repos: Count
     commits: Count
     pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
-    awaited: DamagedCounts
+    damaged: DamagedCounts
     lost_writes: LostWrites
     rejected: Count
     dropped: Count

@@ -8,7 +8,7 @@ from node.contract.endpoint import Endpoint
 from node.contract.values import ByteCount, Count, Empty, Id, Request, UnixSeconds, one_of
 from protocol.limits.formats import NAME_SIZE_MAX
 
-AddressSource = Annotated[
+AddressSourceText = Annotated[
     str,
     one_of("configured", "link", "introduction", "lan", "incoming", description="Where the address is from."),
 ]
@@ -58,7 +58,7 @@ class PeerView(TypedDict):
     since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]
     last_error: str | None
     relay: bool
-    source: AddressSource
+    source: AddressSourceText
     reached_at: Annotated[
         int | None, Meta(description="Unix seconds when it last proved its key where it was dialed.")
     ]
@@ -70,7 +70,7 @@ class LearnedAddress(TypedDict):
 
     peer: Id
     address: str
-    source: AddressSource
+    source: AddressSourceText
     reached_at: Annotated[
         int | None, Meta(description="Unix seconds when the peer was last reached anywhere.")
     ]

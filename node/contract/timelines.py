@@ -106,7 +106,7 @@ class FeedView(TypedDict):
     forks: Annotated[int, Meta(ge=0, description="How many places of the feed were used more than once.")]
 
 
-class FeedFork(TypedDict):
+class FeedForkView(TypedDict):
     """A place of a feed that was used for several commits."""
 
     author: Id
@@ -120,7 +120,7 @@ class FeedCheck(TypedDict):
 
     branch: Id
     feeds: list[FeedView]
-    forks: Annotated[list[FeedFork], Meta(description="The first 100.")]
+    forks: Annotated[list[FeedForkView], Meta(description="The first 100.")]
     fork_count: Count
 
 

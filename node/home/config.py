@@ -151,7 +151,7 @@ level = "info"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a value was said, for errors: what to call the place, and what to do there."""
 
     name: str
@@ -197,7 +197,7 @@ def parse_document(path: Path, text: str) -> Document:
 
 
 def read_config(
-    path: Path, document: Document, origins: Mapping[tuple[str, str], Origin] = MappingProxyType({})
+    path: Path, document: Document, origins: Mapping[tuple[str, str], SettingOrigin] = MappingProxyType({})
 ) -> Config:
     """The configuration of a document, whose values are from `path` where `origins` names no other place.
 
@@ -231,7 +231,9 @@ def read_config(
 class _Reader:
     """Typed values of a document whose keys are known to be known."""
 
-    def __init__(self, path: Path, document: Document, origins: Mapping[tuple[str, str], Origin]) -> None:
+    def __init__(
+        self, path: Path, document: Document, origins: Mapping[tuple[str, str], SettingOrigin]
+    ) -> None:
         self._path = path
         self._document = document
         self._origins = origins
@@ -364,7 +366,7 @@ def _is_host(text: str) -> bool:
     return re.fullmatch(r"[^\s:/\x00-\x20\x7f]{1,253}", text) is not None
 
 
-def check_known(origin: Origin, what: str, name: str, known: tuple[str, ...]) -> None:
+def check_known(origin: SettingOrigin, what: str, name: str, known: tuple[str, ...]) -> None:
     """Raise ServiceError `bad_config`, with the nearest name, unless the name is known."""
     if name in known:
         return
@@ -373,12 +375,12 @@ def check_known(origin: Origin, what: str, name: str, known: tuple[str, ...]) ->
     raise bad_config(origin, f"unknown {what}: {name!r}{hint}")
 
 
-def of_file(path: Path) -> Origin:
+def of_file(path: Path) -> SettingOrigin:
     """A configuration file as the place where something was said."""
-    return Origin(str(path), f"edit {path}")
+    return SettingOrigin(str(path), f"edit {path}")
 
 
-def bad_config(origin: Origin, problem: str) -> ServiceError:
+def bad_config(origin: SettingOrigin, problem: str) -> ServiceError:
     """The error for what is wrong at a place."""
     return ServiceError("bad_config", f"{origin.name}: {problem}", origin.next_step)
 

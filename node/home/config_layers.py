@@ -17,7 +17,7 @@ from node.home.config import (
     CONFIG_SIZE_MAX,
     Config,
     Document,
-    Origin,
+    SettingOrigin,
     bad_config,
     check_known,
     default_config_text,
@@ -63,7 +63,7 @@ def load_settings(
     said = load_document(path)
     read_config(path, said)  # a bad value in the file is one even where something overrides it
     sources = {(section, key): "file" for section, keys in said.items() for key in keys}
-    origins: dict[tuple[str, str], Origin] = {}
+    origins: dict[tuple[str, str], SettingOrigin] = {}
     for source, layer in (("environment", _of_environment(environment)), ("option", _of_options(options))):
         for place, text, origin in layer:
             said.setdefault(place[0], {})[place[1]] = _value(place, text, origin, defaults)
@@ -101,7 +101,7 @@ def find_strangers(environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name in environment if name.startswith(_PREFIX) and name not in known | _NOT_KEYS)
 
 
-_Said = tuple[tuple[str, str], str, Origin]
+_Said = tuple[tuple[str, str], str, SettingOrigin]
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[_Said]:
@@ -109,7 +109,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[_Said]:
         section, _, key = name.removeprefix(_PREFIX).lower().partition("_")
         if not name.startswith(_PREFIX) or section not in CONFIG_KEYS or not key:
             continue
-        origin = Origin(f"the environment variable {name}", f"change it, or unset {name}")
+        origin = SettingOrigin(f"the environment variable {name}", f"change it, or unset {name}")
         check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
         yield (section, key), text, origin
 
@@ -118,7 +118,7 @@ def _of_options(options: Sequence[str]) -> Iterator[_Said]:
     for option in options:
         name, equals, text = option.partition("=")
         section, _, key = name.partition(".")
-        origin = Origin(f"the option {name[:100]!r}", "`ravel config show` lists the keys")
+        origin = SettingOrigin(f"the option {name[:100]!r}", "`ravel config show` lists the keys")
         if not equals:
             raise bad_config(origin, "it has the form SECTION.KEY=VALUE")
         check_known(origin, "section", section, tuple(CONFIG_KEYS))
@@ -126,7 +126,7 @@ def _of_options(options: Sequence[str]) -> Iterator[_Said]:
         yield (section, key), text, origin
 
 
-def _value(place: tuple[str, str], text: str, origin: Origin, defaults: Document) -> object:
+def _value(place: tuple[str, str], text: str, origin: SettingOrigin, defaults: Document) -> object:
     if len(text) > CONFIG_SIZE_MAX:
         raise bad_config(origin, f"it has more than {CONFIG_SIZE_MAX} characters")
     if isinstance(defaults[place[0]][place[1]], str):

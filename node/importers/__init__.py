@@ -1,1 +1,1 @@
-"""Other systems' histories as streams of items to import, causes before effects."""
+"""Other systems' histories as streams of items to import, causes before effects. Start with `imports`."""

@@ -8,9 +8,9 @@ refused as a fork, and so is whatever names it as previous, while what goes on f
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from node.importers.ssb_messages import (
+from node.scuttlebutt.messages import (
+    MessageRefused,
     Reason,
-    Refused,
     SsbMessage,
     message_id_of,
     read_ssb_message,
@@ -31,23 +31,23 @@ class SsbFeeds:
         self._chains: dict[str, bytearray] = {}
         self._refused: set[str] = set()
 
-    def take(self, line: bytes) -> SsbMessage | None:
-        """The next message of its feed, verified; None for one that is there already. Raises Refused."""
+    def add_line(self, line: bytes) -> SsbMessage | None:
+        """The next message of its feed, verified; None for one that is there already. Raises MessageRefused."""
         try:
-            return self._take(read_ssb_message(line))
-        except Refused as refused:
+            return self._add(read_ssb_message(line))
+        except MessageRefused as refused:
             if refused.message_id and len(self._refused) < SSB_REFUSED_KEPT_MAX:
                 self._refused.add(refused.message_id)
             raise
 
-    def _take(self, message: SsbMessage) -> SsbMessage | None:
+    def _add(self, message: SsbMessage) -> SsbMessage | None:
         chain = self._chain(message.author)
         length = len(chain) // _DIGEST_SIZE
         if message.sequence <= length:
             start = (message.sequence - 1) * _DIGEST_SIZE
             if chain[start : start + _DIGEST_SIZE] == message.digest:
                 return None
-            raise Refused(
+            raise MessageRefused(
                 Reason.FORK, f"sequence {message.sequence} of the feed is another message", message.id
             )
         tip = message_id_of(bytes(chain[-_DIGEST_SIZE:])) if chain else None
@@ -74,9 +74,9 @@ class SsbFeeds:
 
     def _check_room(self) -> None:
         if len(self._chains) >= SSB_FEED_COUNT_MAX:
-            raise Refused(Reason.TOO_MANY_FEEDS, f"at most {SSB_FEED_COUNT_MAX} feeds in one import")
+            raise MessageRefused(Reason.TOO_MANY_FEEDS, f"at most {SSB_FEED_COUNT_MAX} feeds in one import")
 
-    def _misplaced(self, message: SsbMessage, length: int) -> Refused:
+    def _misplaced(self, message: SsbMessage, length: int) -> MessageRefused:
         """Why a message that does not follow the last of its feed, which has `length`, is refused."""
         if message.previous in self._refused:
             reason, problem = Reason.FOLLOWS_REFUSED, f"it follows {message.previous}, which was refused"
@@ -86,4 +86,4 @@ class SsbFeeds:
             reason, problem = Reason.BAD_PREVIOUS, "the first message of a feed, and no other, follows none"
         else:
             reason, problem = Reason.FORK, "it does not follow the last message of its feed"
-        return Refused(reason, problem, message.id)
+        return MessageRefused(reason, problem, message.id)

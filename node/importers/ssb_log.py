@@ -15,8 +15,8 @@ from typing import Final, Protocol, TypedDict
 from node.importers.item import PackedItem, SourceItem, pack
 from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
-from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
 from node.runtime.errors import ServiceError
+from node.scuttlebutt.messages import MessageRefused, SsbMessage, digest_of, key_of
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_QUEUED_COUNT_MAX, SSB_REFUSALS_SHOWN_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 
@@ -106,8 +106,8 @@ def import_ssb_log(
     count = 0
     for number, line in read_lines(path, SSB_LINE_SIZE_MAX):
         try:
-            message = feeds.take(line)
-        except Refused as refused:
+            message = feeds.add_line(line)
+        except MessageRefused as refused:
             entry = _entry(number, refused)
             on_refusal(entry)
             report.refused[refused.reason] += 1
@@ -152,7 +152,7 @@ def _digests(ids: Iterable[str]) -> Iterable[bytes]:
         yield digest
 
 
-def _entry(number: int, refused: Refused) -> RefusedLine:
+def _entry(number: int, refused: MessageRefused) -> RefusedLine:
     return {
         "line": number,
         "message": refused.message_id or None,

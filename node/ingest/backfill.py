@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import Opened, OpenedBatch
+from node.ingest.publication_parsing import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
 from protocol.ids import CommitId
@@ -16,7 +16,7 @@ from storage.repos.repos import Branch
 
 
 def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[CommitId]:
-    """Put blocks back of commits that are awaited and came by this topic; gives their ids. Durable when it returns.
+    """Put blocks back of commits that are damaged and came by this topic; gives their ids. Durable when it returns.
 
     Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
     """
@@ -25,11 +25,11 @@ def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
     by_id = {opened.signed.commit.commit_id: opened for opened in batch.opened}
     restored: list[CommitId] = []
     with replica.database.write() as connection:
-        for commit_id, awaited in find_damaged(connection, list(by_id)).items():
-            if awaited.topic_num == branch.topic_num:
+        for commit_id, damaged in find_damaged(connection, list(by_id)).items():
+            if damaged.topic_num == branch.topic_num:
                 opened = by_id[commit_id]
                 found = (opened.signed.commit, opened.publication, opened.signed.body)
-                restore_commit(replica.database, connection, branch.num, awaited, *found, now_ms)
+                restore_commit(replica.database, connection, branch.num, damaged, *found, now_ms)
                 restored.append(commit_id)
     if restored:
         replica.sketches.forget(branch.topic)

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from node.ingest.opening import Opened
+from node.ingest.publication_parsing import Opened
 from protocol.ids import CommitId, TopicKey
 from verifier.verify import Rejected
 
@@ -23,16 +23,16 @@ class IngestResult:
     )  # to be kept once their topics' signatures are checked
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
-    filled: set[CommitId] = field(default_factory=set)  # commits whose bodies were awaited, and came
+    filled: set[CommitId] = field(default_factory=set)  # commits whose bodies were absent, and came
     waiting: int = 0
     waited: set[CommitId] = field(default_factory=set)  # of those, by id, what waits for causes
     wanted: dict[TopicKey, dict[CommitId, None]] = field(default_factory=dict)  # causes to ask for, by topic
     released: dict[int, CommitId] = field(
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
-    restored: int = 0  # awaited ones whose blocks are back
+    restored: int = 0  # damaged ones whose blocks are back
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
-    is_unfinished: bool = False  # whether some of what waited is left for `inbound.release_more`
+    is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
 
     def count_useful(self) -> int:

@@ -36,7 +36,7 @@ from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 log = structlog.get_logger()
 
@@ -169,7 +169,7 @@ class Replica:
         self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
 
     def _load_membership(self, repo_id: RepoId) -> None:
-        """At start. Of a repo whose root branch has awaited commits there is none until they are back."""
+        """At start. Of a repo whose root branch has damaged commits there is none until they are back."""
         try:
             self.membership(repo_id)
         except DamagedBlock as error:
@@ -178,7 +178,7 @@ class Replica:
             log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
 
     def find_damaged_root(self, repo_id: RepoId) -> CommitId | None:
-        """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
+        """A commit of a repo's root branch that is damaged, if any is. Raises StorageError."""
         if not self.has_damaged:
             return None
         root = self.tables.roots.get(repo_id)
@@ -357,7 +357,7 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
         )
         try:
             operation = membership.authorise_root_commit(commit, body)
-        except Refused as error:
+        except CommitRefused as error:
             raise StorageError(
                 f"an older version accepted what this one refuses ({error}); join the repo anew, "
                 "with another folder"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
-from node.ingest.opening import Opened, open_batch
+from node.ingest.publication_parsing import Opened, open_batch
 from protocol.block import WrongKey
 from protocol.body import ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError

@@ -144,7 +144,7 @@ class DeviceKeeper:
             left -= 1
             if not left:
                 break
-        return self._author.take_begun()
+        return self._author.pop_begun()
 
     def give(self, home: DevicesHome, device: UserId, repo: Repo) -> IngestResult:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""

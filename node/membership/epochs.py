@@ -14,7 +14,7 @@ import structlog
 from node.authoring.author import Author
 from node.authoring.epoch_setup import open_earlier, topic_in
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import read_pending
+from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica, choose_epoch
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Grant, Permission, UnknownBody
@@ -50,8 +50,8 @@ class EpochKeeper:
 
     # --- taking ---
 
-    def take_secrets(self, repo: Repo) -> bool:
-        """Take up all secrets that are offered; whether any was new. Raises StorageError."""
+    def store_offered_secrets(self, repo: Repo) -> bool:
+        """Store all secrets that are offered; whether any was new. Raises StorageError."""
         looked_at: set[CommitId] = set()
         with self._replica.membership_lock:
             membership = self._replica.membership(repo.repo_id)
@@ -215,7 +215,7 @@ class EpochKeeper:
             return IngestResult()  # later
         with self._author.alone():  # who starts an epoch meanwhile furnishes it
             self._hand_over(repo)
-        return self._author.take_begun()
+        return self._author.pop_begun()
 
     def _hand_over(self, repo: Repo) -> None:
         replica = self._replica
@@ -261,7 +261,7 @@ class EpochKeeper:
         body = _addition(started, (), [self._author.seal_epoch(repo, epoch, user, held)])
         for epoch_id in sorted(wrote_in & here.keys()):
             self._author.write_begun(replica.root_branch_in(here[epoch_id]), body)
-        return self._author.take_begun()
+        return self._author.pop_begun()
 
     def _for_members(
         self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership

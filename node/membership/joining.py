@@ -81,7 +81,7 @@ class Joiner:
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
                 has_failed |= not await self._keep_devices()
-                self._hub.announce(self._author.take_begun())  # of writes that failed after others of theirs
+                self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()
         finally:
@@ -181,7 +181,7 @@ class Joiner:
 
     async def _keep_epochs(self, repo: Repo) -> None:
         """Take up what others offer, and hand on what others lack."""
-        if await self._hub.write(self._epochs.take_secrets, repo):
+        if await self._hub.write(self._epochs.store_offered_secrets, repo):
             log.info("new secrets", repo=id_text(repo.repo_id))
             self._hub.topics_changed()
         if await self._hub.write(follow_accepted, self._hub.replica, repo):

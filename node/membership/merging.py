@@ -172,7 +172,7 @@ class MergePlan:
     needs_ancestor: bool = True
     carried: int = 0
     left: int = 0  # commits that would be too large with their origin, or whose bodies cannot be read
-    files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
+    files_left: list[str] = field(default_factory=list)  # names of files that were encrypted in another epoch
     _drafts: list[Draft] = field(default_factory=list)
     # What stands in the target for each of the source's commits: commits, and places among the drafts.
     _became: dict[CommitId, tuple[CommitId | int, ...]] = field(default_factory=dict)
@@ -305,9 +305,9 @@ class MergePlan:
         if not links.files and not links.nfiles:
             return Draft(body)
         deps = [self._became.get(dep, ()) for dep in links.deps]
-        is_sealed_alike = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
+        is_same_epoch = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
         if (
-            not is_sealed_alike
+            not is_same_epoch
             or not all(keys)
             or any(len(dep) != 1 for dep in deps)
             or not self._left.isdisjoint(links.deps)

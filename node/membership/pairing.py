@@ -142,7 +142,7 @@ class Pairing:
             "advice": "",
         }
         try:
-            ingested = await self._hub.write(self._take_back, home, repo, device)
+            ingested = await self._hub.write(self._retract, home, repo, device)
             if ingested is not None:
                 self._hub.announce(ingested)
                 done["taken_back"] = True
@@ -193,8 +193,8 @@ class Pairing:
         _, ingested = self._author.write_many(root, lambda _: [Draft(body)])
         return DevicesHome(repo, self._author.user), ingested
 
-    def _take_back(self, home: DevicesHome, repo: Repo, device: UserId) -> IngestResult | None:
-        """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""
+    def _retract(self, home: DevicesHome, repo: Repo, device: UserId) -> IngestResult | None:
+        """Retract that the device and this user, or this user as a device, are one person; None where nothing was said."""
         replica, me = self._hub.replica, self._author.user
         if me == home.person:
             pair = me, device

@@ -5,7 +5,7 @@ from node.contract.values import Empty
 from node.home.config import is_dialable
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.hub import Hub
 from node.sync.network import Network
 from node.timelines.views import learned_view, peer_view
@@ -65,7 +65,7 @@ class Peers:
             return
         await self._hub.write(self._store_linked, key, address, repo_id)
         self._network.linked.setdefault(key, set()).add(repo_id)
-        self._network.keep(key, address, Source.LINK)
+        self._network.keep(key, address, AddressSource.LINK)
 
     async def remove(self, peer: str) -> Empty:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
@@ -104,11 +104,11 @@ class Peers:
 
     def _store(self, key: PeerId, address: str, is_relay: bool) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, source=Source.CONFIGURED, is_relay=is_relay)
+            keep_peer(connection, key, address, source=AddressSource.CONFIGURED, is_relay=is_relay)
 
     def _store_linked(self, key: PeerId, address: str, repo_id: RepoId) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, source=Source.LINK)
+            keep_peer(connection, key, address, source=AddressSource.LINK)
             link_peer(connection, key, repo_id)
 
     def _forget(self, key: PeerId) -> None:

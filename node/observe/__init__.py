@@ -1,4 +1,4 @@
-"""What a person or a page looks at: watching branches, doctor, debug bundle, use of the disk.
+"""What a page or a command looks at in a running node: watching branches, use of the disk.
 
-Changes nothing. Start with `doctor`.
+Changes nothing. Start with `watching`.
 """

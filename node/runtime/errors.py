@@ -84,6 +84,6 @@ def damaged(error: Exception) -> ServiceError:
     return ServiceError(
         "damaged",
         f"blocks of it were damaged: {error}",
-        "`ravel status` says whether they are awaited: connect to a peer that has them; "
+        "`ravel status` says whether they are damaged here: connect to a peer that has them; "
         "else stop the daemon, and: ravel fsck --repair",
     )

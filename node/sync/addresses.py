@@ -40,7 +40,7 @@ from protocol.reach import host_of, network_of
 T = TypeVar("T")
 
 
-class Source(StrEnum):
+class AddressSource(StrEnum):
     """How this node came to an address."""
 
     CONFIGURED = "configured"
@@ -56,7 +56,7 @@ class Learned:
 
     peer: PeerId
     address: str
-    source: Source
+    source: AddressSource
     told_by: PeerId
     fresh_at: float  # when it was last told, or the peer reached there
     due_at: float  # when it may be dialed next
@@ -89,7 +89,7 @@ class AddressBook:
         self,
         peer: PeerId,
         address: str,
-        source: Source,
+        source: AddressSource,
         *,
         told_by: PeerId,
         repos: Collection[RepoId],
@@ -116,7 +116,9 @@ class AddressBook:
         self._in_repo.update(set(repos))
         return True
 
-    def load(self, peer: PeerId, address: str, source: Source, repos: Collection[RepoId], now: float) -> None:
+    def load(
+        self, peer: PeerId, address: str, source: AddressSource, repos: Collection[RepoId], now: float
+    ) -> None:
         """Take up an address at which the peer was reached before this node was started."""
         if self.learn(peer, address, source, told_by=peer, repos=repos, now=now):
             self._learned[peer, address].is_reached = True
@@ -141,7 +143,7 @@ class AddressBook:
 
     def reached(self, learned: Learned, now: float) -> None:
         """The peer has proved its key there."""
-        self._take_back(learned)
+        self._uncount_try(learned)
         learned.is_reached, learned.fresh_at = True, now
 
     def left(self, learned: Learned, now: float) -> None:
@@ -155,7 +157,7 @@ class AddressBook:
         `is_online`: other peers answer, so it is not this node that is cut off.
         """
         if learned.is_reached and not is_online:
-            self._take_back(learned)
+            self._uncount_try(learned)
         else:
             learned.failures += 1
         pause = min(LEARNED_PAUSE_MIN_SECONDS * 2.0**learned.failures, LEARNED_PAUSE_MAX_SECONDS)
@@ -206,7 +208,7 @@ class AddressBook:
         _uncount(self._told, {learned.told_by})
         _uncount(self._in_repo, learned.repos)
 
-    def _take_back(self, learned: Learned) -> None:
+    def _uncount_try(self, learned: Learned) -> None:
         network = _network(learned)
         since, count = self._tries.get(network, (0.0, 0))
         if count > 1:

@@ -31,18 +31,18 @@ _BEFORE_ALL: Final = BlockId(b"")
 
 
 class BlockRepairer:
-    """Asks the connected peers in turn, some of what is awaited at a time."""
+    """Asks the connected peers in turn, some of what is damaged at a time."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._said: DamagedCount | None = None
-        self._round = 0  # through all that is awaited
+        self._round = 0  # through all that is damaged
         self._part = 0
         self._after_commit = 0
         self._after_block = _BEFORE_ALL
 
     async def run(self) -> None:
-        """Until nothing is awaited."""
+        """Until nothing is damaged."""
         hub = self._hub
         if not hub.replica.has_damaged:
             return
@@ -58,7 +58,7 @@ class BlockRepairer:
         log.info("all that was damaged is back")
 
     async def _ask(self) -> bool:
-        """Ask for some of what is awaited; whether anything is. Raises StorageError."""
+        """Ask for some of what is damaged; whether anything is. Raises StorageError."""
         left = await self._hub.run_blocking(self._count)
         if left == DamagedCount(0, 0):
             return False
@@ -69,9 +69,9 @@ class BlockRepairer:
         await self._fetch_blocks()
         return True
 
-    def _ask_for_commits(self, awaited: list[DamagedCommit]) -> None:
+    def _ask_for_commits(self, damaged: list[DamagedCommit]) -> None:
         by_topic: dict[int, list[CommitId]] = {}
-        for one in awaited:
+        for one in damaged:
             by_topic.setdefault(one.topic_num, []).append(one.commit_id)
         for topic_num, ids in by_topic.items():
             branch = self._hub.replica.on_topics.get(topic_num)

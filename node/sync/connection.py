@@ -17,13 +17,13 @@ from typing import Final
 import structlog
 import trio
 
-from node.ingest.opening import CARRIER_FAULTS
+from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.rate_limit import TokenBucket
-from node.sync.scheduling import Bill
+from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
 from node.sync.session_queries import (
     Load,
@@ -60,10 +60,10 @@ from protocol.messages import (
     Relay,
     decode_message,
 )
-from protocol.reconciling import Reconciler
+from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
 from protocol.session_events import (
-    BatchTaken,
+    BatchIngested,
     BlocksWanted,
     CheckDue,
     Close,
@@ -71,7 +71,10 @@ from protocol.session_events import (
     CommitsWanted,
     Event,
     FindPeers,
+    HandleFrame,
     HandOver,
+    IngestBatch,
+    LearnPeers,
     LoadSummary,
     MessageReceived,
     OpenReconciliation,
@@ -79,9 +82,6 @@ from protocol.session_events import (
     Output,
     PeersFound,
     Send,
-    Take,
-    TakeFrame,
-    TakePeers,
     TopicFollowed,
     TopicsRefused,
     say_together,
@@ -202,7 +202,7 @@ class Connection:
         """The hub's word: commits were accepted that this peer has not sent."""
         if topic in self._followed:
             self._news[topic] += len(nums)
-        self._take(CommitsAccepted(topic, nums))
+        self._handle(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
@@ -221,7 +221,7 @@ class Connection:
         for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
             self._followed[branch.topic] = topic_place(branch)
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
-            outputs += self._session.take(event)
+            outputs += self._session.handle(event)
         for output in say_together(outputs):
             self._perform(output)
         if self.is_stranger:
@@ -242,12 +242,12 @@ class Connection:
 
     def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
-        self._take(PeersFound(topic, peers))
+        self._handle(PeersFound(topic, peers))
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
         if self.has_joined(topic):
-            self._take(CommitsWanted(topic, ids))
+            self._handle(CommitsWanted(topic, ids))
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
@@ -258,7 +258,7 @@ class Connection:
         def say() -> bool:
             if self._is_ending() or not self.has_joined(topic):
                 return False
-            self._take(BlocksWanted(topic, (wanted,)))
+            self._handle(BlocksWanted(topic, (wanted,)))
             return True
 
         try:
@@ -271,7 +271,7 @@ class Connection:
         while not self._is_ending():
             self._reading = trio.CancelScope()
             with self._reading:
-                pause = self.account.take_pause()
+                pause = self.account.pop_pause()
                 if pause:
                     await trio.sleep(pause)
                 await self._hub.byte_budget.has_room()
@@ -305,7 +305,7 @@ class Connection:
             self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
-            self._take(MessageReceived(message))
+            self._handle(MessageReceived(message))
             if self.is_stranger and isinstance(message, Announce):
                 self._look_whether_known()
 
@@ -331,9 +331,9 @@ class Connection:
     def _find_flood(self, message: Message) -> str:
         """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
         now = trio.current_time()
-        if isinstance(message, KeepAlive) and not self._keep_alives.take(now):
+        if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
             return "too_many_keep_alives"
-        return "" if self._messages.take(now) else "too_many_messages"
+        return "" if self._messages.try_acquire(now) else "too_many_messages"
 
     async def _write(self) -> None:
         try:
@@ -348,14 +348,14 @@ class Connection:
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self._say(KeepAlive())
-            self._take(CheckDue())
+            self._handle(CheckDue())
             has_topic = any(progress.is_joined for progress in self._session.topics)
             if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
                 self.part("no_common_topic")
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""
-        for output in self._session.take(event):
+        for output in self._session.handle(event):
             self._perform(output)
 
     def _perform(self, output: Output) -> None:
@@ -367,13 +367,15 @@ class Connection:
             case HandOver():
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
-            case Take():
-                self._start(self._take_batch, output, *self._turns.next(output.topic, is_root=output.is_root))
-            case OpenReconciliation() | TakeFrame():
+            case IngestBatch():
+                self._start(
+                    self._ingest_batch, output, *self._turns.next(output.topic, is_root=output.is_root)
+                )
+            case OpenReconciliation() | HandleFrame():
                 self._start(self._reconcile, output)
             case OpenTopics():
                 self._start(self._open_topics, output.topics)
-            case FindPeers() | TakePeers():
+            case FindPeers() | LearnPeers():
                 assert self._introducer is not None, "the session says no otherwise"
                 self._introducer.perform(self, output)
             case _:
@@ -384,16 +386,16 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         if is_fruitful(answer):
             bill.earn()
-        self._take(answer)
+        self._handle(answer)
         if isinstance(load, LoadSummary):
             await self._hub.write(self._hub.replica.sketches.write)
 
-    async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
+    async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         followed = self._hub.find_followed(work.topic)
         if followed is None:
             self.end("topic_forgotten")
@@ -403,7 +405,7 @@ class Connection:
             made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = made, RangeSet()
         reconciler, ranges = self._reconcilers[work.topic]
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
         step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
         bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
@@ -411,28 +413,28 @@ class Connection:
             bill.earn()
         if step.is_over:
             del self._reconcilers[work.topic]
-        self._take(step)
+        self._handle(step)
 
-    async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+    async def _ingest_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
         with self._hub.byte_budget.holding(output.items):
             await self._accept_batch(output, previous, done)
 
-    async def _accept_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+    async def _accept_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
             self.end("topic_forgotten")
             return
-        bill = Bill(self.account)
+        bill = WorkBill(self.account)
         if isinstance(followed, Branch):
-            ingested = await self._hub.take(followed, output.items, previous, self, bill)
+            ingested = await self._hub.ingest(followed, output.items, previous, self, bill)
             useful, repeated = ingested.count_useful(), ingested.already
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
                     self.want(topic, tuple(ids))
             dropped, accepted = ingested.dropped, len(ingested.accepted.get(output.topic, ()))
             wanted = tuple(ingested.wanted.get(output.topic, ()))
-            taken = BatchTaken(
+            taken = BatchIngested(
                 output.topic,
                 accepted,
                 wanted,
@@ -443,7 +445,7 @@ class Connection:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._hub.relay.visitor(self.peer, self._subnet)
             relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
-            taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
+            taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
             dropped, useful = relayed.dropped, len(relayed.nums)
             repeated = len(output.items) - useful - dropped.total()
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
@@ -452,7 +454,7 @@ class Connection:
         self._news[output.topic] -= expected
         bill.earn((useful + expected) / max(1, len(output.items)))
         done.set()
-        self._take(taken)
+        self._handle(taken)
         faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
         if faults:
             self.part(faults[0])
@@ -462,14 +464,14 @@ class Connection:
         assert self._hub.relay is not None, "the session says no otherwise"
         visitor = self._hub.relay.visitor(self.peer, self._subnet)
         new = [topic for topic in topics if topic not in self._followed]
-        entrusted = await self._hub.relay.open(new, visitor, Bill(self.account))
+        entrusted = await self._hub.relay.open(new, visitor, WorkBill(self.account))
         if entrusted.has_lost:
             self._hub.topics_changed()
-        outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
+        outputs = self._session.handle(TopicsRefused(entrusted.refused, entrusted.reason))
         for one in entrusted.kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
-                outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
+                outputs += self._session.handle(TopicFollowed(one.topic, is_root=False))
         for output in say_together(outputs):
             self._perform(output)
 

@@ -15,15 +15,15 @@ from typing import Any, Protocol, TypeVar
 import structlog
 import trio
 
-from node.ingest.inbound import Share, accept_batch, release_more
+from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
+from node.ingest.publication_parsing import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
-from node.sync.relay import Relay, RelayResult
-from node.sync.scheduling import NOBODY, Account, Bill, FairLock, Ledger
+from node.sync.relay import RelayResult, RelayService
+from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
@@ -134,7 +134,7 @@ class Hub:
         self._turn = threading.Lock()
         self._writing = trio.StrictFIFOLock()
         self.totals = Totals()
-        self.relay: Relay | None = None
+        self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
         self._senders: Senders[Listener] = Senders()
@@ -154,13 +154,13 @@ class Hub:
             self._listeners.remove(listener)
         self._senders.forget(listener)
 
-    async def take(
+    async def ingest(
         self,
         branch: Branch,
         items: Sequence[bytes],
         previous: Previous,
         source: Listener | None,
-        bill: Bill | None = None,
+        bill: WorkBill | None = None,
     ) -> IngestResult:
         """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
 
@@ -169,7 +169,7 @@ class Hub:
         slices, each of which is told as soon as it is durable; `bill` says who pays.
         """
         began = time.perf_counter()
-        bill = bill or Bill(self.account)
+        bill = bill or WorkBill(self.account)
         read = await self._read_in_slices(branch, items, bill)
         await previous.wait()
         ingested = IngestResult()
@@ -183,7 +183,9 @@ class Hub:
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         return ingested
 
-    async def _read_in_slices(self, branch: Branch, items: Sequence[bytes], bill: Bill) -> list[OpenedBatch]:
+    async def _read_in_slices(
+        self, branch: Branch, items: Sequence[bytes], bill: WorkBill
+    ) -> list[OpenedBatch]:
         found: list[OpenedBatch] = []
         done = 0
         while done < len(items):
@@ -199,7 +201,7 @@ class Hub:
         return found
 
     async def _store_in_slices(
-        self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: Bill
+        self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: WorkBill
     ) -> IngestResult:
         """Judge and store a batch, some of it at a time; tell what came of each."""
         together = IngestResult()
@@ -221,7 +223,7 @@ class Hub:
                 return together
             batch = OpenedBatch()
 
-    async def _release_slice(self, branch: Branch, source: Listener | None, bill: Bill) -> IngestResult:
+    async def _release_slice(self, branch: Branch, source: Listener | None, bill: WorkBill) -> IngestResult:
         """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
@@ -257,7 +259,7 @@ class Hub:
 
         return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
 
-    async def look(self, bill: Bill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
+    async def look(self, bill: WorkBill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
         """Look into the store for a peer, in its turn and at its cost."""
 
         def measure() -> tuple[T, float]:
@@ -285,7 +287,7 @@ class Hub:
         return self.relay.topics.get(topic)
 
     @property
-    def account(self) -> Account:
+    def account(self) -> WorkAccount:
         """The account of what no peer has caused."""
         return self.ledger.of_peer(NOBODY)
 
@@ -296,11 +298,11 @@ class Hub:
         previous: Previous,
         visitor: Visitor,
         source: Listener,
-        bill: Bill,
+        bill: WorkBill,
     ) -> RelayResult:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
-        relayed = await self.relay.take(topic, items, previous, visitor, bill)
+        relayed = await self.relay.ingest(topic, items, previous, visitor, bill)
         self.totals.dropped += relayed.dropped.total()
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
@@ -329,7 +331,7 @@ class Hub:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
-        sent_by = self._senders.take(ingested.released)
+        sent_by = self._senders.pop(ingested.released)
         for listener in list(self._listeners):
             if ingested.is_about_repos:
                 self._tell(listener, listener.topics_changed)

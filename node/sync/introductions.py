@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 import trio
 
-from node.sync.addresses import AddressBook, Source
+from node.sync.addresses import AddressBook, AddressSource
 from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.reach import as_seen, host_of, may_travel
-from protocol.session_events import FindPeers, TakePeers
+from protocol.session_events import FindPeers, LearnPeers
 from protocol.text import PeerAddress
 from storage.repos.repos import Branch
 
@@ -82,13 +82,13 @@ class Introducer:
             }
         )
 
-    def perform(self, connection: Introduced, output: FindPeers | TakePeers) -> None:
+    def perform(self, connection: Introduced, output: FindPeers | LearnPeers) -> None:
         """What a session asks for."""
         match output:
             case FindPeers(topic):
                 self._find(connection, topic)
-            case TakePeers(topic, peers):
-                self._take(connection, topic, peers)
+            case LearnPeers(topic, peers):
+                self._learn(connection, topic, peers)
 
     def _find(self, connection: Introduced, topic: TopicKey) -> None:
         meeting = self._meetings[connection]
@@ -100,7 +100,7 @@ class Introducer:
         if is_new:
             self._make_known(meeting, topic)
 
-    def _take(self, connection: Introduced, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
+    def _learn(self, connection: Introduced, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         repo_id = self._repo_of(topic)
         if repo_id is None:
             return
@@ -117,7 +117,7 @@ class Introducer:
             self._book.learn(
                 one.peer,
                 address,
-                Source.INTRODUCTION,
+                AddressSource.INTRODUCTION,
                 told_by=connection.peer,
                 repos=(repo_id,),
                 now=trio.current_time(),

@@ -21,7 +21,7 @@ import msgspec
 import structlog
 import trio
 
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.network import Network
 from protocol.hashing import lan_mark
 from protocol.ids import Mark, PeerId
@@ -99,7 +99,7 @@ class LanDiscovery:
                 network.book.learn(
                     peer,
                     heard.address,
-                    Source.LAN,
+                    AddressSource.LAN,
                     told_by=_TELLER,
                     repos=network.book.repos_of(peer),
                     now=trio.current_time(),

@@ -15,7 +15,7 @@ import trio
 from sqlalchemy import Connection as SqlConnection
 
 from node.runtime.subnets import subnet_of
-from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.connection import Connection
 from node.sync.hub import Hub
@@ -63,7 +63,7 @@ class PeerState:
     direction: str
     state: str
     since: float
-    source: Source
+    source: AddressSource
     reached_at: int | None
     """Unix seconds when the peer last proved its key where it was dialed."""
     last_error: str | None = None
@@ -139,11 +139,11 @@ class Network:
         for row in reversed(rows):
             self._reached[row.peer] = row.reached_at
             is_fresh = self._clock() - row.reached_at <= ADDRESS_REACHED_SECONDS
-            if is_fresh and row.source in (Source.INTRODUCTION, Source.LAN):
-                source = Source(row.source)
+            if is_fresh and row.source in (AddressSource.INTRODUCTION, AddressSource.LAN):
+                source = AddressSource(row.source)
                 self.book.load(row.peer, row.address, source, row.repos, trio.current_time())
 
-    def keep(self, peer: PeerId, address: str, source: Source = Source.CONFIGURED) -> None:
+    def keep(self, peer: PeerId, address: str, source: AddressSource = AddressSource.CONFIGURED) -> None:
         """Dial this peer from now on, whenever there is no connection with it; unless it is banned."""
         if peer in self.banned:
             log.info("not dialed", peer=id_text(peer), reason="banned")
@@ -213,7 +213,7 @@ class Network:
     async def _serve_admitted(
         self, secure: SecureStream, address: str, met: Callable[[], None] | None
     ) -> None:
-        state = self._new_state(secure.peer_key, address, "in", "connected", Source.INCOMING)
+        state = self._new_state(secure.peer_key, address, "in", "connected", AddressSource.INCOMING)
         self._inbound.append(state)
         try:
             with state.scope:
@@ -406,7 +406,9 @@ class Network:
         """Whether any peer is connected."""
         return any(state.connection is not None for state in self.peers)
 
-    def _new_state(self, peer: PeerId, address: str, direction: str, name: str, source: Source) -> PeerState:
+    def _new_state(
+        self, peer: PeerId, address: str, direction: str, name: str, source: AddressSource
+    ) -> PeerState:
         return PeerState(peer, address, direction, name, self._clock(), source, self._reached.get(peer))
 
     def _enter(self, state: PeerState, name: str) -> None:

@@ -13,7 +13,7 @@ class TokenBucket:
         self._left = at_once
         self._asked_at: float | None = None
 
-    def take(self, now: float) -> bool:
+    def try_acquire(self, now: float) -> bool:
         """Use one; whether there was one left."""
         if self._asked_at is not None:
             self._left = min(self._at_once, self._left + (now - self._asked_at) * self._per_second)

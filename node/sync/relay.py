@@ -12,7 +12,7 @@ from typing import Final
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
-from node.sync.scheduling import NOBODY, Bill, FairLock, Ledger
+from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkBill
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import SIGNATURE_SECONDS
@@ -22,7 +22,7 @@ from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     KeptTopic,
-    Taken,
+    StoreResult,
     allow_peer,
     deny_peer,
     load_allowed,
@@ -30,7 +30,7 @@ from storage.relay.relay import (
     load_some,
     open_topics,
     pin_topic,
-    take_publications,
+    store_publications,
     unpin_topic,
 )
 
@@ -60,7 +60,7 @@ class DepositResult:
     has_lost: bool = False  # others were forgotten for them, with what was published on them
 
 
-class Relay:
+class RelayService:
     """The topics that this node keeps for others."""
 
     def __init__(
@@ -94,10 +94,10 @@ class Relay:
         return Visitor(peer, "" if is_known else subnet, is_known)
 
     async def open(
-        self, topics: Sequence[TopicKey], visitor: Visitor, bill: Bill | None = None
+        self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
     ) -> DepositResult:
         """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
-        bill = bill or Bill(self._own)
+        bill = bill or WorkBill(self._own)
         async with self._storing.held(bill):
             room, seconds = await self._run_blocking(self._open, topics, visitor)
             bill.charge(seconds)
@@ -105,13 +105,13 @@ class Relay:
         refused = tuple(topic for topic in topics if topic not in self.topics)
         return DepositResult(kept, refused, room.refused or "relay_full", room.has_lost)
 
-    async def take(
+    async def ingest(
         self,
         topic: KeptTopic,
         items: Sequence[bytes],
         previous: Previous,
         visitor: Visitor,
-        bill: Bill,
+        bill: WorkBill,
     ) -> RelayResult:
         """Check publications and keep them, after `previous`, a slice at a time; `bill` says who pays.
 
@@ -129,28 +129,28 @@ class Relay:
         while done < len(new) and not relayed.refused:
             part = new[done : done + bill.account.storing.count]
             async with self._storing.held(bill, len(new) - done):
-                taken, seconds = await self._run_blocking(self._take, topic, visitor, part)
+                stored, seconds = await self._run_blocking(self._store, topic, visitor, part)
                 bill.charge(seconds)
             bill.account.storing.note(len(part), seconds)
             done += len(part)
-            relayed.nums += taken.nums
-            relayed.refused = taken.refused
-            relayed.has_forgotten |= taken.has_forgotten
+            relayed.nums += stored.nums
+            relayed.refused = stored.refused
+            relayed.has_forgotten |= stored.has_forgotten
         return relayed
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._pin, topic, is_pinned)
 
     async def allow(self, peer: PeerId, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._allow, peer, is_allowed)
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
-        async with self._storing.held(Bill(self._own)):
+        async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._refresh)
         return list(self.topics.values())
 
@@ -174,20 +174,22 @@ class Relay:
             self.topics = {**self.topics, **load_some(connection, topics)}
         return room
 
-    def _take(
+    def _store(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
-    ) -> tuple[Taken, float]:
+    ) -> tuple[StoreResult, float]:
         began = self._cpu_clock()
         return self._keep(topic, visitor, new), self._cpu_clock() - began
 
-    def _keep(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+    def _keep(
+        self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
+    ) -> StoreResult:
         with self._database.write(is_patient=True) as connection:
-            taken = take_publications(
+            stored = store_publications(
                 self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
             )
-        if taken.has_forgotten:
+        if stored.has_forgotten:
             self._refresh()
-        return taken
+        return stored
 
     def _pin(self, topic: TopicKey, is_pinned: bool) -> None:
         with self._database.write() as connection:

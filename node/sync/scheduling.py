@@ -5,7 +5,7 @@ did it, a fixed price for each frame and byte. Strangers of one network share on
 uses are made of it:
 
 - *turns*: a `FairLock` is handed from account to account by deficit round robin, so that what is expensive delays its own
-  account alone. Work is done in slices (`Pace` says how large), and the lock is given up between them.
+  account alone. Work is done in slices (`SlicePace` says how large), and the lock is given up between them.
 - *budget*: work that came to nothing stays on the account and is forgiven slowly. Beyond one bound the peer is read from
   less often, beyond another it is left. What was of use is earned back at once, so an honest sync of any size costs nothing.
 
@@ -42,7 +42,7 @@ _TELLING_COUNT_MIN: Final = 16
 """Publications below which a slice tells nothing of larger ones: most of its cost is that of a transaction."""
 
 
-class Account:
+class WorkAccount:
     """What a peer, or the strangers of a network together, have had this node do."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -55,7 +55,7 @@ class Account:
         """Seconds of the processor, altogether."""
         self.credit = 0.0
         """Seconds that it may use before others have their turn; below 0 what it has used before its turn."""
-        self.reading, self.storing = Pace(), Pace()
+        self.reading, self.storing = SlicePace(), SlicePace()
 
     def charge(self, seconds: float) -> None:
         """Note work that it has caused; `earn` takes back what was of use."""
@@ -87,7 +87,7 @@ class Account:
             self._is_over = False
         return self._is_over
 
-    def take_pause(self) -> float:
+    def pop_pause(self) -> float:
         """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only."""
         if self.fruitless <= FRUITLESS_SLOWED_SECONDS:
             return 0.0
@@ -100,10 +100,10 @@ class Account:
         return not self._is_over and self.fruitless == 0 and self.credit >= 0
 
 
-class Bill:
+class WorkBill:
     """What one piece of work costs its account: many go on at a time, and each earns back its own cost alone."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: WorkAccount) -> None:
         self.account = account
         self.total = 0.0
 
@@ -117,7 +117,7 @@ class Bill:
         self.account.earn(self.total * min(1.0, share))
 
 
-class Pace:
+class SlicePace:
     """How many publications fit a slice, by what the last ones cost."""
 
     def __init__(self) -> None:
@@ -146,13 +146,13 @@ class Ledger:
     def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
         """`clock` counts seconds."""
         self._clock = clock
-        self._accounts: OrderedDict[PeerId | str, Account] = OrderedDict()
+        self._accounts: OrderedDict[PeerId | str, WorkAccount] = OrderedDict()
 
-    def of_peer(self, peer: PeerId) -> Account:
+    def of_peer(self, peer: PeerId) -> WorkAccount:
         """The account of a peer that is known."""
         return self._find(peer)
 
-    def of_strangers(self, network: str) -> Account:
+    def of_strangers(self, network: str) -> WorkAccount:
         """The one account of all strangers of a network (`reach.network_of`)."""
         return self._find(network)
 
@@ -160,10 +160,10 @@ class Ledger:
         """How many are remembered."""
         return len(self._accounts)
 
-    def _find(self, name: PeerId | str) -> Account:
+    def _find(self, name: PeerId | str) -> WorkAccount:
         account = self._accounts.get(name)
         if account is None:
-            account = self._accounts[name] = Account(self._clock)
+            account = self._accounts[name] = WorkAccount(self._clock)
             if len(self._accounts) > ACCOUNTS_MAX:
                 self._forget_one(name)
         self._accounts.move_to_end(name)
@@ -190,7 +190,7 @@ class FairLock:
         )  # by account's identity, in the order of turns
 
     @asynccontextmanager
-    async def held(self, bill: Bill, count: int = 1) -> AsyncIterator[None]:
+    async def held(self, bill: WorkBill, count: int = 1) -> AsyncIterator[None]:
         """Hold it for work on so many publications."""
         account, before = bill.account, bill.total
         await self._acquire(account, is_short=count <= SHORT_COUNT_MAX)
@@ -205,7 +205,7 @@ class FairLock:
         """Whether anyone waits for it."""
         return bool(self._waiting)
 
-    async def _acquire(self, account: Account, *, is_short: bool) -> None:
+    async def _acquire(self, account: WorkAccount, *, is_short: bool) -> None:
         if self._free:
             assert not self._waiting, "a free place is taken at once"
             self._free -= 1
@@ -230,7 +230,7 @@ class FairLock:
             self._free += 1
             return
         queue = self._choose()
-        event = queue.take_next()
+        event = queue.pop_next()
         if not queue.waiting:
             del self._waiting[id(queue.account)]
             queue.account.credit = min(queue.account.credit, 0.0)  # what was not used in time is lost
@@ -253,7 +253,7 @@ class FairLock:
 class _Queue:
     """Work of one account that waits for a lock."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: WorkAccount) -> None:
         self.account = account
         self.waiting: deque[tuple[bool, trio.Event]] = deque()  # whether it is short
         self._overtaken = 0  # times in a row that the first was not the next
@@ -266,7 +266,7 @@ class _Queue:
     def remove(self, event: trio.Event) -> None:
         self.waiting.remove(next(one for one in self.waiting if one[1] is event))
 
-    def take_next(self) -> trio.Event:
+    def pop_next(self) -> trio.Event:
         chosen = self.waiting[0]
         if self._overtaken < _OVERTAKEN_MAX:
             chosen = next((one for one in self.waiting if one[0]), chosen)

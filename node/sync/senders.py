@@ -31,7 +31,7 @@ class Senders(Generic[SenderT]):
         while len(self._senders) > self._count_max:
             self._senders.popitem(last=False)
 
-    def take(self, released: Mapping[int, CommitId]) -> dict[SenderT, set[int]]:
+    def pop(self, released: Mapping[int, CommitId]) -> dict[SenderT, set[int]]:
         """Numbers by the peers that had sent them, of commits (ids by numbers) that wait no longer."""
         found: dict[SenderT, set[int]] = {}
         for num, commit_id in released.items():

@@ -9,13 +9,15 @@ from node.ingest.replica import Replica
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
-from protocol.range_items import RangeLookup, SortedItems
-from protocol.reconciling import FrameKind, Reconciler
+from protocol.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     Event,
     FindWanted,
+    HandleFrame,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
@@ -24,10 +26,8 @@ from protocol.session_events import (
     PlanLoaded,
     Reconciled,
     SummaryLoaded,
-    TakeFrame,
     WantedFound,
 )
-from protocol.unreconciled import Unreconciled
 from storage.commits.blocks import DamagedBlock
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos.repos import Branch
@@ -118,7 +118,7 @@ def reconcile(
     kept: TopicSet,
     reconciler: Reconciler,
     ranges: RangeSet,
-    work: OpenReconciliation | TakeFrame,
+    work: OpenReconciliation | HandleFrame,
 ) -> Reconciled:
     """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
@@ -127,7 +127,7 @@ def reconcile(
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
             else:
-                step = reconciler.take(held, FrameKind(work.kind), work.frame)
+                step = reconciler.handle(held, FrameKind(work.kind), work.frame)
         except (DecodeError, Unreconciled) as error:
             return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
         return Reconciled(work.topic, step.frames, step.nums, step.is_over)

@@ -12,8 +12,8 @@ follow from it.
 
 After it, as in Lightning's BOLT 8, each frame is two AEAD messages of the sender's cipher:
 
-    sealed length    4 bytes, big-endian, and a tag of 16
-    sealed body      as many bytes as that, and a tag of 16
+    encrypted length 4 bytes, big-endian, and a tag of 16
+    encrypted body   as many bytes as that, and a tag of 16
 
 The length is thus authentic, and compared with FRAME_SIZE_MAX before any byte of the body is awaited. A length of 0,
 without a body, is the end: what stops without it was cut, by an attacker or a crash, and is an error. Bodies are handed
@@ -38,17 +38,17 @@ from protocol.limits.peers import (
     HANDSHAKE_MESSAGE_SIZE_MAX,
     HANDSHAKE_TIMEOUT_SECONDS,
 )
-from protocol.node_identity import AcceptorHandshake, DialerHandshake, Session
+from protocol.node_identity import AcceptorHandshake, DialerHandshake, HandshakeResult
 from protocol.noise import TAG_SIZE, CipherState, HandshakeError
 
 _LENGTH_SIZE: Final = 4
-_SEALED_LENGTH_SIZE: Final = _LENGTH_SIZE + TAG_SIZE
+_ENCRYPTED_LENGTH_SIZE: Final = _LENGTH_SIZE + TAG_SIZE
 _HANDSHAKE_LENGTH_SIZE: Final = 2
 _REFUSED: Final = b"\0\0"
 _READ_SIZE: Final = 64 * KIB
 """Bytes asked of the stream at a time; with one frame under way, all that a peer can make this hold."""
 _WRITE_SIZE_TARGET: Final = 256 * KIB
-"""Bytes of sealed frames after which they are written, before more are sealed."""
+"""Bytes of encrypted frames after which they are written, before more are encrypted."""
 CLOSE_TIMEOUT_SECONDS: Final = 1.0
 """Seconds that closing may spend on saying so to a peer that does not read."""
 
@@ -72,7 +72,7 @@ async def dial(
     a peer refuses message 3 shows on the first receive.
     """
 
-    async def converse() -> Session:
+    async def converse() -> HandshakeResult:
         try:
             handshake = DialerHandshake(seed, peer_key, ephemeral)
         except HandshakeError:
@@ -82,7 +82,7 @@ async def dial(
         if not second:
             raise TransportError("wrong_peer_key", "that node has another key or speaks another version")
         try:
-            third, session = handshake.take_second(second)
+            third, session = handshake.read_second(second)
         except HandshakeError as error:
             if error.reason == "wrong_key":
                 raise TransportError("wrong_peer_key", "that node does not hold the key") from error
@@ -96,17 +96,17 @@ async def dial(
 async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSecret) -> "SecureStream":
     """The other side of `dial`: prove this node's key and learn the peer's, which may be anyone's."""
 
-    async def converse() -> Session:
+    async def converse() -> HandshakeResult:
         handshake = AcceptorHandshake(seed, ephemeral)
         first = await _receive_message(stream)
         try:
-            second = handshake.take_first(first)
+            second = handshake.read_first(first)
         except HandshakeError:
             with suppress(trio.BrokenResourceError):
                 await stream.send_all(_REFUSED)
             raise
         await _send_message(stream, second)
-        return handshake.take_third(await _receive_message(stream))
+        return handshake.read_third(await _receive_message(stream))
 
     return await _establish(stream, converse, is_dialer=False)
 
@@ -114,7 +114,7 @@ async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSe
 class SecureStream:
     """Frames to and from one proven peer. Any number of tasks may send; one at a time may receive."""
 
-    def __init__(self, stream: trio.abc.Stream, session: Session, *, is_dialer: bool) -> None:
+    def __init__(self, stream: trio.abc.Stream, session: HandshakeResult, *, is_dialer: bool) -> None:
         """Use `dial` or `accept`."""
         self.is_dialer = is_dialer
         self.peer_key = session.peer_key
@@ -148,7 +148,7 @@ class SecureStream:
 
 
 class _Sending:
-    """Sealing and writing, one task at a time."""
+    """Encrypting and writing, one task at a time."""
 
     def __init__(self, stream: trio.abc.Stream, cipher: CipherState) -> None:
         self._stream = stream
@@ -163,26 +163,26 @@ class _Sending:
         async with self._lock:
             self._begin()
             with _stream_faults():
-                sealed = bytearray()
+                ciphertext = bytearray()
                 for frame in frames:
-                    sealed += self._seal(len(frame).to_bytes(_LENGTH_SIZE, "big"))
-                    sealed += self._seal(frame)
-                    if len(sealed) >= _WRITE_SIZE_TARGET:
-                        await self._stream.send_all(sealed)
-                        sealed = bytearray()
-                if sealed:
-                    await self._stream.send_all(sealed)
+                    ciphertext += self._encrypt(len(frame).to_bytes(_LENGTH_SIZE, "big"))
+                    ciphertext += self._encrypt(frame)
+                    if len(ciphertext) >= _WRITE_SIZE_TARGET:
+                        await self._stream.send_all(ciphertext)
+                        ciphertext = bytearray()
+                if ciphertext:
+                    await self._stream.send_all(ciphertext)
             self._is_usable = True
 
     async def end(self) -> None:
         async with self._lock:
             self._begin()
             with _stream_faults():
-                await self._stream.send_all(self._seal(bytes(_LENGTH_SIZE)))
+                await self._stream.send_all(self._encrypt(bytes(_LENGTH_SIZE)))
 
-    def _seal(self, plaintext: bytes) -> bytes:
+    def _encrypt(self, plaintext: bytes) -> bytes:
         try:
-            return self._cipher.seal(plaintext)
+            return self._cipher.encrypt(plaintext)
         except HandshakeError as error:
             raise TransportError("exhausted", "this connection has carried all that its keys may") from error
 
@@ -194,7 +194,7 @@ class _Sending:
 
 
 class _Receiving:
-    """Reading and opening. State changes only between awaits, so that a cancelled receive loses nothing."""
+    """Reading and decrypting. State changes only between awaits, so that a cancelled receive loses nothing."""
 
     def __init__(self, stream: trio.abc.Stream, cipher: CipherState) -> None:
         self._stream = stream
@@ -219,7 +219,7 @@ class _Receiving:
                 self._unyielded = 0
                 await trio.lowlevel.checkpoint()
             try:
-                frame = self._take_frame()
+                frame = self._next_frame()
                 if frame is not None:
                     self._unyielded += 1
                     return frame
@@ -229,30 +229,30 @@ class _Receiving:
                 self._fault = error
                 raise
 
-    def _take_frame(self) -> bytes | None:
+    def _next_frame(self) -> bytes | None:
         """The next frame if the buffer has all of it."""
         if self._body_size == 0:
-            if len(self._buffer) - self._start < _SEALED_LENGTH_SIZE:
+            if len(self._buffer) - self._start < _ENCRYPTED_LENGTH_SIZE:
                 return None
-            size = int.from_bytes(self._open(_SEALED_LENGTH_SIZE), "big")
+            size = int.from_bytes(self._decrypt(_ENCRYPTED_LENGTH_SIZE), "big")
             if size > FRAME_SIZE_MAX:
                 raise TransportError("frame_too_large", f"the peer announced a frame of {size} bytes")
             self._body_size = size
             self._is_ended = size == 0
         if self._is_ended or len(self._buffer) - self._start < self._body_size + TAG_SIZE:
             return None
-        frame = self._open(self._body_size + TAG_SIZE)
+        frame = self._decrypt(self._body_size + TAG_SIZE)
         self._body_size = 0
         return frame
 
-    def _open(self, size: int) -> bytes:
+    def _decrypt(self, size: int) -> bytes:
         """Open `size` bytes of the buffer. Views, since a slice would copy each frame once more."""
         end = self._start + size
         try:
-            with memoryview(self._buffer) as buffer, buffer[self._start : end] as sealed:
-                plaintext = self._cipher.open(sealed)
+            with memoryview(self._buffer) as buffer, buffer[self._start : end] as ciphertext:
+                plaintext = self._cipher.decrypt(ciphertext)
         except HandshakeError as error:
-            raise TransportError("bad_frame", f"a frame does not open: {error.reason}") from error
+            raise TransportError("bad_frame", f"a frame is not authentic: {error.reason}") from error
         self._start = end
         return plaintext
 
@@ -271,7 +271,7 @@ class _Receiving:
 
 
 async def _establish(
-    stream: trio.abc.Stream, converse: Callable[[], Awaitable[Session]], *, is_dialer: bool
+    stream: trio.abc.Stream, converse: Callable[[], Awaitable[HandshakeResult]], *, is_dialer: bool
 ) -> SecureStream:
     """Run one side of a handshake under its deadline; close the stream unless it succeeds."""
     try:

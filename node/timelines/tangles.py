@@ -9,10 +9,10 @@ from typing import TypedDict
 from sqlalchemy import Connection
 
 from node.contract.timelines import TangleView
-from node.importers.ssb_threads import THREAD, source_of, thread_kind
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
+from node.scuttlebutt.threads import THREAD, source_of, thread_kind
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.content import Imported
@@ -21,7 +21,7 @@ from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
 from storage.repos.repos import Branch, Repo
-from verifier.tangle_kinds import KindTangle, Span, TangleKind, TangleKinds
+from verifier.tangle_kinds import KindTangle, TangleKind, TangleKinds, TangleScope
 
 _LOADED_AT_ONCE = 500
 
@@ -63,12 +63,12 @@ def show_tangle(
     kinds, kind_name = TangleKinds(), question.kind
     if kind_name not in (*kinds, THREAD):
         raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, {THREAD}, not {kind_name!r}")
-    match Span.REPO if kind_name == THREAD else kinds[kind_name].span:
-        case Span.BRANCH:
+    match TangleScope.REPO if kind_name == THREAD else kinds[kind_name].scope:
+        case TangleScope.BRANCH:
             sources = [branch]
-        case Span.ROOT_BRANCH:
+        case TangleScope.ROOT_BRANCH:
             sources = [replica.root_branch(repo)]
-        case Span.REPO:
+        case TangleScope.REPO:
             sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
     begin: CommitId | None = _find_epoch(replica, repo, question.epoch) if kind_name == "members" else None
     with replica.database.read() as connection:
@@ -174,5 +174,5 @@ def _grow(
     tangle = KindTangle(kind, root)
     for one in stored:
         if one is not root:
-            tangle.take(one)
+            tangle.add(one)
     return tangle, kept

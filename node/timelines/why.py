@@ -4,8 +4,8 @@ from typing import Final, TypedDict
 
 from sqlalchemy import Connection
 
-from node.contract.commits import Verdict, VerdictFields, VoidView
-from node.ingest.opening import read_pending
+from node.contract.commits import VerdictFields, VerdictView, VoidView
+from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
@@ -35,7 +35,7 @@ class _Judged(TypedDict):
     branch_name: str
 
 
-def explain(replica: Replica, text: str) -> Verdict:
+def explain(replica: Replica, text: str) -> VerdictView:
     """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.membership_lock, replica.database.read() as connection:
         found = find_commit(connection, text)

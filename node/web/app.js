@@ -120,8 +120,8 @@ function showStatus(status) {
   const facts = [countOf(status.repos, "repo"), countOf(status.commits, "commit"), `version ${status.version}`];
   if (status.pending) facts.push(`${status.pending} waiting for causes`);
   if (status.rejected) facts.push(`${status.rejected} rejected`);
-  const awaited = status.awaited.commits + status.awaited.blocks;
-  if (awaited) facts.push(`${awaited} damaged, asked of peers`);
+  const damaged = status.damaged.commits + status.damaged.blocks;
+  if (damaged) facts.push(`${damaged} damaged, asked of peers`);
   byId("status").textContent = `node ${status.node.slice(0, 12)}… · ${facts.join(" · ")}`;
 }
 

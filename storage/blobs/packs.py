@@ -24,7 +24,7 @@ from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database, StorageError
 from storage.engine.folders import make_folder
 from storage.engine.id_keys import chunks, id_key
-from storage.engine.quarantine import set_packs_aside, take_packs_back
+from storage.engine.quarantine import restore_packs, set_packs_aside
 from storage.engine.snapshot_copy import sync_folder
 from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import pack_blocks, packs
@@ -66,7 +66,7 @@ class Packs:
         with self._database.read() as connection:
             named = set(connection.execute(select(packs.c.name)).scalars())
         try:
-            take_packs_back(self._database.folder, named)
+            restore_packs(self._database.folder, named)
             if not self._folder.exists():
                 return 0
             left = [path.name for path in self._folder.iterdir() if path.name not in named]

@@ -12,9 +12,9 @@ from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_key
 from protocol.ids import CommitId, ItemId, TopicKey
-from protocol.riblt import Prefix
-from protocol.set_digest import SetDigest
-from storage.check.check_integrity import Findings
+from protocol.reconciliation.riblt import Prefix
+from protocol.reconciliation.set_digest import SetDigest
+from storage.check.check_integrity import CheckFindings
 from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks, id_key, unpack_ids
@@ -68,7 +68,7 @@ _COLUMNS = (
 )
 
 
-def recount_graph(connection: Connection, findings: Findings) -> None:
+def recount_graph(connection: Connection, findings: CheckFindings) -> None:
     """Check acks and ranks of all commits, then heads."""
     marks = make_marks(connection)
     for part in all_commits(connection):
@@ -80,7 +80,7 @@ def recount_graph(connection: Connection, findings: Findings) -> None:
 
 
 def _check_place(
-    row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray, findings: Findings
+    row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray, findings: CheckFindings
 ) -> None:
     name = row.commit_id.hex()
     if id_key(row.commit_id) != row.key:
@@ -124,7 +124,7 @@ def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]
     return rank, display_time
 
 
-def _recount_heads(connection: Connection, marks: bytearray, findings: Findings) -> None:
+def _recount_heads(connection: Connection, marks: bytearray, findings: CheckFindings) -> None:
     for (_, commit_id), wanted in find_wrong_heads(connection, marks):
         said = (
             "is kept as a head, and is none"
@@ -153,7 +153,7 @@ def find_wrong_heads(
         yield key, None
 
 
-def recount_sums(connection: Connection, findings: Findings) -> None:
+def recount_sums(connection: Connection, findings: CheckFindings) -> None:
     """Count each branch's commits and void ones, and each topic's commits."""
     counted = {
         num: (count, void_count)
@@ -180,7 +180,7 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
             )
 
 
-def recount_sketches(connection: Connection, findings: Findings) -> None:
+def recount_sketches(connection: Connection, findings: CheckFindings) -> None:
     """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
     for topic, _, fault in compare_sketches(connection):
         findings.checked["sketches"] += 1
@@ -219,7 +219,7 @@ def _ids_of(connection: Connection, topic: TopicKey, place: str, upto: int) -> I
                 yield from (ids for _, ids in iterate_ids(connection, kept, upto=upto))
 
 
-def recount_forks(connection: Connection, findings: Findings) -> None:
+def recount_forks(connection: Connection, findings: CheckFindings) -> None:
     """See that the evidence of forked feeds is all there, and only where a place was used more than once."""
     for key in find_wrong_forks(connection):
         findings.add(
@@ -248,7 +248,7 @@ def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
     ]
 
 
-def recount_passed(connection: Connection, findings: Findings) -> None:
+def recount_passed(connection: Connection, findings: CheckFindings) -> None:
     """Count anew how many checkpoints each commit has passed; those that merge the same heads count once."""
     for num, passed in find_wrong_passed(connection):
         findings.add(
@@ -304,13 +304,13 @@ def _find_passed(
                     inside[ack] = inside.get(ack, 0) | bits
 
 
-def recount_order(connection: Connection, findings: Findings) -> None:
+def recount_order(connection: Connection, findings: CheckFindings) -> None:
     """Count each span of each branch's order anew, from commits and then from the spans below."""
     for branch_num, name in connection.execute(select(branches.c.num, branches.c.name)).all():
         recount_order_of(connection, branch_num, f"branch {name!r}", findings)
 
 
-def recount_order_of(connection: Connection, branch_num: int, about: str, findings: Findings) -> None:
+def recount_order_of(connection: Connection, branch_num: int, about: str, findings: CheckFindings) -> None:
     """The same of one branch."""
     key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
     here = order_spans.c.branch_num == branch_num

@@ -40,7 +40,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.heads.c.topic_num, schema.topics.c.num),
     (schema.checkpoints.c.commit_num, schema.commits.c.num),
     (schema.erasures.c.commit_num, schema.commits.c.num),
-    (schema.awaited_commits.c.commit_num, schema.commits.c.num),
+    (schema.damaged_commits.c.commit_num, schema.commits.c.num),
     (schema.feed_forks.c.branch_num, schema.branches.c.num),
     (schema.feed_forks.c.author_num, schema.authors.c.num),
     (schema.files.c.commit_num, schema.commits.c.num),
@@ -81,7 +81,7 @@ class Damage:
 
 
 @dataclass(slots=True)
-class Findings:
+class CheckFindings:
     """All problems by kind, the first of them one by one, and counts of what was looked at."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Findings:
             self.problems.append(Problem(kind, about, detail))
 
 
-def inspect_pages(connection: Connection, findings: Findings) -> None:
+def inspect_pages(connection: Connection, findings: CheckFindings) -> None:
     """Have SQLite check its pages, indexes and the references that it knows of; compare its schema with what is made.
 
     PostgreSQL's are the server's to check.
@@ -118,26 +118,26 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
         findings.add("database", DATABASE_NAME, str(error))
 
 
-def _inspect_declared(connection: Connection, findings: Findings) -> None:
+def _inspect_declared(connection: Connection, findings: CheckFindings) -> None:
     keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
     _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
 
 
-def inspect_losses(folder: Path, findings: Findings) -> None:
+def inspect_losses(folder: Path, findings: CheckFindings) -> None:
     """Name what a start found to be lost, while peers have not been asked for it."""
     loss = read_loss(folder)
     if loss is not None and loss.restored_from is None:  # else nothing is damaged
         findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
 
 
-def inspect_references(connection: Connection, findings: Findings) -> None:
+def inspect_references(connection: Connection, findings: CheckFindings) -> None:
     """See that every row that another names is there."""
     _find_dangling(connection, findings, "reference", REFERENCES)
 
 
 def _find_dangling(
     connection: Connection,
-    findings: Findings,
+    findings: CheckFindings,
     kind: str,
     references: Sequence[tuple[Column[Any], Column[Any]]],
 ) -> None:
@@ -153,13 +153,13 @@ def _find_dangling(
             )
 
 
-def inspect_erasures(connection: Connection, findings: Findings) -> None:
+def inspect_erasures(connection: Connection, findings: CheckFindings) -> None:
     """See that exactly those commits have no body whose erasing is written down."""
     erasures, commits = schema.erasures.c, schema.commits.c
-    awaited = schema.awaited_commits.c.commit_num
+    damaged = schema.damaged_commits.c.commit_num
     is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
     is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
-    is_damaged_here = select(awaited).where(awaited == commits.num).exists()
+    is_damaged_here = select(damaged).where(damaged == commits.num).exists()
     query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_damaged_here).limit(_BATCH)
     for commit_id, has_none in connection.execute(query):
         said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
@@ -169,17 +169,17 @@ def inspect_erasures(connection: Connection, findings: Findings) -> None:
     ).scalar_one()
 
 
-def inspect_damaged(connection: Connection, findings: Findings) -> None:
+def inspect_damaged(connection: Connection, findings: CheckFindings) -> None:
     """Name what was damaged and taken out, and has not come back yet."""
-    commits, awaited = schema.commits.c, schema.awaited_commits.c
-    query = select(commits.commit_id).where(commits.num.in_(select(awaited.commit_num)))
+    commits, damaged = schema.commits.c, schema.damaged_commits.c
+    query = select(commits.commit_id).where(commits.num.in_(select(damaged.commit_num)))
     for (commit_id,) in stream_rows(connection, query, _BATCH):
-        findings.add("awaited", commit_id.hex(), "its blocks were damaged, and are asked of peers")
-    for (block_id,) in stream_rows(connection, select(schema.awaited_blocks.c.block_id), _BATCH):
-        findings.add("awaited", block_id.hex(), "the block of a file was damaged, and is asked of peers")
+        findings.add("damaged", commit_id.hex(), "its blocks were damaged, and are asked of peers")
+    for (block_id,) in stream_rows(connection, select(schema.damaged_blocks.c.block_id), _BATCH):
+        findings.add("damaged", block_id.hex(), "the block of a file was damaged, and is asked of peers")
 
 
-def inspect_rows(connection: Connection, findings: Findings) -> None:
+def inspect_rows(connection: Connection, findings: CheckFindings) -> None:
     """Hash every block that is a row."""
     query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
     for num, key, encoded in stream_rows(connection, query, _BATCH):
@@ -195,7 +195,7 @@ def inspect_rows(connection: Connection, findings: Findings) -> None:
             findings.damage.rows[num] = key
 
 
-def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> None:
+def inspect_packs(connection: Connection, folder: Path, findings: CheckFindings) -> None:
     """Hash every block in packs, and see that each pack is there and as long as it is said to be."""
     for num, name, size in connection.execute(select(packs).order_by(packs.c.num)):
         findings.checked["packs"] += 1
@@ -216,7 +216,9 @@ def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> N
             os.close(handle)
 
 
-def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int, findings: Findings) -> None:
+def _inspect_pack(
+    connection: Connection, pack_num: int, name: str, handle: int, findings: CheckFindings
+) -> None:
     query = (
         select(
             pack_blocks.c.num,
@@ -243,7 +245,7 @@ def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int,
             )
 
 
-def inspect_relayed(connection: Connection, findings: Findings) -> None:
+def inspect_relayed(connection: Connection, findings: CheckFindings) -> None:
     """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
     kept = relay_schema.relay_commits
     counts: Counter[int] = Counter()

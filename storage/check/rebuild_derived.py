@@ -24,7 +24,7 @@ from storage.check.check_derived import (
     place_of,
     recount_order_of,
 )
-from storage.check.check_integrity import Findings
+from storage.check.check_integrity import CheckFindings
 from storage.check.check_pending import find_wrong_pending
 from storage.commits.position_index import FIRST, count_changes
 from storage.engine.database import Database, remember_last_number
@@ -181,7 +181,7 @@ def restate_order(connection: Connection) -> int:
     """The counted order of branches whose counts are wrong; gives of how many."""
     changed = 0
     for (branch_num,) in connection.execute(select(branches.c.num)).all():
-        findings = Findings()
+        findings = CheckFindings()
         recount_order_of(connection, branch_num, "", findings)
         if not findings.kinds:
             continue

@@ -24,7 +24,7 @@ from protocol.codec import DecodeError
 from protocol.hashing import store_mark
 from protocol.ids import CommitId
 from protocol.keys import StoreKey
-from storage.check.check_integrity import REFERENCES, Findings, inspect_pages
+from storage.check.check_integrity import REFERENCES, CheckFindings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
 from storage.engine.errors import StorageError
 from storage.engine.folders import make_folder, move_file
@@ -64,9 +64,9 @@ class RebuildResult:
     """The damaged file, and its log."""
 
 
-def find_damage(folder: Path) -> Findings:
+def find_damage(folder: Path) -> CheckFindings:
     """What is wrong with the pages and the schema of a folder's store, which need not open. Raises StorageError."""
-    findings = Findings()
+    findings = CheckFindings()
     backend = SqliteBackend(folder)
     if not backend.exists() or not (folder / DATABASE_NAME).stat().st_size:
         return findings

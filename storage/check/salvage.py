@@ -13,15 +13,15 @@ from sqlalchemy import Connection, delete, func, select, update
 from protocol.ids import BlockId
 from storage.blobs.reachability import mark_reached
 from storage.check.check_integrity import REFERENCES, Damage
-from storage.commits.damaged import await_blocks
+from storage.commits.damaged import mark_blocks_damaged
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_rows
 from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares
 from storage.schema.schema import (
-    awaited_commits,
     blocks,
     checkpoints,
     commits,
+    damaged_commits,
     erasures,
     feed_forks,
     file_removals,
@@ -40,7 +40,7 @@ _BATCH: Final = 1000
 _DERIVED: Final = frozenset(
     table.name
     for table in (
-        awaited_commits,
+        damaged_commits,
         checkpoints,
         erasures,
         feed_forks,
@@ -62,36 +62,36 @@ _DERIVED: Final = frozenset(
 
 @dataclass(slots=True)
 class SalvageResult:
-    """What was taken out: how many blocks, keys of the ids of those that were rows, and ids of those in packs."""
+    """What was removed: how many blocks, keys of the ids of those that were rows, and ids of those in packs."""
 
     count: int = 0
     keys: set[int] = field(default_factory=set)
     packed: set[BlockId] = field(default_factory=set)
 
 
-def take_out_damaged(connection: Connection, damage: Damage) -> SalvageResult:
-    """Take blocks out whose bytes are not what their ids say, and packs that are gone."""
-    taken = SalvageResult(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
+def remove_damaged(connection: Connection, damage: Damage) -> SalvageResult:
+    """Remove blocks whose bytes are not what their ids say, and packs that are gone."""
+    removed = SalvageResult(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
     for part in chunks(list(damage.rows)):
-        taken.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount
+        removed.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount
     for part in chunks(list(damage.packed)):
-        taken.count += connection.execute(delete(pack_blocks).where(pack_blocks.c.num.in_(part))).rowcount
+        removed.count += connection.execute(delete(pack_blocks).where(pack_blocks.c.num.in_(part))).rowcount
     for num, size in damage.sizes.items():
         if size is not None:
             connection.execute(update(packs).where(packs.c.num == num).values(size=size))
             continue
         here = pack_blocks.c.pack_num == num
-        taken.packed.update(connection.execute(select(pack_blocks.c.block_id).where(here)).scalars())
-        taken.count += connection.execute(delete(pack_blocks).where(here)).rowcount
+        removed.packed.update(connection.execute(select(pack_blocks.c.block_id).where(here)).scalars())
+        removed.count += connection.execute(delete(pack_blocks).where(here)).rowcount
         connection.execute(delete(packs).where(packs.c.num == num))
     nameless = pack_blocks.c.pack_num.not_in(select(packs.c.num))
-    taken.packed.update(connection.execute(select(pack_blocks.c.block_id).where(nameless)).scalars())
-    taken.count += connection.execute(delete(pack_blocks).where(nameless)).rowcount
-    return taken
+    removed.packed.update(connection.execute(select(pack_blocks.c.block_id).where(nameless)).scalars())
+    removed.count += connection.execute(delete(pack_blocks).where(nameless)).rowcount
+    return removed
 
 
-def await_content(connection: Connection, folder: Path, taken: SalvageResult) -> int:
-    """Ask for what was taken out of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
+def mark_content_damaged(connection: Connection, folder: Path, removed: SalvageResult) -> int:
+    """Ask for what was removed of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
 
     Of a block whose parent is gone nobody can tell whether a file needs it, so all of those in packs are asked for then. Of
     one that was a row no more than a key is known until something names it: under a parent that is gone it is fetched
@@ -100,12 +100,12 @@ def await_content(connection: Connection, folder: Path, taken: SalvageResult) ->
     missing: set[BlockId] = set()
 
     def note(block_id: BlockId) -> None:
-        if block_id in taken.packed or id_key(block_id) in taken.keys:
+        if block_id in removed.packed or id_key(block_id) in removed.keys:
             missing.add(block_id)
 
-    if taken.packed or taken.keys:
+    if removed.packed or removed.keys:
         mark_reached(connection, folder, on_missing=note)
-    return await_blocks(connection, missing | taken.packed) if missing else 0
+    return mark_blocks_damaged(connection, missing | removed.packed) if missing else 0
 
 
 def find_bodiless(connection: Connection) -> list[int]:

@@ -16,7 +16,7 @@ _QUERY: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name 
 _CONSTRAINTS: Final = ("CONSTRAINT ", "PRIMARY ", "UNIQUE ", "FOREIGN ", "CHECK ")
 
 
-class Entry(NamedTuple):
+class SchemaObject(NamedTuple):
     """A table or an index, as SQLite keeps it; without a statement where a table's statement says it."""
 
     kind: str
@@ -38,10 +38,10 @@ def find_altered(connection: Connection) -> Iterator[tuple[str, str]]:
         yield name, f"the {entry.kind} is not there"
 
 
-def read_entries(connection: Connection) -> Iterator[Entry]:
+def read_entries(connection: Connection) -> Iterator[SchemaObject]:
     """What an SQLite database consists of."""
     for kind, name, table, statement in connection.exec_driver_sql(_QUERY).all():
-        yield Entry(kind, name, table, statement and normalise(str(statement)))
+        yield SchemaObject(kind, name, table, statement and normalise(str(statement)))
 
 
 def normalise(statement: str) -> str:
@@ -63,18 +63,18 @@ def normalise(statement: str) -> str:
 
 
 @cache
-def made_at_once() -> frozenset[Entry]:
+def made_at_once() -> frozenset[SchemaObject]:
     """What a new store consists of."""
     return _make(migrated=False)
 
 
 @cache
-def made_by_migrations() -> frozenset[Entry]:
+def made_by_migrations() -> frozenset[SchemaObject]:
     """What a store consists of that was migrated. Takes as long as all migrations do."""
     return _make(migrated=True)
 
 
-def _make(*, migrated: bool) -> frozenset[Entry]:
+def _make(*, migrated: bool) -> frozenset[SchemaObject]:
     engine = create_engine("sqlite://")
     try:
         with engine.begin() as connection:

@@ -19,12 +19,12 @@ from storage.commits.blocks import put_blocks
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
-from storage.schema.schema import awaited_blocks, awaited_commits, commits, erasures
+from storage.schema.schema import commits, damaged_blocks, damaged_commits, erasures
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedCount:
-    """How much is awaited."""
+    """How much is damaged here."""
 
     commits: int
     blocks: int  # of files
@@ -39,64 +39,64 @@ class DamagedCommit:
     commit_id: CommitId
 
 
-_COMMITS = select(awaited_commits.c.commit_num, awaited_commits.c.topic_num, commits.c.commit_id).join(
-    commits, commits.c.num == awaited_commits.c.commit_num
+_COMMITS = select(damaged_commits.c.commit_num, damaged_commits.c.topic_num, commits.c.commit_id).join(
+    commits, commits.c.num == damaged_commits.c.commit_num
 )
 
 
-def await_commits(connection: Connection, nums: Iterable[int]) -> int:
+def mark_commits_damaged(connection: Connection, nums: Iterable[int]) -> int:
     """Ask for these commits from now on; gives how many were not asked for before."""
     count = 0
     for part in chunks(sorted(set(nums))):
-        known = select(awaited_commits.c.commit_num)
+        known = select(damaged_commits.c.commit_num)
         new = select(commits.c.num, commits.c.topic_num).where(
             commits.c.num.in_(part), commits.c.num.not_in(known)
         )
         rows = [{"commit_num": num, "topic_num": topic_num} for num, topic_num in connection.execute(new)]
         count += len(rows)
         if rows:
-            connection.execute(insert(awaited_commits), rows)
+            connection.execute(insert(damaged_commits), rows)
     return count
 
 
-def await_blocks(connection: Connection, ids: Iterable[BlockId]) -> int:
+def mark_blocks_damaged(connection: Connection, ids: Iterable[BlockId]) -> int:
     """Ask for these blocks of files from now on; gives how many were not asked for before."""
     count = 0
     for part in chunks(sorted(set(ids))):
-        here = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id.in_(part))
+        here = select(damaged_blocks.c.block_id).where(damaged_blocks.c.block_id.in_(part))
         known = set(connection.execute(here).scalars())
         rows = [{"block_id": raw} for raw in part if raw not in known]
         count += len(rows)
         if rows:
-            connection.execute(insert(awaited_blocks), rows)
+            connection.execute(insert(damaged_blocks), rows)
     return count
 
 
 def count_damaged(connection: Connection) -> DamagedCount:
-    """How much is awaited."""
+    """How much is damaged here."""
     return DamagedCount(
         *(
             int(connection.execute(select(func.count()).select_from(table)).scalar_one())
-            for table in (awaited_commits, awaited_blocks)
+            for table in (damaged_commits, damaged_blocks)
         )
     )
 
 
 def load_damaged_commits(connection: Connection, after: int, limit: int) -> list[DamagedCommit]:
-    """The first awaited commits whose numbers are above `after`."""
-    query = _COMMITS.where(awaited_commits.c.commit_num > after)
-    rows = connection.execute(query.order_by(awaited_commits.c.commit_num).limit(limit))
+    """The first damaged commits whose numbers are above `after`."""
+    query = _COMMITS.where(damaged_commits.c.commit_num > after)
+    rows = connection.execute(query.order_by(damaged_commits.c.commit_num).limit(limit))
     return [DamagedCommit(*row) for row in rows]
 
 
 def load_damaged_blocks(connection: Connection, after: BlockId, limit: int) -> list[BlockId]:
-    """The first awaited blocks whose ids are above `after`."""
-    query = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id > after)
-    return list(connection.execute(query.order_by(awaited_blocks.c.block_id).limit(limit)).scalars())
+    """The first damaged blocks whose ids are above `after`."""
+    query = select(damaged_blocks.c.block_id).where(damaged_blocks.c.block_id > after)
+    return list(connection.execute(query.order_by(damaged_blocks.c.block_id).limit(limit)).scalars())
 
 
 def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, DamagedCommit]:
-    """Those of these commits that are awaited, by id."""
+    """Those of these commits that are damaged, by id."""
     wanted = set(ids)
     found: dict[CommitId, DamagedCommit] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
@@ -108,8 +108,8 @@ def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[Commit
 
 
 def find_damaged_in(connection: Connection, branch_num: int) -> CommitId | None:
-    """The first awaited commit of a branch."""
-    query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(awaited_commits.c.commit_num).limit(1)
+    """The first damaged commit of a branch."""
+    query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(damaged_commits.c.commit_num).limit(1)
     row = connection.execute(query).first()
     return None if row is None else CommitId(row.commit_id)
 
@@ -118,15 +118,15 @@ def restore_commit(
     database: Database,
     connection: Connection,
     branch_num: int,
-    awaited: DamagedCommit,
+    damaged: DamagedCommit,
     commit: Commit,
     publication: Publication,
     body: Body | UnknownBody,
     now_ms: int,
 ) -> None:
-    """Put an awaited commit's blocks back, as a publication of its topic has them that opened and is signed.
+    """Put a damaged commit's blocks back, as a publication of its topic has them that opened and is signed.
 
-    Of a bare one the commit's own; its body stays awaited, as that of any commit which came without (`absent_bodies`).
+    Of a bare one the commit's own; its body stays absent, as that of any commit which came without (`absent_bodies`).
     """
     blocks = publication.blocks
     nums = put_blocks(database, connection, [], blocks)
@@ -141,15 +141,15 @@ def restore_commit(
         "timestamp": commit.content.timestamp,
         "size": sum(len(block.encoded) for block in blocks),
     }
-    connection.execute(update(commits).where(commits.c.num == awaited.num).values(values))
-    is_unknown = (commits.c.num == awaited.num) & (commits.c.body_kind == "")
+    connection.execute(update(commits).where(commits.c.num == damaged.num).values(values))
+    is_unknown = (commits.c.num == damaged.num) & (commits.c.body_kind == "")
     connection.execute(update(commits).where(is_unknown).values(body_kind=body_kind(body)))
-    connection.execute(delete(erasures).where(erasures.c.commit_num == awaited.num))
-    keep_bare(connection, branch_num, [awaited.num], [publication], now_ms)
-    connection.execute(delete(awaited_commits).where(awaited_commits.c.commit_num == awaited.num))
+    connection.execute(delete(erasures).where(erasures.c.commit_num == damaged.num))
+    keep_bare(connection, branch_num, [damaged.num], [publication], now_ms)
+    connection.execute(delete(damaged_commits).where(damaged_commits.c.commit_num == damaged.num))
 
 
 def settle_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:
     """These blocks are here again."""
     for part in chunks(sorted(set(ids))):
-        connection.execute(delete(awaited_blocks).where(awaited_blocks.c.block_id.in_(part)))
+        connection.execute(delete(damaged_blocks).where(damaged_blocks.c.block_id.in_(part)))

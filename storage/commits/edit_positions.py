@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from protocol.limits.users import EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
-from storage.commits.edits import Edit, EditWindow, load_edits
+from storage.commits.edits import Edit, StoredEdits, load_edits
 from storage.commits.position_index import OrderKey, find_position
 
 
@@ -24,7 +24,7 @@ class EditPosition:
 
 
 def find_edit_positions(
-    connection: Connection, branch_num: int, window: EditWindow
+    connection: Connection, branch_num: int, window: StoredEdits
 ) -> list[EditPosition] | None:
     """Positions of a window's edits, applied one after the other to a list that had all before them.
 

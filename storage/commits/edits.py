@@ -46,7 +46,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class EditWindow:
+class StoredEdits:
     """Some edits in order, and where the next begin."""
 
     edits: tuple[Edit, ...]
@@ -78,7 +78,7 @@ def load_last_change(connection: Connection, branch_num: int) -> int:
     return max(num or 0 for num in found)
 
 
-def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> EditWindow:
+def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> StoredEdits:
     """The edits of a branch after `since`, at most `limit` rows' worth of them; or a snapshot where those are gone."""
     last = load_last_change(connection, branch_num)
     kept = connection.execute(select(branches.c.changes_from).where(branches.c.num == branch_num)).scalar()
@@ -110,7 +110,7 @@ def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: in
             row = rows[change.commit_num]
             edits.append(_edit_of(num, row, change.passed_before, change.passed_after))
     next_change = taken[-1] if len(nums) > limit else last
-    return EditWindow(tuple(edits), Cursor(next_change), is_reset=False, has_more=len(nums) > limit)
+    return StoredEdits(tuple(edits), Cursor(next_change), is_reset=False, has_more=len(nums) > limit)
 
 
 def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit:
@@ -123,7 +123,7 @@ def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit
 
 def _load_snapshot(
     connection: Connection, branch_num: int, cursor: Cursor, limit: int, *, is_reset: bool
-) -> EditWindow:
+) -> StoredEdits:
     """Commits as they stood at the cursor's change, in the order of acceptance: causes before effects."""
     assert cursor.snapshot_read is not None, "or there is no snapshot"
     nums = _load_nums(connection, branch_num, cursor.snapshot_read, cursor.change, limit + 1)
@@ -140,7 +140,7 @@ def _load_snapshot(
     following = Cursor(cursor.change, taken[-1] if has_more else None)
     if not has_more:  # there may be changes since
         has_more = load_last_change(connection, branch_num) > cursor.change
-    return EditWindow(tuple(edits), following, is_reset=is_reset, has_more=has_more)
+    return StoredEdits(tuple(edits), following, is_reset=is_reset, has_more=has_more)
 
 
 def _topic_nums(connection: Connection, branch_num: int) -> list[int]:

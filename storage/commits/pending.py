@@ -82,7 +82,7 @@ class _Room:
     def fits(self, size: int, causes: int) -> bool:
         return self.count >= 1 and self.size >= size and self.causes >= causes
 
-    def take(self, size: int, causes: int) -> None:
+    def subtract(self, size: int, causes: int) -> None:
         self.count, self.size, self.causes = self.count - 1, self.size - size, self.causes - causes
 
 
@@ -110,8 +110,8 @@ def keep_pending(
         if not (room.fits(size, len(keys)) and of_author.fits(size, len(keys))):
             refused += 1
             continue
-        room.take(size, len(keys))
-        of_author.take(size, len(keys))
+        room.subtract(size, len(keys))
+        of_author.subtract(size, len(keys))
         known.add(_name(item))
         num = database.next_nums(connection, pending, 1)[0]
         _keep(connection, branch, num, item, sorted(keys))

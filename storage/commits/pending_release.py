@@ -121,22 +121,22 @@ def load_ready(connection: Connection, limit: int) -> list[ReleasedCommit]:
     ]
 
 
-def take_released(connection: Connection, released: Sequence[ReleasedCommit]) -> list[tuple[int, bytes]]:
+def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> list[tuple[int, bytes]]:
     """(number of the topic, publication) of each, in that order; they are no longer kept.
 
     What still lacks causes leaves the rows of these to `drop_causes`.
     """
-    taken: dict[int, tuple[int, bytes]] = {}
+    popped: dict[int, tuple[int, bytes]] = {}
     for part in chunks([one.num for one in released]):
         query = (
             select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
             .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
             .where(pending.c.num.in_(part))
         )
-        taken.update((row[0], (row[1], row[2])) for row in connection.execute(query))
+        popped.update((row[0], (row[1], row[2])) for row in connection.execute(query))
         connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(part)))
         connection.execute(delete(pending).where(pending.c.num.in_(part)))
-    return [taken[one.num] for one in released]
+    return [popped[one.num] for one in released]
 
 
 def drop_causes(connection: Connection, num: int, causes: Collection[CommitId] | None) -> None:
@@ -149,7 +149,7 @@ def drop_causes(connection: Connection, num: int, causes: Collection[CommitId] |
         connection.execute(delete(pending_causes).where(here, pending_causes.c.id_key.in_(part)))
 
 
-def take_unread(connection: Connection) -> dict[int, list[bytes]]:
+def pop_unread(connection: Connection) -> dict[int, list[bytes]]:
     """All unread publications by the topic's number; they are no longer kept."""
     is_unread = pending.c.reason == UNREAD
     query = (
@@ -157,13 +157,13 @@ def take_unread(connection: Connection) -> dict[int, list[bytes]]:
         .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
         .where(is_unread)
     )
-    taken: dict[int, list[bytes]] = {}
+    popped: dict[int, list[bytes]] = {}
     for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
-        taken.setdefault(topic_num, []).append(publication)
+        popped.setdefault(topic_num, []).append(publication)
     nums = select(pending.c.num).where(is_unread)
     connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(nums)))
     connection.execute(delete(pending).where(is_unread))
-    return taken
+    return popped
 
 
 def find_settled(connection: Connection) -> dict[int, bool]:

@@ -123,7 +123,7 @@ _SHOWN_SPANS: Final = select(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OrderSpan:
     """A stretch of the order, from a key up to where the next one of its level begins."""
 
     first: OrderKey
@@ -143,8 +143,8 @@ def count_changes(connection: Connection, branch_num: int, gains: Iterable[Gain]
             if level and not is_higher:
                 return
             grown = [_begin_level(connection, branch_num, level, left)]
-        changed: list[Span] = []
-        new: list[Span] = []
+        changed: list[OrderSpan] = []
+        new: list[OrderSpan] = []
         above: list[Gain] = []
         for old, span in grown:
             assert span.size >= 0, "nothing leaves that did not come"
@@ -196,21 +196,21 @@ def find_start(connection: Connection, branch_num: int, position: int) -> tuple[
 
 def _load_spans(
     connection: Connection, branch_num: int, level: int, first: OrderKey, limit: int
-) -> list[Span]:
+) -> list[OrderSpan]:
     values = _at(branch_num, first, level) | {"limit": limit}
     return [_span(row) for row in connection.execute(_SPANS_FROM, values)]
 
 
-def _load_span_of(connection: Connection, branch_num: int, level: int, key: OrderKey) -> Span | None:
+def _load_span_of(connection: Connection, branch_num: int, level: int, key: OrderKey) -> OrderSpan | None:
     row = connection.execute(_SPAN_OF, _at(branch_num, key, level)).first()
     return None if row is None else _span(row)
 
 
 def _find_grown(
     connection: Connection, branch_num: int, level: int, gains: Sequence[Gain]
-) -> list[tuple[Span, Span]]:
+) -> list[tuple[OrderSpan, OrderSpan]]:
     """Spans of a level, as they are and with what came; `gains` with the last key first. Nothing without such a level."""
-    grown: list[tuple[Span, Span]] = []
+    grown: list[tuple[OrderSpan, OrderSpan]] = []
     done = 0
     while done < len(gains):
         old = _load_span_of(connection, branch_num, level, gains[done][0])
@@ -221,28 +221,28 @@ def _find_grown(
             size += gains[done][1]
             shown += gains[done][2]
             done += 1
-        grown.append((old, Span(old.first, size, shown)))
+        grown.append((old, OrderSpan(old.first, size, shown)))
     return grown
 
 
 def _begin_level(
     connection: Connection, branch_num: int, level: int, gains: Sequence[Gain]
-) -> tuple[Span, Span]:
+) -> tuple[OrderSpan, OrderSpan]:
     """The one span of a new level, nothing yet, and what it has."""
-    nothing = Span(FIRST, 0, 0)
+    nothing = OrderSpan(FIRST, 0, 0)
     _store(connection, branch_num, level, [], [nothing])
     if not level:
-        return nothing, Span(FIRST, sum(gain[1] for gain in gains), sum(gain[2] for gain in gains))
+        return nothing, OrderSpan(FIRST, sum(gain[1] for gain in gains), sum(gain[2] for gain in gains))
     values = {"branch": branch_num, "level": level - 1}
     size, shown = connection.execute(_LEVEL_SUMS, values).one()
-    return nothing, Span(FIRST, size, shown)
+    return nothing, OrderSpan(FIRST, size, shown)
 
 
-def _cut(connection: Connection, branch_num: int, level: int, span: Span) -> list[Span]:
+def _cut(connection: Connection, branch_num: int, level: int, span: OrderSpan) -> list[OrderSpan]:
     """The span, in pieces of half the greatest length where it is longer than that."""
     size_max = SPANS_PER_SPAN_MAX if level else COMMITS_PER_SPAN_MAX
     after, shown_in = (_SPAN_AFTER, _SHOWN_SPANS) if level else (_COMMIT_AFTER, _SHOWN_COMMITS)
-    pieces: list[Span] = []
+    pieces: list[OrderSpan] = []
     while span.size > size_max:
         size = size_max // 2
         values = _at(branch_num, span.first, level - 1 if level else None)
@@ -250,13 +250,17 @@ def _cut(connection: Connection, branch_num: int, level: int, span: Span) -> lis
         shown = size
         if level or span.shown < span.size:  # else nothing of it is void
             shown = connection.execute(shown_in, values | {"limit": size}).scalar_one()
-        pieces.append(Span(span.first, size, shown))
-        span = Span((following[0], following[1], following[2]), span.size - size, span.shown - shown)
+        pieces.append(OrderSpan(span.first, size, shown))
+        span = OrderSpan((following[0], following[1], following[2]), span.size - size, span.shown - shown)
     return [*pieces, span]
 
 
 def _store(
-    connection: Connection, branch_num: int, level: int, changed: Sequence[Span], new: Sequence[Span]
+    connection: Connection,
+    branch_num: int,
+    level: int,
+    changed: Sequence[OrderSpan],
+    new: Sequence[OrderSpan],
 ) -> None:
     if changed:
         rows = [
@@ -297,6 +301,6 @@ def _until(key: OrderKey) -> dict[str, object]:
     return {"passed_until": key[0], "rank_until": key[1], "id_until": key[2]}
 
 
-def _span(row: Sequence[Any]) -> Span:
+def _span(row: Sequence[Any]) -> OrderSpan:
     passed, rank, commit_id, size, shown = row
-    return Span((passed, rank, commit_id), size, shown)
+    return OrderSpan((passed, rank, commit_id), size, shown)

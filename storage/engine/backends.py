@@ -55,7 +55,7 @@ class Backend(Protocol):
         ...
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
-        """Keep a copy of a store of this schema in the folder, as `take_place` names it."""
+        """Keep a copy of a store of this schema in the folder, as `copy_beside` names it."""
         ...
 
     def prepare_commit(self, writer: Connection) -> str:

@@ -46,7 +46,7 @@ class ColumnCipher(Protocol):
         ...
 
 
-class Sealed:
+class KeyedCipher:
     """A store whose secrets are sealed with a key."""
 
     def __init__(self, store_key: StoreKey) -> None:
@@ -78,7 +78,7 @@ class Sealed:
             raise BadSecret("a secret in the store was altered") from None
 
 
-class Unsealed:
+class PlainCipher:
     """A store that no key was ever given for: secrets lie as they are."""
 
     def mask(self, _place: bytes, key: BlockKey) -> BlockKey:
@@ -94,7 +94,7 @@ class Unsealed:
         return kept
 
 
-class Locked:
+class LockedCipher:
     """A sealed store that was opened without its key, for what takes no secrets."""
 
     def mask(self, _place: bytes, _key: BlockKey) -> BlockKey:

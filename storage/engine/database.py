@@ -23,7 +23,7 @@ from storage.engine.snapshot_copy import OLDER
 from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock
-from storage.schema.schema import numbers
+from storage.schema.schema import sequences
 
 __all__ = [
     "DATABASE_NAME",
@@ -194,7 +194,7 @@ class Database:
         start = self._next.get(table.name)
         if start is None:
             last = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one())
-            kept = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar()
+            kept = connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).scalar()
             start = max(last, kept or 0) + 1
         self._next[table.name] = start + count
         return range(start, start + count)
@@ -374,6 +374,6 @@ def keep_last_number(connection: Connection, table: Table) -> None:
 
 def remember_last_number(connection: Connection, table: Table, last: int) -> None:
     """Give no number up to `last` to a row of the table any more: it was given, to one that is gone or another's."""
-    connection.execute(delete(numbers).where(numbers.c.name == table.name, numbers.c.last < last))
-    if connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).first() is None:
-        connection.execute(insert(numbers).values(name=table.name, last=last))
+    connection.execute(delete(sequences).where(sequences.c.name == table.name, sequences.c.last < last))
+    if connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).first() is None:
+        connection.execute(insert(sequences).values(name=table.name, last=last))

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from storage.engine.dump_load import copy_to_file
 from storage.engine.errors import StorageError
-from storage.engine.snapshot_copy import take_place
+from storage.engine.snapshot_copy import copy_beside
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.store_identity import has_packs, read_store_id, write_store_id
 from storage.engine.urls import check_url, hide_secrets
@@ -170,7 +170,7 @@ class PostgresqlBackend:
                 copy_to_file(connection, begun, revision)
                 connection.rollback()
 
-        return take_place(self._folder / DATABASE_NAME, label, copy)
+        return copy_beside(self._folder / DATABASE_NAME, label, copy)
 
     def prepare_commit(self, writer: Connection) -> str:
         """See that no statement failed, for COMMIT would then undo all and not say so. Gives the transaction's number."""

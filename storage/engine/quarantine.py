@@ -38,7 +38,7 @@ def set_packs_aside(folder: Path, names: Iterable[str]) -> int:
     return count
 
 
-def take_packs_back(folder: Path, names: Iterable[str]) -> int:
+def restore_packs(folder: Path, names: Iterable[str]) -> int:
     """Move those of these packs back that are kept here and not in their place; gives how many. Raises OSError."""
     aside = folder / QUARANTINE_NAME / PACKS_NAME
     count = 0

@@ -29,7 +29,7 @@ OLDER: Final = "of-"
 """With a revision behind it, the label of a copy that was made before a migration."""
 
 
-def take_place(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
+def copy_beside(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
     """Have a store copied to a file beside its own, named by the label; earlier ones of that label go.
 
     Of copies before migrations the latest stays. Raises OSError, and what `copy` does.

@@ -20,7 +20,7 @@ from sqlalchemy.pool import QueuePool
 from storage.engine.errors import StorageError
 from storage.engine.last_write import LastWrite, next_count, read_last_write
 from storage.engine.losses import check_count, guard_log, guard_unused
-from storage.engine.snapshot_copy import copy_database, take_place
+from storage.engine.snapshot_copy import copy_beside, copy_database
 from storage.engine.store_identity import check_unbound
 
 DATABASE_NAME: Final = "ravel.sqlite"
@@ -132,7 +132,7 @@ class SqliteBackend:
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
         """Copy the file to one beside it."""
-        return take_place(self._path, label, lambda begun: copy_database(self._path, begun))
+        return copy_beside(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:
         """SQLite undoes what fails or says so at the end. A write that changed something is counted."""

@@ -19,9 +19,9 @@ from protocol.keys import StoreKey
 from storage.engine.backends import Backend
 from storage.engine.column_encryption import (
     ColumnCipher,
-    Locked,
-    Sealed,
-    Unsealed,
+    KeyedCipher,
+    LockedCipher,
+    PlainCipher,
     commit_place,
     epoch_place,
     file_place,
@@ -39,12 +39,12 @@ def find_cipher(connection: Connection, store_key: StoreKey | None) -> ColumnCip
     """How secrets are kept in a store that is only read. Raises OtherStoreKey."""
     mark = connection.execute(select(store_seal.c.mark)).scalar()
     if mark is None:
-        return Unsealed()
+        return PlainCipher()
     if store_key is None:
-        return Locked()
+        return LockedCipher()
     if not compare_digest(mark, store_mark(store_key)):
         raise OtherStoreKey
-    return Sealed(store_key)
+    return KeyedCipher(store_key)
 
 
 def seal_store(writer: Connection, backend: Backend, store_key: StoreKey | None) -> ColumnCipher:
@@ -55,8 +55,8 @@ def seal_store(writer: Connection, backend: Backend, store_key: StoreKey | None)
     writer.exec_driver_sql(backend.begin_write)
     try:
         found = find_cipher(writer, store_key)
-        if store_key is not None and isinstance(found, Unsealed):
-            found = Sealed(store_key)
+        if store_key is not None and isinstance(found, PlainCipher):
+            found = KeyedCipher(store_key)
             sealed_count = _seal_rows(writer, backend, found)
             mark = store_mark(store_key)
             writer.execute(insert(store_seal).values(num=1, mark=mark, is_clean=not sealed_count))

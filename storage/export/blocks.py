@@ -25,7 +25,7 @@ from storage.engine.streaming import stream_parts
 from storage.export.parts import batch_rows
 from storage.export.schema import BLOCKS
 from storage.schema.relay_schema import relay_commits
-from storage.schema.schema import awaited_commits, blocks, commits, erasures
+from storage.schema.schema import blocks, commits, damaged_commits, erasures
 
 _COMMITS_AT_ONCE: Final = 500
 _PUBLICATIONS_AT_ONCE: Final = 8
@@ -40,10 +40,10 @@ _COMMITS: Final = (
         commits.c.block_nums,
         commits.c.size,
         erasures.c.body_id,
-        awaited_commits.c.commit_num.label("awaited"),
+        damaged_commits.c.commit_num.label("damaged"),
     )
     .outerjoin(erasures, erasures.c.commit_num == commits.c.num)
-    .outerjoin(awaited_commits, awaited_commits.c.commit_num == commits.c.num)
+    .outerjoin(damaged_commits, damaged_commits.c.commit_num == commits.c.num)
 )
 _BLOCKS: Final = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).where(
     blocks.c.num.in_(bindparam("nums", expanding=True))
@@ -76,7 +76,7 @@ def relay_block_batches(connection: Connection, first: int, last: int) -> Iterat
         columns.num.between(first, last)
     )
     for part in stream_parts(connection, query.order_by(columns.num), _PUBLICATIONS_AT_ONCE):
-        yield from batch_rows(BLOCKS, [row for taken in part for row in _taken(*taken)])
+        yield from batch_rows(BLOCKS, [row for taken in part for row in _rows_of_publication(*taken)])
 
 
 def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
@@ -90,8 +90,8 @@ def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
 
 
 def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow]:
-    # What is left of an awaited commit may be anything.
-    nums = {row.num: unpack_nums(row.block_nums) if row.awaited is None else () for row in rows}
+    # What is left of a damaged commit may be anything.
+    nums = {row.num: unpack_nums(row.block_nums) if row.damaged is None else () for row in rows}
     found: dict[int, tuple[int, bytes]] = {}
     for part in chunks([num for block_nums in nums.values() for num in block_nums]):
         found.update(
@@ -126,7 +126,7 @@ def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[Bloc
         return {}  # the parser accepts no such block: damage that took the key's column, too
 
 
-def _taken(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
+def _rows_of_publication(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
     try:
         own, *others = decode_publication(encoded).blocks
     except DecodeError:  # damage, by which nothing of it is here

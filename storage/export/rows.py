@@ -25,13 +25,13 @@ from storage.export.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, T
 from storage.schema.relay_schema import relay_commits, relay_topics
 from storage.schema.schema import (
     authors,
-    awaited_commits,
     branches,
     changes,
     commits,
+    damaged_commits,
     epochs,
-    numbers,
     repos,
+    sequences,
     topics,
 )
 
@@ -64,13 +64,13 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
         found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()
         if found is not None:
             return bool(found.hex() == mark.commit_id)
-    given = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar() or 0
+    given = connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).scalar() or 0
     others = [changes.c.num] if table is commits else []
     return max(find_last(connection, table.c.num, *others), given) >= watermark
 
 
 def describe_roots(connection: Connection) -> str:
-    """Which root branches there are, how many commits they have, which only grow, and which of these are awaited: equal
+    """Which root branches there are, how many commits they have, which only grow, and which of these are damaged: equal
     while nothing came to any, was taken out of any or came back."""
     query = (
         select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
@@ -78,14 +78,14 @@ def describe_roots(connection: Connection) -> str:
         .order_by(repos.c.num)
     )
     hasher = blake3()
-    awaited = (
-        select(awaited_commits.c.commit_num)
-        .join(commits, commits.c.num == awaited_commits.c.commit_num)
+    damaged = (
+        select(damaged_commits.c.commit_num)
+        .join(commits, commits.c.num == damaged_commits.c.commit_num)
         .join(branches, branches.c.num == commits.c.branch_num)
         .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.repo_id == branches.c.branch_id))
-        .order_by(awaited_commits.c.commit_num)
+        .order_by(damaged_commits.c.commit_num)
     )
-    for rows in (query, awaited):
+    for rows in (query, damaged):
         for row in connection.execute(rows):
             hasher.update(repr(tuple(row)).encode())
     return hasher.hexdigest()
@@ -123,17 +123,17 @@ def commit_batches(
     )
     for columns in _columns(connection, query):
         nums, ids, topic, branch, author, acks, rank, kind, size, time, received, feed, lengths = columns
-        repo_id, branch_id, name = (shared.take(branch) for shared in by_branch)
+        repo_id, branch_id, name = (shared.look_up(branch) for shared in by_branch)
         yield make_batch(
             COMMITS,
             [
                 nums,
                 _ids(ids),
-                by_topic.take(topic),
+                by_topic.look_up(topic),
                 repo_id,
                 branch_id,
                 name,
-                by_author.take(author),
+                by_author.look_up(author),
                 _id_lists(acks),
                 rank,
                 [positions[num] for num in nums],
@@ -240,7 +240,7 @@ def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
 
 def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:
     nums, topic, ids, acks, *counts = zip(*rows, strict=True)
-    return make_batch(RELAY_COMMITS, [nums, by_topic.take(topic), _ids(ids), _id_lists(acks), *counts])
+    return make_batch(RELAY_COMMITS, [nums, by_topic.look_up(topic), _ids(ids), _id_lists(acks), *counts])
 
 
 def _columns(
@@ -279,7 +279,7 @@ class _Shared:
         is_text = bool(values) and isinstance(values[0], str)
         self._values: Any = pa.array(values, pa.string() if is_text else pa.binary(_ID_SIZE))
 
-    def take(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
+    def look_up(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
         """The values of these numbers."""
         places = pc.index_in(pa.array(nums, pa.int64()), self._nums)
         assert places.null_count == 0, "what a row names is there: fsck holds that"

@@ -52,7 +52,7 @@ class KeptTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class StoreResult:
     """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
 
     `has_forgotten`: other topics were, to make room.
@@ -171,7 +171,7 @@ def deny_peer(connection: Connection, peer: PeerId) -> None:
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
 
 
-def take_publications(
+def store_publications(
     database: Database,
     connection: Connection,
     topic_num: int,
@@ -179,7 +179,7 @@ def take_publications(
     new: Sequence[tuple[Publication, bytes]],
     quotas: RelayQuotas,
     now_ms: int,
-) -> Taken:
+) -> StoreResult:
     """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota."""
     named = {one.publication_id: (one, encoded) for one, encoded in new}
     known = _find_known(connection, topic_num, list(named))
@@ -188,7 +188,7 @@ def take_publications(
     kept, refused, has_forgotten = fresh[: room.count], room.refused, room.has_forgotten
     connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
     if not kept:
-        return Taken((), refused, has_forgotten)
+        return StoreResult((), refused, has_forgotten)
     acks = {ack for one, _ in kept for ack in one.blocks[0].acks}
     ranks = _load_ranks(connection, topic_num, [*acks, *(one.commit_id for one, _ in kept)])
     before = {one.commit_id for one, _ in kept} & ranks.keys()
@@ -236,7 +236,7 @@ def take_publications(
     if not connection.execute(grown).rowcount:
         values = {"peer": visitor.peer, "topic_num": topic_num, "size": size, "subnet": visitor.subnet}
         connection.execute(insert(relay_shares).values(values))
-    return Taken(tuple(nums), refused, has_forgotten)
+    return StoreResult(tuple(nums), refused, has_forgotten)
 
 
 def load_kept_publications(

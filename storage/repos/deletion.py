@@ -7,11 +7,11 @@ from sqlalchemy import Connection, Select, delete, select
 
 from storage.engine.database import keep_last_number
 from storage.schema.schema import (
-    awaited_commits,
     branches,
     changes,
     checkpoints,
     commits,
+    damaged_commits,
     erasures,
     feed_forks,
     file_removals,
@@ -43,7 +43,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
     of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))
-    connection.execute(delete(awaited_commits).where(awaited_commits.c.topic_num.in_(of_topics)))
+    connection.execute(delete(damaged_commits).where(damaged_commits.c.topic_num.in_(of_topics)))
     for table in (
         pending,
         files,

@@ -170,16 +170,16 @@ erasures = Table(
 )
 """Commits whose bodies are not here, with the ids of the bodies' blocks; see `absent_bodies`."""
 
-awaited_commits = Table(
-    "awaited_commits",
+damaged_commits = Table(
+    "damaged_commits",
     metadata,
     Column("commit_num", NUM, primary_key=True),
     Column("topic_num", NUM, nullable=False),  # by which it came, and is asked for
-    Index("awaited_commits_topic", "topic_num", "commit_num"),
+    Index("damaged_commits_topic", "topic_num", "commit_num"),
 )
 """Commits whose blocks were damaged, and are asked of peers; see `commits.damaged`."""
 
-awaited_blocks = Table("awaited_blocks", metadata, Column("block_id", Bytes(32), primary_key=True))
+damaged_blocks = Table("damaged_blocks", metadata, Column("block_id", Bytes(32), primary_key=True))
 """Blocks of files that were damaged, and are asked of peers."""
 
 checkpoints = Table(
@@ -327,13 +327,13 @@ sketches = Table(
     # Which row the topic is, of which table, and by what it is compared: no other is it.
     Column("place", String, primary_key=True),
     Column("upto", BigInteger, nullable=False),  # number of the last commit in it
-    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
-    Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`
+    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.reconciliation.set_digest`
+    Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
 )
 """What is kept of large topics to compare them; see `storage.topics.sketches`."""
 
-numbers = Table(
-    "numbers",
+sequences = Table(
+    "sequences",
     metadata,
     Column("name", String, primary_key=True),
     Column("last", BigInteger, nullable=False),

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from protocol.hashing import symbol_key
 from protocol.ids import Digest, TopicKey
-from protocol.riblt import Prefix, prefix_length
-from protocol.set_digest import SetDigest
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
 from storage.engine.database import Database
 from storage.schema.schema import sketches
 from storage.topics.topic_sets import TopicSet, iterate_ids

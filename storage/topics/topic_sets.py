@@ -18,7 +18,7 @@ from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.engine.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
-from storage.schema.schema import awaited_commits
+from storage.schema.schema import damaged_commits
 from storage.topics.difference import TopicTables
 
 _READ_AT_ONCE: Final = 10_000
@@ -103,9 +103,9 @@ def _select(kept: TopicSet) -> "Select[Any]":
     """A number, and what `_ids` needs."""
     columns = kept.tables.commits.c
     if _is_made_anew(kept):
-        # Of what is awaited nobody can say here what its publication was: it counts as not here.
-        is_damaged_here = select(awaited_commits.c.commit_num).where(
-            awaited_commits.c.commit_num == columns.num
+        # Of what is damaged nobody can say here what its publication was: it counts as not here.
+        is_damaged_here = select(damaged_commits.c.commit_num).where(
+            damaged_commits.c.commit_num == columns.num
         )
         return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_damaged_here.exists())
     return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from node.care.backup import restore_backup
+from node.care.doctor import PROBLEM, examine
 from node.home.home import read_token
 from node.home.identity import open_keys
-from node.observe.doctor import PROBLEM, examine
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text

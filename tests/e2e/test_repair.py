@@ -44,13 +44,13 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         done = json.loads(run_ravel(bob, "fsck", "--repair", "--json", code=DAMAGED).stdout)
         assert done["repair"]["changed"] == foreseen["repair"]["changed"]
         assert done["repair"]["found"] == found["kinds"]
-        assert done["kinds"] == {"awaited": sum(done["repair"]["awaited"].values())}
-        assert done["repair"]["awaited"]["commits"] == 2
-        assert done["repair"]["awaited"]["blocks"] >= 3
+        assert done["kinds"] == {"damaged": sum(done["repair"]["damaged"].values())}
+        assert done["repair"]["damaged"]["commits"] == 2
+        assert done["repair"]["damaged"]["blocks"] >= 3
         assert Path(done["repair"]["copy"]).exists()
 
         bob.start()
-        assert bob.client.status()["awaited"] == done["repair"]["awaited"]
+        assert bob.client.status()["damaged"] == done["repair"]["damaged"]
         assert "asked of peers" in run_ravel(bob, "doctor").stdout
         assert bob.client.list_repos()["repos"][0]["permission"] == "damaged"
         shown = bob.client.timeline(branch, -1, 100)["items"]
@@ -62,7 +62,7 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         assert digest(bob, branch) == before, "places are known"
 
         alice.start()
-        until(lambda: bob.client.status()["awaited"] == {"commits": 0, "blocks": 0}, "all is back", 60)
+        until(lambda: bob.client.status()["damaged"] == {"commits": 0, "blocks": 0}, "all is back", 60)
         alice.stop()
         assert bob.client.list_repos()["repos"][0]["permission"] == "write"
         bob.client.write(branch, "goes on")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from node.importers.ssb_log import branch_of
-from node.importers.ssb_messages import read_ssb_message, verify_ssb_signature
 from node.runtime.errors import ERROR_KINDS
+from node.scuttlebutt.messages import read_ssb_message, verify_ssb_signature
 from tests.e2e.cluster import join, peers, run_ravel, until_equal
 from tests.support.ssb import Feed, key_of_line
 

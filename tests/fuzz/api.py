@@ -28,7 +28,7 @@ from protocol.ids import NO_COMMIT
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.streams import ScriptedStream
-from verifier.documents import DocumentValue, Entry
+from verifier.documents import DocumentEntry, DocumentValue
 
 TOKEN: Final = "t" * 64
 CONTENT: Final = bytes(range(100))
@@ -182,7 +182,7 @@ class _Service:
             "documents.edit": WrittenValues("", [], [], []),
             "documents.read_entry": (
                 "",
-                Entry((DocumentValue(as_commit_id(bytes(32)), (0, 0, 0, NO_COMMIT), ""),)),
+                DocumentEntry((DocumentValue(as_commit_id(bytes(32)), (0, 0, 0, NO_COMMIT), ""),)),
             ),
         }
         return answers.get(self.name, {})

@@ -29,24 +29,24 @@ _FRAME_KEY: Final = CipherKey(b"f" * 32)
 
 
 def take_acceptor(data: bytes) -> str:
-    """What a stranger says to an acceptor: message 1, message 3, or what an honest Noise seals into message 3."""
+    """What a stranger says to an acceptor: message 1, message 3, or what an honest Noise encrypts into message 3."""
     kind, data = data[:1], data[1:]
     acceptor = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
     honest, third, payload = honest_messages()
     try:
         if kind == b"1":
-            acceptor.take_first(data)
+            acceptor.read_first(data)
             assert data == honest[0]
         elif kind == b"3":
-            acceptor.take_first(honest[0])
-            session = acceptor.take_third(data)
+            acceptor.read_first(honest[0])
+            session = acceptor.read_third(data)
             assert (data, session.peer_key) == (third, public_key(DIALER_SEED))
         else:
-            acceptor.take_first(honest[0])
+            acceptor.read_first(honest[0])
             noise = _noise_dialer()
             noise.write_message(b"")
             noise.read_message(honest[1])
-            session = acceptor.take_third(noise.write_message(data))
+            session = acceptor.read_third(noise.write_message(data))
             assert (data, session.peer_key) == (payload, public_key(DIALER_SEED))
     except HandshakeError as error:
         return error.reason
@@ -54,7 +54,7 @@ def take_acceptor(data: bytes) -> str:
 
 
 def take_dialer(data: bytes) -> str:
-    """What a dialer is told: message 2, what an honest Noise seals into message 2, or the key that it shall dial."""
+    """What a dialer is told: message 2, what an honest Noise encrypts into message 2, or the key that it shall dial."""
     kind, data = data[:1], PeerId(data[1:])
     honest, _, _ = honest_messages()
     try:
@@ -66,14 +66,14 @@ def take_dialer(data: bytes) -> str:
         dialer = node_identity.DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL)
         assert dialer.first_message() == honest[0]
         if kind == b"2":
-            dialer.take_second(data)
+            dialer.read_second(data)
             assert data == honest[1]
         else:
             static = node_identity.static_private_key(ACCEPTOR_SEED)
             noise = Handshake.responder(node_identity.PROLOGUE, static, ACCEPTOR_EPHEMERAL)
             noise.read_message(honest[0])
             second = noise.write_message(data)
-            dialer.take_second(second)
+            dialer.read_second(second)
             assert second == honest[1]
     except HandshakeError as error:
         return error.reason
@@ -88,16 +88,16 @@ def take_wire(data: bytes) -> str:
 
 
 def take_frames(data: bytes) -> str:
-    """What a peer seals: lengths of four bytes and bodies, of the length that was said if there is so much."""
+    """What a peer encrypts: lengths of four bytes and bodies, of the length that was said if there is so much."""
     cipher, wire, bodies = CipherState(_FRAME_KEY), bytearray(), list[bytes]()
     while data:
         length, data = data[:4], data[4:]
         size = int.from_bytes(length, "big")
-        wire += cipher.seal(length.rjust(4, b"\0"))
+        wire += cipher.encrypt(length.rjust(4, b"\0"))
         if not 0 < size <= FRAME_SIZE_MAX:
             break
         body, data = data[:size], data[size:]
-        wire += cipher.seal(body)
+        wire += cipher.encrypt(body)
         if len(body) == size:
             bodies.append(body)
     frames, end = trio.run(_receive_all, bytes(wire))
@@ -110,8 +110,8 @@ def honest_messages() -> tuple[list[bytes], bytes, bytes]:
     """Messages 1 and 2 of the fixed nodes, message 3, and the payload inside it."""
     dialer = node_identity.DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL)
     first = dialer.first_message()
-    second = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).take_first(first)
-    third, _ = dialer.take_second(second)
+    second = node_identity.AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).read_first(first)
+    third, _ = dialer.read_second(second)
     static = node_identity.static_private_key(ACCEPTOR_SEED)
     noise = Handshake.responder(node_identity.PROLOGUE, static, ACCEPTOR_EPHEMERAL)
     noise.read_message(first)
@@ -129,7 +129,7 @@ def _noise_dialer() -> Handshake:
 
 
 async def _receive_all(wire: bytes) -> tuple[list[bytes], str]:
-    session = node_identity.Session(
+    session = node_identity.HandshakeResult(
         CipherState(_FRAME_KEY), CipherState(_FRAME_KEY), PeerId(bytes(32)), SessionId(bytes(32))
     )
     stream = SecureStream(ScriptedStream(wire, step=50), session, is_dialer=True)

@@ -10,9 +10,9 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from protocol import object as object_module
-from protocol.block import Block, Reference, WrongKey, decode_block, seal_block
+from protocol.block import Block, Reference, WrongKey, decode_block, encrypt_block
 from protocol.body import UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import Content, HeaderKeys, Links, UnknownVersion, open_commit
@@ -24,10 +24,10 @@ from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
 from protocol.publication import (
     NONCE_SIZE,
+    create_publication,
     decode_publication,
     encode_bare,
     encode_publication,
-    seal_publication,
 )
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import (
@@ -87,7 +87,7 @@ def take_block(data: bytes) -> str:
 def take_commit(data: bytes) -> str:
     """The first byte says how many acks the block has, the rest is the commit's plaintext."""
     acks = tuple(as_commit_id(bytes([number]) * 32) for number in range(1, 1 + sum(data[:1]) % 4))
-    block, key = seal_block(data[1:], CONVERGENCE, acks=acks)
+    block, key = encrypt_block(data[1:], CONVERGENCE, acks=acks)
     try:
         commit = open_commit(block, key, CONVERGENCE)
     except (DecodeError, UnknownVersion) as error:
@@ -236,9 +236,9 @@ def signed_commit(body: bytes) -> bytes:
 
 def published(commit: bytes, body: bytes) -> bytes:
     """A publication, whatever commit and body are, that a holder of the topic's key has signed."""
-    block, key = seal_block(commit, CONVERGENCE)
+    block, key = encrypt_block(commit, CONVERGENCE)
     blocks = (block, *build_object(body, CONVERGENCE)[1])
-    made = seal_publication(TopicSeed(_SEED), ReadKey(_ID), key, blocks, bytes(NONCE_SIZE))
+    made = create_publication(TopicSeed(_SEED), ReadKey(_ID), key, blocks, bytes(NONCE_SIZE))
     encoded = tuple(block.encoded for block in made.blocks)
     return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 
@@ -294,7 +294,7 @@ def _tree(program: bytes) -> tuple[Reference, dict[BlockId, Block]]:
         plaintext: bytes, children: list[tuple[BlockId, BlockKey]], acks: tuple[CommitId, ...] = ()
     ) -> None:
         ids = tuple(child_id for child_id, _ in children)
-        block, key = seal_block(plaintext, CONVERGENCE, ids, acks)
+        block, key = encrypt_block(plaintext, CONVERGENCE, ids, acks)
         blocks[block.block_id] = block
         stack.append((block.block_id, key))
 

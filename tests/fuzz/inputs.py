@@ -15,10 +15,10 @@ from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
-from node.importers.ssb_json import canonical, parse_by_rules, write_by_rules
 from node.importers.ssb_log import item_of
-from node.importers.ssb_messages import Refused, read_ssb_message
 from node.runtime.errors import ServiceError
+from node.scuttlebutt.canonical_json import canonical, parse_by_rules, write_by_rules
+from node.scuttlebutt.messages import MessageRefused, read_ssb_message
 from node.sync.lan import read_announcement
 from protocol.body import encode_body
 from protocol.content import Imported
@@ -97,7 +97,7 @@ def take_ssb(data: bytes) -> str:
     """A line of a Scuttlebutt log. Its signature is not looked at: nobody can guess one."""
     try:
         message = read_ssb_message(data)
-    except Refused as refused:
+    except MessageRefused as refused:
         return str(refused)
     text = message.text.encode()
     assert canonical(text)[1] == write_by_rules(parse_by_rules(text)) == message.text

@@ -7,9 +7,9 @@ from typing import Final
 
 from protocol.codec import DecodeError, encode
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
-from protocol.range_items import SortedItems
-from protocol.ranges import RangesAsker, answer_ranges, decode_ranges
-from protocol.symbols import (
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges, decode_ranges
+from protocol.reconciliation.symbols import (
     SymbolsAsker,
     answer,
     decode_ask,
@@ -18,7 +18,7 @@ from protocol.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, at_depths, ids, prefix_of
 
 _IDS: Final = ids(60)
@@ -43,9 +43,9 @@ def take_symbols(data: bytes) -> str:
     for heard in ((), (opening(_OTHERS),)):
         asker = SymbolsAsker(KEY, _SYMBOLS)
         for frame in heard:
-            asker.take(frame)
+            asker.handle_frame(frame)
         try:
-            asker.take(data)
+            asker.handle_frame(data)
         except DecodeError as error:
             return str(error)
         except Unreconciled as error:
@@ -89,7 +89,7 @@ def take_ranges_answer(data: bytes) -> str:
     asker = RangesAsker(_ITEMS, KEY)
     asker.start()
     try:
-        question = asker.take(data)
+        question = asker.handle_frame(data)
     except (DecodeError, Unreconciled) as error:
         return str(error)
     if question is not None:

@@ -16,9 +16,9 @@ import trio
 
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
-from protocol.block import Reference, decode_block, open_block
+from protocol.block import Reference, decode_block, decrypt_block
 from protocol.codec import encode
-from protocol.commit import Content, HeaderKeys, Links, seal_commit
+from protocol.commit import Content, HeaderKeys, Links, create_commit
 from protocol.hashing import convergence_secret
 from protocol.ids import AnnouncedTopic, BlindTopic, TopicKey
 from protocol.keys import BlockKey, NodeSeed, ReadSecret, UserSeed
@@ -63,7 +63,7 @@ def seeds() -> dict[str, Seeds]:
     publication = bytes.fromhex(vector["publication"])
     blocks = decode_publication(publication).blocks
     secret = convergence_secret(ReadSecret(bytes.fromhex(vector["read_secret"])))
-    plaintext = open_block(blocks[0], BlockKey(bytes.fromhex(vector["commit_key"])), secret)
+    plaintext = decrypt_block(blocks[0], BlockKey(bytes.fromhex(vector["commit_key"])), secret)
     objects = {
         f"{case['size']}-bytes": case["blocks"] for case in _vector("objects.json") if "blocks" in case
     }
@@ -164,8 +164,8 @@ def _first_commit() -> bytes:
         Reference(_ID, _OTHER),
         HeaderKeys(),
     )
-    commit, block = seal_commit((), Links(), content, key_pair(UserSeed(_SEED))[1], decoders.CONVERGENCE)
-    return open_block(decode_block(block.encoded), commit.key, decoders.CONVERGENCE)
+    commit, block = create_commit((), Links(), content, key_pair(UserSeed(_SEED))[1], decoders.CONVERGENCE)
+    return decrypt_block(decode_block(block.encoded), commit.key, decoders.CONVERGENCE)
 
 
 def _sessions() -> Seeds:

@@ -7,7 +7,7 @@ from array import array
 from collections import deque
 from typing import Final
 
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
@@ -23,8 +23,8 @@ from protocol.limits.peers import (
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
+    BatchIngested,
     BatchLoaded,
-    BatchTaken,
     BlocksLoaded,
     BlocksWanted,
     Close,
@@ -32,7 +32,10 @@ from protocol.session_events import (
     Event,
     FindPeers,
     FindWanted,
+    HandleFrame,
     HandOver,
+    IngestBatch,
+    LearnPeers,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
@@ -46,9 +49,6 @@ from protocol.session_events import (
     Reconciled,
     Send,
     SummaryLoaded,
-    Take,
-    TakeFrame,
-    TakePeers,
     TopicFollowed,
     WantedFound,
 )
@@ -63,7 +63,7 @@ NO_MESSAGE: Final = 0xFF
 IN_MAIN, UNREAD, HOLD, FETCH = 1, 2, 4, 8
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
 BLOCK is asked for."""
-BLOCK: Final = seal_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
+BLOCK: Final = encrypt_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
 
@@ -72,7 +72,7 @@ def take_session(data: bytes) -> str:
     """Messages, each behind its length of two bytes, to a machine whose store answers at once or later."""
     node = _Node()
     for topic in (ROOT, MAIN):
-        node.take(TopicFollowed(topic, is_root=topic == ROOT, is_entrusted=True))
+        node.handle(TopicFollowed(topic, is_root=topic == ROOT, is_entrusted=True))
     while data and not node.closed:
         head, data = data[:2], data[2:]
         if head[0] == NO_MESSAGE:
@@ -87,7 +87,7 @@ def take_session(data: bytes) -> str:
         data = data[size:]
     node.answer()
     if node.closed:
-        assert node.session.take(TopicFollowed(TopicKey(b"x" * 32), is_root=False)) == [], (
+        assert node.session.handle(TopicFollowed(TopicKey(b"x" * 32), is_root=False)) == [], (
             "what is closed stays closed"
         )
     else:
@@ -115,7 +115,7 @@ class _Node:
         """The peer says something."""
         if isinstance(message, Receipt):
             self._window -= 1
-        self.take(MessageReceived(message))
+        self.handle(MessageReceived(message))
 
     def happen(self, what: int) -> None:
         """Something else: a commit comes from another peer, or the store becomes slow."""
@@ -128,16 +128,16 @@ class _Node:
         if what & FETCH:
             if self._fetching < FETCHED_COUNT_MAX:
                 self._fetching += 1
-                self.take(BlocksWanted(topic, (BLOCK.block_id,)))
+                self.handle(BlocksWanted(topic, (BLOCK.block_id,)))
             return
         if what & UNREAD:
             self._unread[topic] += 1
-            self.take(CommitsAccepted(topic, (-self._unread[topic],)))
+            self.handle(CommitsAccepted(topic, (-self._unread[topic],)))
         else:
             self._last[topic] += 1
-            self.take(CommitsAccepted(topic, (self._last[topic],)))
+            self.handle(CommitsAccepted(topic, (self._last[topic],)))
 
-    def take(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         """Give the machine an event, and answer what it asks for unless answers wait."""
         self._give(event)
         if not self._is_holding:
@@ -151,7 +151,7 @@ class _Node:
             self._give(event)
 
     def _give(self, event: Event) -> None:
-        for output in self.session.take(event):
+        for output in self.session.handle(event):
             match output:
                 case Close():
                     self.closed = output.reason
@@ -196,8 +196,8 @@ class _Node:
                 covered = nums[: -(-len(nums) // 2)]
                 self._sent[topic] += covered
                 return BatchLoaded(topic, (b"x",) * len(covered))
-            case OpenReconciliation(topic) | TakeFrame(topic):
-                is_over = isinstance(output, TakeFrame) and output.kind == 7
+            case OpenReconciliation(topic) | HandleFrame(topic):
+                is_over = isinstance(output, HandleFrame) and output.kind == 7
                 return Reconciled(topic, ((1, b"frame"),), [_FOUND], is_over)
             case OpenTopics(topics):
                 assert 0 < len(topics) <= TOPIC_COUNT_MAX
@@ -210,11 +210,11 @@ class _Node:
                     topic,
                     (PeerAddress("192.0.2.1:1", PeerId(topic)), PeerAddress("192.0.2.2:2", PeerId(topic))),
                 )
-            case TakePeers(topic, peers):
+            case LearnPeers(topic, peers):
                 assert 0 < len(peers) <= INTRODUCED_COUNT_MAX
                 return PeersFound(topic, peers)
-            case Take(topic, items):
-                return BatchTaken(topic, len(items), tuple(CommitId(block_id(item)) for item in items))
+            case IngestBatch(topic, items):
+                return BatchIngested(topic, len(items), tuple(CommitId(block_id(item)) for item in items))
         raise AssertionError(f"nothing to look up: {output}")
 
 

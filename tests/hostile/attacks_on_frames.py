@@ -135,7 +135,7 @@ async def more_after_a_goodbye(mallory: Attacker) -> None:
 async def more_after_the_end(mallory: Attacker) -> None:
     """Nothing is taken after a frame of length 0, which ends the stream."""
     peer = await mallory.meet()
-    await peer.put(peer.seal_length(0) + peer.seal(encode_message(Relay())) * 2)
+    await peer.put(peer.encrypt_length(0) + peer.encrypt_frame(encode_message(Relay())) * 2)
     await peer.wait_ended()
 
 
@@ -166,7 +166,7 @@ async def lengths_too_large(mallory: Attacker) -> None:
     """A frame that is too long is refused before its first byte is awaited."""
     for size in (FRAME_SIZE_MAX + 1, 2**32 - 1):
         peer = await mallory.meet()
-        await peer.put(peer.seal_length(size))
+        await peer.put(peer.encrypt_length(size))
         await peer.wait_ended()
 
 
@@ -175,17 +175,17 @@ async def torn_frames(mallory: Attacker) -> None:
     """Half a frame is never taken for a whole one."""
     async for number in mallory.rounds():
         peer = await mallory.meet()
-        await peer.put(peer.seal(encode_message(KeepAlive()))[: 10 + number % 30])
+        await peer.put(peer.encrypt_frame(encode_message(KeepAlive()))[: 10 + number % 30])
         await trio.aclose_forcefully(peer.wire)
         await peer.wait_ended()
 
 
 @attack(Role.STRANGER, ends=("bad_frame",))
-async def wrong_seals(mallory: Attacker) -> None:
+async def wrong_tags(mallory: Attacker) -> None:
     """A frame that does not open ends the connection."""
     async for number in mallory.rounds():
         peer = await mallory.meet()
-        frame = bytearray(peer.seal(encode_message(KeepAlive())))
+        frame = bytearray(peer.encrypt_frame(encode_message(KeepAlive())))
         frame[number * 7 % len(frame)] ^= 1
         await peer.put(bytes(frame))
         await peer.wait_ended()
@@ -196,7 +196,7 @@ async def dripping_frames(mallory: Attacker) -> None:
     """A frame that comes byte by byte costs reads, and holds nobody up."""
     peer = await mallory.meet()
     async for _ in mallory.rounds():
-        for byte in peer.seal(encode_message(KeepAlive())):
+        for byte in peer.encrypt_frame(encode_message(KeepAlive())):
             await peer.put(bytes((byte,)))
 
 
@@ -204,7 +204,7 @@ async def dripping_frames(mallory: Attacker) -> None:
 async def half_a_batch_then_silence(mallory: Attacker) -> None:
     """Who stops within a frame is left after 90 seconds."""
     peer = await mallory.meet()
-    whole = peer.seal(encode_message(Publications(BlindTopic(bytes(32)), (bytes(100_000),))))
+    whole = peer.encrypt_frame(encode_message(Publications(BlindTopic(bytes(32)), (bytes(100_000),))))
     await peer.put(whole[:50_000])
     await peer.wait_ended()
 

@@ -22,11 +22,11 @@ from protocol.messages import (
     Want,
 )
 from protocol.publication import decode_publication
-from protocol.range_items import END
-from protocol.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
-from protocol.reconciling import FrameKind
-from protocol.riblt import SYMBOL_SIZE
-from protocol.symbols import AskSymbols, Lacks, Symbols, decode_symbols
+from protocol.reconciliation.range_items import END
+from protocol.reconciliation.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
+from protocol.reconciliation.reconciler import FrameKind
+from protocol.reconciliation.riblt import SYMBOL_SIZE
+from protocol.reconciliation.symbols import AskSymbols, Lacks, Symbols, decode_symbols
 from protocol.text import PeerAddress
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack

@@ -93,7 +93,7 @@ async def waiting_for_many_causes(mallory: Attacker) -> None:
     feed = Feed(stage.main, WRITER, stage.seen)
     causes = [feed.go_on((stage.main.facts.root_id,)) for _ in range(12 * min(mallory.size, 5))]
     ids = [one.commit_id for one in causes]
-    waiting = [publish(stage.main, feed.seal(ids)) for _ in range(20 * mallory.size)]
+    waiting = [publish(stage.main, feed.draft(ids)) for _ in range(20 * mallory.size)]
     await peer.publish(topic, waiting)
     for cause in causes[:-2]:  # the others never come
         await peer.publish(topic, [cause])
@@ -154,10 +154,11 @@ async def forged_topic_signatures(mallory: Attacker) -> None:
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
     waiting = [
-        publish(branch, feed.seal([as_commit_id(secrets.token_bytes(32))]), is_signed=False) for _ in range(5)
+        publish(branch, feed.draft([as_commit_id(secrets.token_bytes(32))]), is_signed=False)
+        for _ in range(5)
     ]
     unread = [of_another_version(branch, is_signed=False) for _ in range(5)]
-    rejected = [publish(branch, feed.seal(stage.chain[:1]), is_signed=False) for _ in range(5)]
+    rejected = [publish(branch, feed.draft(stage.chain[:1]), is_signed=False) for _ in range(5)]
     async for _ in mallory.rounds():
         for forged in (waiting, unread, rejected):
             await peer.publish(topic, forged)
@@ -203,7 +204,7 @@ async def commits_of_another_branch(mallory: Attacker) -> None:
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
     feed = Feed(stage.old_main, WRITER, stage.seen)
-    of_old = [publish(stage.main, feed.seal(stage.chain[:1])) for _ in range(5)]
+    of_old = [publish(stage.main, feed.draft(stage.chain[:1])) for _ in range(5)]
     await _send_rounds(mallory, peer, topic, lambda: of_old)
 
 
@@ -235,7 +236,7 @@ async def publications_that_do_not_open(mallory: Attacker) -> None:
     feed = Feed(stage.main, WRITER, stage.seen)
 
     def make() -> list[Forged]:
-        sealed = [feed.seal(stage.chain[:1]) for _ in range(5 * mallory.size)]
+        sealed = [feed.draft(stage.chain[:1]) for _ in range(5 * mallory.size)]
         return [publish(stage.main, one, key=BlockKey(secrets.token_bytes(32))) for one in sealed]
 
     await _send_rounds(mallory, peer, topic, make)

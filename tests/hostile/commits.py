@@ -10,14 +10,14 @@ from nacl import bindings
 
 from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, EncodedCommit, encode_draft
 from protocol import signing
-from protocol.block import Block, seal_block
+from protocol.block import Block, encrypt_block
 from protocol.body import Body
 from protocol.codec import encode
-from protocol.commit import HeaderKeys, lipmaa, seal_commit
+from protocol.commit import HeaderKeys, create_commit, lipmaa
 from protocol.content import Post
 from protocol.ids import CommitId, Signature
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
-from protocol.publication import NONCE_SIZE, encode_publication, seal_publication, sign_publication
+from protocol.publication import NONCE_SIZE, create_publication, encode_publication, sign_publication
 from storage.repos.repos import Branch
 
 _NOW_MS: Final = 1_700_000_000_000
@@ -48,7 +48,7 @@ class Feed:
         """The last commit that `go_on` made."""
         return self._ids[-1] if self._ids else None
 
-    def seal(
+    def draft(
         self, acks: Sequence[CommitId], body: Body = _POST, *, sequence: int | None = None
     ) -> EncodedCommit:
         """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words."""
@@ -68,20 +68,20 @@ class Feed:
 
     def go_on(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """The next commit of the feed, published as a writer would."""
-        sealed = self.seal(acks, body)
-        self._ids.append(sealed.commit.commit_id)
-        return publish(self.branch, sealed)
+        drafted = self.draft(acks, body)
+        self._ids.append(drafted.commit.commit_id)
+        return publish(self.branch, drafted)
 
     def first(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """Another first commit of the feed: what becomes of it says nothing of the next one."""
-        return publish(self.branch, self.seal(acks, body, sequence=1))
+        return publish(self.branch, self.draft(acks, body, sequence=1))
 
 
 def publish(
-    branch: Branch, sealed: EncodedCommit, *, is_signed: bool = True, key: BlockKey | None = None
+    branch: Branch, drafted: EncodedCommit, *, is_signed: bool = True, key: BlockKey | None = None
 ) -> Forged:
     """A publication with the topic's signature, or a random one; `key` is another than opens the commit."""
-    return publish_blocks(branch, key or sealed.commit.key, sealed.blocks, is_signed=is_signed)
+    return publish_blocks(branch, key or drafted.commit.key, drafted.blocks, is_signed=is_signed)
 
 
 def publish_blocks(
@@ -106,25 +106,25 @@ def publish_blocks(
 def of_another_version(branch: Branch, *, is_signed: bool = True) -> Forged:
     """A commit of a format version that nobody knows yet."""
     plaintext = encode(("commit2", secrets.token_bytes(32)))
-    block, key = seal_block(plaintext, branch.convergence_secret)
+    block, key = encrypt_block(plaintext, branch.convergence_secret)
     return publish_blocks(branch, key, (block,), is_signed=is_signed)
 
 
 def without_kind(feed: Feed, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
     """A commit whose header does not say the kind of its body."""
-    sealed = feed.seal(acks, body)
-    old = sealed.commit
+    drafted = feed.draft(acks, body)
+    old = drafted.commit
     content = replace_fields(old.content, metadata=b"")
-    commit, block = seal_commit(
+    commit, block = create_commit(
         old.acks, old.links, content, feed.keys.secret, feed.branch.convergence_secret
     )
-    return publish(feed.branch, EncodedCommit(commit, (block, *sealed.blocks[1:])))
+    return publish(feed.branch, EncodedCommit(commit, (block, *drafted.blocks[1:])))
 
 
 def on_own_topic(topic_seed: TopicSeed, size: int = 32, *, is_signed: bool = True) -> Forged:
     """What a relay can check of a publication, on a topic of the attacker's own, and nothing behind it."""
-    block, key = seal_block(secrets.token_bytes(size), ConvergenceSecret(bytes(32)))
-    made = seal_publication(topic_seed, ReadKey(bytes(32)), key, (block,), secrets.token_bytes(NONCE_SIZE))
+    block, key = encrypt_block(secrets.token_bytes(size), ConvergenceSecret(bytes(32)))
+    made = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,), secrets.token_bytes(NONCE_SIZE))
     signature = made.signature if is_signed else Signature(secrets.token_bytes(64))
     return Forged(
         CommitId(block.block_id), encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)

@@ -111,13 +111,13 @@ class HostilePeer:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise Parted from None
 
-    def seal(self, frame: bytes) -> bytes:
+    def encrypt_frame(self, frame: bytes) -> bytes:
         """A frame as it travels."""
-        return self.seal_length(len(frame)) + self.secure._sending._seal(frame)
+        return self.encrypt_length(len(frame)) + self.secure._sending._encrypt(frame)
 
-    def seal_length(self, size: int) -> bytes:
+    def encrypt_length(self, size: int) -> bytes:
         """The beginning of a frame that is said to be of this size."""
-        return self.secure._sending._seal(size.to_bytes(4, "big"))
+        return self.secure._sending._encrypt(size.to_bytes(4, "big"))
 
     def blind(self, topic: TopicKey) -> BlindTopic:
         """How a topic is called on this connection."""

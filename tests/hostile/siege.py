@@ -18,13 +18,13 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
-from node.ingest import opening as opening_module
+from node.ingest import publication_parsing
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
 from node.sync.connection import Connection
 from node.sync.network import Network
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from node.sync.transport import dial
 from protocol.keys import AgreementSecret
 from protocol.signing import Claim, check_claims
@@ -50,7 +50,7 @@ _HONEST_HOST: Final = "9.9.9.9"
 _ALIKE: Final = create_engine("sqlite://", query_cache_size=5000)
 _ALIKE.connect().close()  # which sets its dialect up
 # Row counts of these say nothing that another table does not: numbers given out, and where order is remembered.
-_BOOKKEEPING: Final = frozenset({"numbers", "sketches", "order_spans", "store_seal"})
+_BOOKKEEPING: Final = frozenset({"sequences", "sketches", "order_spans", "store_seal"})
 
 
 def prepare(folder: Path) -> Stage:
@@ -224,7 +224,7 @@ async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> A
         hub = victim.hub
         hub.cpu_clock = processor_clock
         if is_relay:
-            hub.relay = Relay(
+            hub.relay = RelayService(
                 victim.replica.database, PLENTY, inline(), lambda: 0, check_claims, processor_clock
             )
         network = Network(
@@ -274,7 +274,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     monkeypatch.setattr(victim.hub, "_check", check)
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
-    counting(opening_module, "open_commit", lambda _: add("opened", 1))
+    counting(publication_parsing, "open_commit", lambda _: add("opened", 1))
     counting(AncestorCache, "load", lambda found: add("places", len(found)))
     counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())

@@ -25,7 +25,7 @@ from trio.testing import MockClock
 from analytics.reading.export_reader import ExportError, read_export
 from node.care.fsck import check_store
 from node.care.repair import repair_store
-from node.content.files import Files
+from node.content.files import FileService
 from node.exports.export_worker import ExportRequest, write_export
 from node.home.config import CONFIG_NAME
 from node.home.home import (
@@ -39,7 +39,7 @@ from node.home.home import (
 )
 from node.home.identity import KEYS_NAME, open_keys
 from node.home.key_file import Keys
-from node.ingest.inbound import retry_kept
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime import logs
 from node.runtime.errors import ServiceError
@@ -111,7 +111,7 @@ async def make_world(folder: Path) -> World:
     chance = random.Random(0)
     for number, size in enumerate(_FILE_SIZES):
         alice.write(alice.branch(), f"post {number}")
-        await Files(alice.hub, alice.author, alice.branch).add(
+        await FileService(alice.hub, alice.author, alice.branch).add(
             "main", f"file {size}", _stream(chance.randbytes(size))
         )
     await _bring_files(alice, bob)
@@ -140,7 +140,7 @@ async def _bring_files(alice: Node, bob: Node) -> None:
     async with connected(bob, alice):
         await until_equal(alice, bob)
         await until_equal(alice, bob, "root")
-        files = Files(bob.hub, bob.author, bob.branch)
+        files = FileService(bob.hub, bob.author, bob.branch)
         for size in _FILE_SIZES:
             file = await files.open("main", f"file {size}")
             assert sum([len(part) async for part in files.read(file, 0, file.size)]) == size
@@ -283,7 +283,7 @@ async def _heal(world: World, home: Path) -> str:
                     if _is_equal(alice, bob) and not alice.replica.own_feeds.uncertain:
                         break
                     await trio.sleep(1)
-                files = Files(alice.hub, alice.author, alice.branch)
+                files = FileService(alice.hub, alice.author, alice.branch)
                 for size in _FILE_SIZES:
                     file = await files.open("main", f"file {size}")
                     async for _ in files.read(file, 0, file.size):

@@ -15,7 +15,7 @@ from node.care.fsck import check_store
 from node.home.home import create_home, lock_home, open_home
 from node.home.identity import KEYS_NAME, open_keys, read_keys
 from node.home.key_file import Keys
-from node.ingest.inbound import retry_kept
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.content import Post

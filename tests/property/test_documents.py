@@ -12,7 +12,7 @@ from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, 
 from protocol.ids import CommitId
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
-from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_text, reduce_values
+from verifier.documents import DocumentCommit, DocumentEntry, in_byte_order, reduce_text, reduce_values
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
 Edit = SetEdit | DictEdit
@@ -23,7 +23,7 @@ class History:
     """Commits, causes first: what each follows, directly or not, and what it says."""
 
     pasts: list[set[int]]
-    said: list[DocumentOperation]
+    said: list[DocumentCommit]
 
 
 def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, CommitId]]]:
@@ -46,7 +46,7 @@ def _keys_of(body: object) -> set[str]:
     return {*body.erased, *(entry.key for entry in body.put)}
 
 
-def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[CommitId, ...]:
+def _names(entries: dict[str, DocumentEntry], keys: set[str]) -> tuple[CommitId, ...]:
     return tuple(sorted({tip.name for key in keys if key in entries for tip in entries[key].tips}))
 
 
@@ -54,7 +54,7 @@ def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[CommitId, ...]:
 def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
     """Each author says something of some keys, and names the tips that it had in its past, as nodes do."""
     pasts, places = _history(draw)
-    said: list[DocumentOperation] = []
+    said: list[DocumentCommit] = []
     keys = st.sets(st.sampled_from(KEYS), max_size=2)
     for number, (rank, commit_id) in enumerate(places):
         there, gone = draw(keys), draw(keys)
@@ -66,11 +66,11 @@ def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
         else:
             names = _names(reduce_values(seen), there | gone)
             body = DictEdit(tuple(DictEntry(key, str(number)) for key in there), tuple(gone), names)
-        said.append(DocumentOperation(commit_id, (0, 0, rank, commit_id), body))
+        said.append(DocumentCommit(commit_id, (0, 0, rank, commit_id), body))
     return History(pasts, said)
 
 
-def _last_words(history: History, key: str) -> list[DocumentOperation]:
+def _last_operations(history: History, key: str) -> list[DocumentCommit]:
     """The model: what was said of a key and that nobody who had seen it said more about."""
     spoken = [number for number, one in enumerate(history.said) if key in _keys_of(one.body)]
     last = [number for number in spoken if not any(number in history.pasts[other] for other in spoken)]
@@ -84,7 +84,7 @@ def test_an_item_is_there_while_somebody_added_it_whose_add_no_delete_had_seen(
     state = reduce_values(data.draw(st.permutations(history.said)))
     expected = []
     for key in KEYS:
-        last = _last_words(history, key)
+        last = _last_operations(history, key)
         assert (
             [tip.name for tip in state[key].tips] == [one.name for one in last] if last else key not in state
         )
@@ -101,7 +101,7 @@ def test_a_key_has_the_value_of_its_last_writer_and_concurrent_ones_as_conflicts
     for key in KEYS:
         expected = [
             entry.value
-            for one in _last_words(history, key)
+            for one in _last_operations(history, key)
             if isinstance(one.body, DictEdit)
             for entry in one.body.put
             if entry.key == key
@@ -124,7 +124,7 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
     )
     drawn = data.draw(st.lists(st.tuples(names, edits), max_size=8))
     said = [
-        DocumentOperation(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
+        DocumentCommit(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
         for number, (name, body) in enumerate(drawn)
     ]
     counting = [one for one in said if data.draw(st.booleans())]
@@ -145,10 +145,10 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
 
 
 @st.composite
-def text_histories(draw: st.DrawFn) -> list[DocumentOperation]:
+def text_histories(draw: st.DrawFn) -> list[DocumentCommit]:
     """Updates (each its own letter), and honest snapshots: of some of what stood in their past, all its letters."""
     pasts, places = _history(draw)
-    said: list[DocumentOperation] = []
+    said: list[DocumentCommit] = []
     for number, (rank, commit_id) in enumerate(places):
         seen = reduce_text(said[one] for one in pasts[number]).standing
         chosen = draw(st.lists(st.sampled_from(seen), unique=True, max_size=4)) if seen else []
@@ -156,18 +156,18 @@ def text_histories(draw: st.DrawFn) -> list[DocumentOperation]:
         if chosen:
             letters = b"".join(map(_update, chosen))
             body = TextSnapshot(bytes(sorted(set(letters))), tuple(one.name for one in chosen))
-        said.append(DocumentOperation(commit_id, (0, 0, rank, commit_id), body))
+        said.append(DocumentCommit(commit_id, (0, 0, rank, commit_id), body))
     return said
 
 
-def _update(one: DocumentOperation) -> bytes:
+def _update(one: DocumentCommit) -> bytes:
     assert isinstance(one.body, TextUpdate | TextSnapshot)
     return one.body.update
 
 
 @given(said=text_histories(), data=st.data())
 def test_snapshots_lose_nothing_and_show_nothing_void(
-    said: list[DocumentOperation], data: st.DataObject
+    said: list[DocumentCommit], data: st.DataObject
 ) -> None:
     counting = [one for one in said if data.draw(st.booleans())]
     state = reduce_text(data.draw(st.permutations(counting)))
@@ -188,7 +188,7 @@ def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.
     )
     drawn = data.draw(st.lists(st.tuples(st.sampled_from(names), bodies), max_size=8))
     said = [
-        DocumentOperation(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
+        DocumentCommit(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
         for number, (name, body) in enumerate(drawn)
     ]
     # The model: look again and again until nothing more counts.

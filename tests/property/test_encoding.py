@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.block import decode_block, seal_block
+from protocol.block import decode_block, encrypt_block
 from protocol.body import Body, UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode, peek_tag
 from protocol.ids import AnyId, BlindTopic, BlockId, CommitId
@@ -53,7 +53,7 @@ def test_a_changed_body_is_another_body_or_none(body: Body, place: int, value: i
 
 @given(st.binary(max_size=200), ids, st.lists(ids, max_size=5, unique=True))
 def test_blocks_round_trip(plaintext: bytes, secret: ConvergenceSecret, child_ids: list[BlockId]) -> None:
-    block, _ = seal_block(plaintext, secret, tuple(child_ids))
+    block, _ = encrypt_block(plaintext, secret, tuple(child_ids))
     assert decode_block(block.encoded) == block
 
 

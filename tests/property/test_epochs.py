@@ -15,7 +15,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from protocol.body import Permission
 from protocol.text import id_text

@@ -30,7 +30,7 @@ from storage.commits.void_marks import load_void_ids
 from storage.engine import database
 from storage.schema.schema import commits, rejections
 from tests.histories.plots import tell
-from tests.histories.sealing import Founded, Sealed, found, seal, user_of
+from tests.histories.real_commits import Founded, RealCommits, found, make_commits, user_of
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.support.builders import give
 from tests.support.memberships import NAMES
@@ -124,14 +124,14 @@ def _check_seed(founded: Founded, seed: int) -> None:
 def _find_problem(founded: Founded, tale: Tale, seed: int, nodes: int) -> str:
     """What is wrong with the outcome of a history, in words; nothing if nothing is."""
     history = History(tale.steps)
-    sealed = seal(founded, tale)
+    real = make_commits(founded, tale)
     rng = Random(seed)
-    expected = _by_the_rules(history, sealed)
+    expected = _by_the_rules(history, real)
     verdicts: dict[int, str] = {}
     for node in range(nodes):
         delivery = Delivery(rng, history, WAYS[node % len(WAYS)])
         try:
-            outcome = _by_a_node(founded, delivery, history, sealed)
+            outcome = _by_a_node(founded, delivery, history, real)
             verdicts = verdicts or outcome.verdicts
             assert outcome.verdicts == verdicts, "not the verdicts of the first node"
             common = {one: code if code in CODES else "refused" for one, code in verdicts.items()}
@@ -188,7 +188,7 @@ def _causes_first(rng: Random, history: History, numbers: list[int]) -> list[int
     return order
 
 
-def _by_a_node(founded: Founded, delivery: Delivery, history: History, sealed: Sealed) -> Outcome:
+def _by_a_node(founded: Founded, delivery: Delivery, history: History, real: RealCommits) -> Outcome:
     """Deliver everything to a node of its own, and ask it."""
     folder = founded.folder.parent / "node"
     shutil.copytree(founded.folder, folder)
@@ -196,20 +196,20 @@ def _by_a_node(founded: Founded, delivery: Delivery, history: History, sealed: S
     try:
         for at, batch in enumerate(delivery.batches):
             for name in (ROOT, *BRANCHES):
-                items = [sealed.items[one] for one in batch if history.steps[one].branch == name]
+                items = [real.items[one] for one in batch if history.steps[one].branch == name]
                 if items:
                     give(replica, replica.by_topic[founded.branches[name].topic], items)
             if at == delivery.reopened_after:
                 replica.close()
                 replica = Replica(folder)
-        return _ask(replica, founded, sealed)
+        return _ask(replica, founded, real)
     finally:
         replica.close()
         shutil.rmtree(folder)
 
 
-def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
-    numbers = {raw: number for number, raw in sealed.ids.items()}
+def _ask(replica: Replica, founded: Founded, real: RealCommits) -> Outcome:
+    numbers = {raw: number for number, raw in real.ids.items()}
     (repo,) = replica.repos.values()
     branches = {name: replica.by_topic[founded.branches[name].topic] for name in (ROOT, *BRANCHES)}
     void: set[int] = set()
@@ -231,9 +231,7 @@ def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
             timelines[name] = [numbers[raw] for raw in shown]
             heads[name] = sorted(numbers[raw] for raw, _ in load_heads(connection, branch.num, 1000))
     explained = {one["commit"] for name in BRANCHES for one in list_voids(replica, branches[name])}
-    assert explained == {id_text(AnyId(sealed.ids[one])) for one in void}, (
-        "judged anew, what is marked is void"
-    )
+    assert explained == {id_text(AnyId(real.ids[one])) for one in void}, "judged anew, what is marked is void"
     members = {NAME_OF[user]: int(held) for user, held in replica.members(repo).items()}
     with replica.membership_lock:
         counting = replica.membership(repo.repo_id).now().counting
@@ -245,7 +243,7 @@ def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
 # --- what must be ---
 
 
-def _by_the_rules(history: History, sealed: Sealed) -> Outcome:
+def _by_the_rules(history: History, real: RealCommits) -> Outcome:
     whole = frozenset(history.rules.ops)
     void = history.void()
     return Outcome(
@@ -254,7 +252,7 @@ def _by_the_rules(history: History, sealed: Sealed) -> Outcome:
         history.rules.counting(whole),
         frozenset(void),
         {
-            name: [one for one in history.ordered(name, sealed.ids) if one not in void]
+            name: [one for one in history.ordered(name, real.ids) if one not in void]
             for name in (ROOT, *BRANCHES)
         },
         {name: history.heads(name) for name in (ROOT, *BRANCHES)},

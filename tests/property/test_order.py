@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
-from storage.check.check_integrity import Findings
+from storage.check.check_integrity import CheckFindings
 from storage.commits.checkpoints import _count_up
 from storage.commits.commits import load_rows, load_timeline
 from storage.commits.position_index import FIRST, OrderKey, find_position, find_start
@@ -96,6 +96,6 @@ def _compare(connection: Connection, branch_num: int, model: _Model) -> None:
     assert find_start(connection, branch_num, len(shown)) is None
     rows = list(load_rows(connection, [key[2] for key in shown]).values())
     assert len(rows) == len(shown)
-    findings = Findings()
+    findings = CheckFindings()
     recount_order(connection, findings)
     assert findings.problems == []

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from protocol.codec import DecodeError
 from protocol.ids import SHORT_ID_SIZE, CommitId
-from protocol.range_items import SortedItems
-from protocol.ranges import RangesAsker
-from protocol.riblt import Peeler, Prefix
-from protocol.set_digest import SetDigest
-from protocol.symbols import SymbolsAsker
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import RangesAsker
+from protocol.reconciliation.riblt import Peeler, Prefix
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import SymbolsAsker
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
 from tests.support.strategies import ids as any_ids
 
@@ -38,7 +38,7 @@ def test_symbols_tell_any_two_sets_apart_however_they_are_cut(
     symbols = prefix_of(sorted(there), 1024).symbols()
     while not peeler.is_done:
         size = cuts[peeler.received % len(cuts)]
-        peeler.take(symbols[peeler.received : peeler.received + size])
+        peeler.add_symbols(symbols[peeler.received : peeler.received + size])
     # Equal short ids hide each other, on one side or across.
     assert set(peeler.differences) == _short(here) ^ _short(there)
 
@@ -147,6 +147,6 @@ def test_no_bytes_raise_anything_else(frame: bytes, count: int) -> None:
     symbols = SymbolsAsker(KEY, prefix_of(ids(count), 64).symbols())
     ranges = RangesAsker(SortedItems(at_depths(ids(count))), KEY)
     ranges.start()
-    for take in (symbols.take, ranges.take):
+    for take in (symbols.handle_frame, ranges.handle_frame):
         with suppress(DecodeError, Unreconciled):
             take(frame)

@@ -23,8 +23,8 @@ from protocol.document_kinds import (
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import (
-    DocumentOperation,
-    Entry,
+    DocumentCommit,
+    DocumentEntry,
     ErasedValues,
     find_false_snapshots,
     find_settled,
@@ -43,7 +43,7 @@ class History:
     """Causes first: pasts, and what each commit says."""
 
     pasts: list[set[int]]
-    said: list[DocumentOperation]
+    said: list[DocumentCommit]
 
     @property
     def snapshots(self) -> list[int]:
@@ -51,11 +51,11 @@ class History:
         return [number for number, one in enumerate(self.said) if one.bit]
 
 
-def _at(pasts: list[set[int]], said: list[DocumentOperation], number: int) -> list[DocumentOperation]:
+def _at(pasts: list[set[int]], said: list[DocumentCommit], number: int) -> list[DocumentCommit]:
     return [said[one] for one in sorted(pasts[number])]
 
 
-def _marked(pasts: list[set[int]], said: list[DocumentOperation]) -> list[DocumentOperation]:
+def _marked(pasts: list[set[int]], said: list[DocumentCommit]) -> list[DocumentCommit]:
     """What is said, each with the snapshots that have it in their past."""
     marked = []
     for number, one in enumerate(said):
@@ -69,7 +69,7 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
     """Each author names the tips that it had, or snapshots what it had about a range; some do so with several commits."""
     pasts: list[set[int]] = []
     ranks: list[int] = []
-    said: list[DocumentOperation] = []
+    said: list[DocumentCommit] = []
     keys = st.sets(st.sampled_from(KEYS), max_size=2)
     dag = draw(histories(10))
     ids = draw(st.permutations(range(len(dag))))
@@ -82,25 +82,29 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
         state = reduce_values(seen[one] for one in pasts[number])
         if draw(st.integers(0, 2)) == 0:
             first, end = draw(st.sampled_from(BORDERS)), draw(st.sampled_from([*BORDERS, None, None]))
-            words = snapshot_values(state, first, end)
+            operations = snapshot_values(state, first, end)
             snapshot = (
-                SetSnapshot(first, end, tuple(SnapshotItems(raw, tuple(its)) for raw, its in words.items()))
+                SetSnapshot(
+                    first, end, tuple(SnapshotItems(raw, tuple(its)) for raw, its in operations.items())
+                )
                 if kind is SetEdit
                 else DictSnapshot(
                     first,
                     end,
                     tuple(
                         SnapshotEntries(raw, tuple(DictEntry(key, value) for key, value in its.items()))
-                        for raw, its in words.items()
+                        for raw, its in operations.items()
                     ),
                 )
             )
-            said.append(DocumentOperation(name, place, snapshot, 1 << number))
+            said.append(DocumentCommit(name, place, snapshot, 1 << number))
             continue
         there, gone = draw(keys), draw(keys)
-        names = tuple(sorted({tip.name for key in there | gone for tip in state.get(key, Entry(())).tips}))
+        names = tuple(
+            sorted({tip.name for key in there | gone for tip in state.get(key, DocumentEntry(())).tips})
+        )
         said.append(
-            DocumentOperation(
+            DocumentCommit(
                 name,
                 place,
                 SetEdit(tuple(there), tuple(gone), names)
@@ -111,9 +115,9 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
     return History(pasts, _marked(pasts, said))
 
 
-def _values(state: dict[str, Entry]) -> dict[str, list[tuple[bytes, str | None]]]:
+def _values(state: dict[str, DocumentEntry]) -> dict[str, list[tuple[bytes, str | None]]]:
     return {
-        key: [(word.name, word.value) for word in entry.values]
+        key: [(operation.name, operation.value) for operation in entry.values]
         for key, entry in state.items()
         if entry.values
     }
@@ -126,7 +130,7 @@ def _keys_of(body: object) -> set[str]:
 
 
 def _model(history: History) -> dict[str, list[tuple[bytes, str | None]]]:
-    """As if nobody had ever snapshotted: of each key the last words of all authors, those that say that it is there."""
+    """As if nobody had ever snapshotted: of each key the last operations of all authors, those that say that it is there."""
     found: dict[str, list[tuple[bytes, str | None]]] = {}
     for key in KEYS:
         spoken = [number for number, one in enumerate(history.said) if key in _keys_of(one.body)]
@@ -177,9 +181,9 @@ def test_when_commits_become_void_replicas_that_erased_say_the_same_or_that_they
         assert any(one.bit and one not in counting for one in history.said), "a snapshot is void"
 
 
-def _one(number: int, body: SetEdit | SetSnapshot, covered_by: int = 0, bit: int = 0) -> DocumentOperation:
+def _one(number: int, body: SetEdit | SetSnapshot, covered_by: int = 0, bit: int = 0) -> DocumentCommit:
     name = as_commit_id(bytes([number]) * 32)
-    return DocumentOperation(name, (0, 0, number, name), body, bit, covered_by)
+    return DocumentCommit(name, (0, 0, number, name), body, bit, covered_by)
 
 
 def test_a_delete_after_a_snapshot_erases_nothing_of_what_else_the_snapshot_holds() -> None:
@@ -218,9 +222,9 @@ def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> 
 
 def test_updates_that_a_snapshot_stands_for_may_go_until_it_does_not_count() -> None:
     names = [as_commit_id(bytes([number]) * 32) for number in range(4)]
-    updates = [DocumentOperation(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
-    snapshot = DocumentOperation(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
-    later = DocumentOperation(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))
+    updates = [DocumentCommit(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
+    snapshot = DocumentCommit(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
+    later = DocumentCommit(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))
     assert find_snapshotted([*updates, snapshot, later]) == updates
     erased = [replace(one, body=None) for one in updates]
     assert reduce_text([*erased, snapshot, later]).standing == (snapshot, later)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analytics.study.causes import Refusal
 from analytics.study.net_moves import net_moves
-from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Move, WaitingRoomTimeline
+from analytics.study.timelines import CausalTimeline, EagerTimeline, InsertEdit, MoveEdit, WaitingRoomTimeline
 from tests.support.timeline_models import (
     ScuttleSort,
     complete,
@@ -54,7 +54,7 @@ def test_all_ways_end_in_the_order_by_rank_and_id(way: Way, story: _Story) -> No
     timeline = way()
     shown: list[bytes] = []
     for batch in story.batches:
-        taken = timeline.take([(name, story.commits[name]) for name in batch])
+        taken = timeline.add_many([(name, story.commits[name]) for name in batch])
         assert not taken.refused
         shown = [shown, *replay(shown, taken.edits)][-1]
         assert list(timeline) == shown, "edits replayed on an empty list give the timeline at every step"
@@ -71,9 +71,9 @@ def test_causally_each_is_one_insert_once_its_causes_are_here(story: _Story) -> 
     inserted = []
     shown: list[bytes] = []
     for batch in story.batches:
-        taken = timeline.take([(name, story.commits[name]) for name in batch])
+        taken = timeline.add_many([(name, story.commits[name]) for name in batch])
         known |= {name: story.commits[name] for name in batch}
-        assert all(isinstance(edit, Insert) for edit in taken.edits)
+        assert all(isinstance(edit, InsertEdit) for edit in taken.edits)
         inserted += [edit.commit_id for edit in taken.edits]
         for between in replay(shown, taken.edits):
             assert respects_causes(between, story.commits)
@@ -91,7 +91,7 @@ def test_in_the_waiting_room_each_costs_two_edits_at_most(story: _Story) -> None
     touched: list[bytes] = []
     shown: list[bytes] = []
     for batch in story.batches:
-        taken = timeline.take([(name, story.commits[name]) for name in batch])
+        taken = timeline.add_many([(name, story.commits[name]) for name in batch])
         known |= {name: story.commits[name] for name in batch}
         names = [edit.commit_id for edit in taken.edits]
         assert len(set(names)) == len(names), "one edit in one batch"
@@ -111,7 +111,7 @@ def test_eagerly_every_list_between_respects_what_is_known(story: _Story) -> Non
     shown: list[bytes] = []
     for batch in story.batches:
         before = shown
-        taken = timeline.take([(name, story.commits[name]) for name in batch])
+        taken = timeline.add_many([(name, story.commits[name]) for name in batch])
         known |= {name: story.commits[name] for name in batch}
         for between in replay(shown, taken.edits):
             assert respects_causes(between, story.commits)
@@ -161,7 +161,7 @@ def test_void_commits_leave_and_come_back(way: Way, story: _Story, data: st.Data
     void: set[bytes] = set()
     shown: list[bytes] = []
     for batch in story.batches:
-        edits = [*timeline.take([(name, story.commits[name]) for name in batch]).edits]
+        edits = [*timeline.add_many([(name, story.commits[name]) for name in batch]).edits]
         chosen = data.draw(st.sets(st.sampled_from(sorted(story.commits)), max_size=3))
         edits += timeline.void(sorted(chosen - void)).edits
         edits += timeline.restore(sorted(chosen & void)).edits
@@ -193,9 +193,9 @@ def test_a_run_that_shifts_together_costs_the_fewer_of_both_sides() -> None:
     timeline = EagerTimeline()
     chain = [bytes([100, number]) for number in range(9)]
     timeline.add(b"root", [])
-    timeline.take([(b"x1", [b"root"]), (b"x2", [b"x1"])])
-    timeline.take([(chain[0], [b"late"]), *zip(chain[1:], [[name] for name in chain], strict=False)])
+    timeline.add_many([(b"x1", [b"root"]), (b"x2", [b"x1"])])
+    timeline.add_many([(chain[0], [b"late"]), *zip(chain[1:], [[name] for name in chain], strict=False)])
     taken = timeline.add(b"late", [b"x2"])
-    assert [type(edit) for edit in taken.edits].count(Move) == 3, (
+    assert [type(edit) for edit in taken.edits].count(MoveEdit) == 3, (
         "root, x1 and x2, not the nine that depend on it"
     )

@@ -14,7 +14,8 @@ from protocol.hashing import block_id
 from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
-from protocol.reconciling import FrameKind, Reconciler
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
     CheckDue,
@@ -22,19 +23,18 @@ from protocol.session_events import (
     CommitsAccepted,
     Event,
     FindPeers,
+    HandleFrame,
     HandOver,
+    IngestBatch,
+    LearnPeers,
     MessageReceived,
     OpenReconciliation,
     OpenTopics,
     Output,
     Reconciled,
     Send,
-    Take,
-    TakeFrame,
-    TakePeers,
     TopicFollowed,
 )
-from protocol.unreconciled import Unreconciled
 from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
 
 LATENCY = (0.01, 0.2)
@@ -180,7 +180,7 @@ class Network:
 
     def _give(self, link: Link, end: End, event: Event) -> None:
         if link.is_up:
-            for output in end.session.take(event):
+            for output in end.session.handle(event):
                 self._perform(link, end, output)
 
     def _perform(self, link: Link, end: End, output: Output) -> None:
@@ -189,18 +189,18 @@ class Network:
                 self.say(link, end, encode_message(output.message))
             case Close():
                 self._close(link, output.reason)
-            case Take():
+            case IngestBatch():
                 done = max(end.taking_until, self.now + self.chance.uniform(*STORE_DELAY))
                 end.taking_until = done
                 self.after(done - self.now, lambda: self._take(link, end, output))
-            case OpenReconciliation() | TakeFrame():
+            case OpenReconciliation() | HandleFrame():
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
-            case HandOver() | OpenTopics() | FindPeers() | TakePeers():
+            case HandOver() | OpenTopics() | FindPeers() | LearnPeers():
                 raise AssertionError("nobody asks for blocks, deposits topics or introduces peers here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 
-    def _reconcile(self, link: Link, end: End, work: OpenReconciliation | TakeFrame) -> None:
+    def _reconcile(self, link: Link, end: End, work: OpenReconciliation | HandleFrame) -> None:
         held = Held(work.topic, end.node.store.topics[work.topic])
         reconciler = end.reconcilers.get(work.topic)
         if reconciler is None:
@@ -211,7 +211,7 @@ class Network:
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
             else:
-                step = reconciler.take(held, FrameKind(work.kind), work.frame)
+                step = reconciler.handle(held, FrameKind(work.kind), work.frame)
         except (DecodeError, Unreconciled):
             self._give(link, end, Reconciled(work.topic, (), (), fault="bad_reconciliation"))
             return
@@ -224,7 +224,7 @@ class Network:
         answer = end.node.store.look_up(load)
         self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
 
-    def _take(self, link: Link, end: End, take: Take) -> None:
+    def _take(self, link: Link, end: End, take: IngestBatch) -> None:
         if not link.is_up:
             return
         taken = end.node.store.take(take)

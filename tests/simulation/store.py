@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 
 from protocol.hashing import block_id, symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId, TopicKey
-from protocol.range_items import RangeLookup, SortedItems
-from protocol.riblt import Prefix, prefix_length
+from protocol.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
 from protocol.session_events import (
+    BatchIngested,
     BatchLoaded,
-    BatchTaken,
     BlocksLoaded,
     Event,
     FindWanted,
+    IngestBatch,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
     LoadSummary,
     PlanLoaded,
     SummaryLoaded,
-    Take,
     WantedFound,
 )
-from protocol.set_digest import SetDigest
 from tests.support.ids import as_commit_id
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
@@ -50,10 +50,10 @@ def acks_of(commit: bytes) -> list[CommitId] | None:
 
 
 @dataclass(slots=True)
-class Taken:
+class BatchResult:
     """What a batch came to."""
 
-    event: BatchTaken
+    event: BatchIngested
     nums: list[int]
     is_faulty: bool
 
@@ -168,10 +168,10 @@ class Store:
             case LoadBlocks():
                 return BlocksLoaded(load.topic, (b"",))
 
-    def take(self, take: Take) -> Taken:
+    def take(self, take: IngestBatch) -> BatchResult:
         """Accept a batch, but for what is no commit."""
         topic = self.topics[take.topic]
         good = [item for item in take.items if acks_of(item) is not None]
         nums = topic.accept(good)
-        event = BatchTaken(take.topic, len(nums), tuple(topic.missing()))
-        return Taken(event, nums, is_faulty=len(good) < len(take.items))
+        event = BatchIngested(take.topic, len(nums), tuple(topic.missing()))
+        return BatchResult(event, nums, is_faulty=len(good) < len(take.items))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.ingest.inbound import accept_batch
+from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
 from protocol.content import Post

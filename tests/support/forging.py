@@ -14,14 +14,14 @@ from protocol.body import (
     Permission,
     encode_body,
 )
-from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.commit import Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
 from protocol.content import Compaction, Files, Post
 from protocol.declared_kind import declare_kind
 from protocol.ids import BranchId, CommitId, EpochId, ObjectId, UserId
 from protocol.keys import BlockKey, GivenKey, UserSeed
 from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
-from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
+from protocol.publication import create_publication, decode_publication, encode_bare, encode_publication
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World
 from tests.support.ids import as_commit_id
@@ -90,7 +90,7 @@ class Forger:
             HeaderKeys(acks=(GivenKey(b""),) * len(follows)),
         )
         links = Links(lipmaa=self._feed[skip - 1] if skip != sequence - 1 else None)
-        commit, block = seal_commit(follows, links, content, self._secret, branch.convergence_secret)
+        commit, block = create_commit(follows, links, content, self._secret, branch.convergence_secret)
         self._feed.append(commit.commit_id)
         return self.publish(commit.key, (block, blocks[-1]))
 
@@ -98,7 +98,7 @@ class Forger:
         """Blocks as they travel on the branch's topic."""
         branch = self._branch
         assert branch.topic_seed is not None
-        publication = seal_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)
+        publication = create_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)
         encoded = tuple(block.encoded for block in publication.blocks)
         return encode_publication(publication.topic, publication.sealed_key, encoded, publication.signature)
 

@@ -4,7 +4,7 @@ from protocol.ids import ObjectId
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_rows
-from storage.commits.damaged import await_commits
+from storage.commits.damaged import mark_commits_damaged
 from storage.engine.id_keys import unpack_nums
 from storage.schema.schema import blocks
 from tests.support.builders import NOW_MS, World, give
@@ -14,23 +14,23 @@ from tests.support.forging import BAD_BODIES, Forger, bare_of
 def harden(world: World) -> None:
     """Add four posts on the branch's root.
 
-    `erased` lost its body by a compaction, and `awaited` was damaged and is asked of peers. The last two are by another
+    `erased` lost its body by a compaction, and `damaged` was damaged and is asked of peers. The last two are by another
     member: one came without its body, and the other's body names blocks that nobody ever sends, for its one block is all
     that travels of it.
     """
     forger = Forger(world)
-    world.write("erased, awaited")
+    world.write("erased, damaged")
     items = [forger.write(b"a bare one's body"), forger.write(BAD_BODIES["a tree"])]
     ingested = give(world.replica, world.branch, [bare_of(items[0]), items[1]])
     assert [len(nums) for nums in ingested.accepted.values()] == [2]
-    rows = {name: world.commits[name].commit_id for name in ("erased", "awaited")}
+    rows = {name: world.commits[name].commit_id for name in ("erased", "damaged")}
     with world.replica.database.write() as connection:
         found = load_rows(connection, rows.values())
-        erased, awaited = (found[rows[name]] for name in ("erased", "awaited"))
+        erased, damaged = (found[rows[name]] for name in ("erased", "damaged"))
         body_id = decode_publication(world.commits["erased"].encoded).blocks[1].block_id
         erase_bodies(
             connection, world.branch.num, [Erasure(erased.num, erased.block_nums, ObjectId(body_id))], NOW_MS
         )
-        own = unpack_nums(awaited.block_nums)[0]
+        own = unpack_nums(damaged.block_nums)[0]
         connection.execute(blocks.delete().where(blocks.c.num == own))
-        await_commits(connection, [awaited.num])
+        mark_commits_damaged(connection, [damaged.num])

@@ -55,23 +55,27 @@ class TallySnapshot(ValuesSnapshot, frozen=True, tag="tally-snapshot1"):
 
     first: Thing
     end: Thing | None
-    words: tuple[TalliesOfCommit, ...]
+    operations: tuple[TalliesOfCommit, ...]
 
     @classmethod
-    def make(cls, first: str, end: str | None, words: Iterable[tuple[CommitId, Mapping[str, str]]]) -> Self:
+    def make(
+        cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
+    ) -> Self:
         """A snapshot of this range."""
         return cls(
             first,
             end,
             tuple(
                 TalliesOfCommit(name, tuple(Tally(thing, int(number)) for thing, number in values.items()))
-                for name, values in words
+                for name, values in operations
             ),
         )
 
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, thing, number) of each."""
-        return ((one.name, tally.thing, str(tally.number)) for one in self.words for tally in one.tallies)
+        return (
+            (one.name, tally.thing, str(tally.number)) for one in self.operations for tally in one.tallies
+        )
 
 
 TALLY: Final = values_kind("tally", TallyEdit, TallySnapshot, 2)
@@ -122,7 +126,9 @@ class TallyResult(TypedDict):
 async def show_tally(documents: ValuesService, branch: str, offset: int, limit: int) -> TallyWindow:
     """A window of the branch's tally. Of what several counted at the same time, the highest number holds."""
     window = await documents.read_window(TALLY, branch, offset, limit)
-    counted = {thing: max(int(word.value or 0) for word in entry.values) for thing, entry in window.entries}
+    counted = {
+        thing: max(int(operation.value or 0) for operation in entry.values) for thing, entry in window.entries
+    }
     return {"counted": counted, **window.fields}
 
 

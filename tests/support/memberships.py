@@ -15,7 +15,7 @@ from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import Op, Reference
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 REPO_SEED: Final = RepoSeed(b"r" * 32)
 REPO: Final = key_pair(REPO_SEED)[0]
@@ -93,7 +93,7 @@ class Twins:
         operation, refusal = None, ""
         try:
             operation = self.real.authorise_root_commit(commit, step.body())
-        except Refused as error:
+        except CommitRefused as error:
             refusal = str(error)
         assert self.reference.admit(number, op) == (operation is not None), f"{step}: {refusal or 'taken'}"
         if operation is None:

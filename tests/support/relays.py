@@ -8,7 +8,7 @@ import trio
 
 from node.runtime.blocking import inline
 from node.sync.connection import Connection
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from protocol.signing import check_claims
 from storage.relay.quotas import RelayQuotas
 from tests.support.nodes import Node, connected, open_nodes
@@ -29,7 +29,7 @@ PLENTY = RelayQuotas(
 def open_relay(folder: Path, quotas: RelayQuotas = PLENTY) -> Iterator[Node]:
     """A node that keeps topics for others, and whose clock stands."""
     with open_nodes(folder, "relay") as (node,):
-        node.hub.relay = Relay(node.replica.database, quotas, inline(), lambda: 0, check_claims)
+        node.hub.relay = RelayService(node.replica.database, quotas, inline(), lambda: 0, check_claims)
         yield node
 
 

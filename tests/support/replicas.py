@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from protocol.ids import CommitId
-from storage.commits.edits import Edit, EditWindow
+from storage.commits.edits import Edit, StoredEdits
 
 Place = tuple[int, int, CommitId]
 
@@ -89,7 +89,7 @@ class TableCopy:
         self._database.close()
 
 
-def follow(copies: Sequence[Copy], window: EditWindow, acks: Mapping[CommitId, Sequence[CommitId]]) -> None:
+def follow(copies: Sequence[Copy], window: StoredEdits, acks: Mapping[CommitId, Sequence[CommitId]]) -> None:
     """Apply a window's edits, and see after each that no commit stands before what it acks."""
     if window.is_reset:
         for copy in copies:

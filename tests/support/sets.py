@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from protocol.ids import CommitId, ItemId
 from protocol.keys import HashKey
-from protocol.range_items import Item, SortedItems
-from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import Prefix
-from protocol.symbols import SymbolsAsker, answer, opening
+from protocol.reconciliation.range_items import Item, SortedItems
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.riblt import Prefix
+from protocol.reconciliation.symbols import SymbolsAsker, answer, opening
 from tests.support.ids import as_commit_id
 
 KEY = HashKey(bytes(range(32)))
@@ -55,7 +55,7 @@ def talk_symbols(
         for frame in frames:
             answers += 1
             answered += len(frame)
-            question = asker.take(change(frame))
+            question = asker.handle_frame(change(frame))
         if question is None:
             return Talk(asked, answered, asks, answers)
         asks += 1
@@ -74,7 +74,7 @@ def talk_ranges(
         asked += len(question)
         reply = answer_ranges(items, key, question)
         answered += len(reply)
-        question = asker.take(change(reply))
+        question = asker.handle_frame(change(reply))
     return Talk(asked, answered, asks, asks)
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from analytics.study.timelines import Edit, Insert, Move
+from analytics.study.timelines import Edit, InsertEdit, MoveEdit
 
 Graph = Mapping[bytes, Sequence[bytes]]
 """What each commit that is here acks."""
@@ -50,10 +50,10 @@ def replay(start: Sequence[bytes], edits: Iterable[Edit]) -> Iterator[list[bytes
     """The list after each edit."""
     shown = list(start)
     for edit in edits:
-        if isinstance(edit, Insert):
+        if isinstance(edit, InsertEdit):
             assert 0 <= edit.position <= len(shown)
             shown.insert(edit.position, edit.commit_id)
-        elif isinstance(edit, Move):
+        elif isinstance(edit, MoveEdit):
             assert shown.pop(edit.old) == edit.commit_id
             assert 0 <= edit.new <= len(shown)
             shown.insert(edit.new, edit.commit_id)

@@ -15,11 +15,11 @@ from protocol.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
 from protocol.messages import Announce, Goodbye, encode_message
 from protocol.node_identity import PROLOGUE, static_private_key, static_public_key
 from protocol.noise import Handshake
-from protocol.range_items import SortedItems
-from protocol.ranges import RangesAsker, answer_ranges
-from protocol.riblt import Prefix, prefix_length
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.symbols import encode_lacks, opening
 from protocol.signing import key_pair, public_key, sign
-from protocol.symbols import encode_lacks, opening
 from tests.support.ids import as_commit_id
 from tests.support.streams import Recording
 
@@ -158,5 +158,5 @@ def _compare_ranges(
     question: bytes | None = asker.start()
     while question is not None:
         frames += [question, answer_ranges(held, key, question)]
-        question = asker.take(frames[-1])
+        question = asker.handle_frame(frames[-1])
     return frames, asker

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from protocol import hashing
-from protocol.block import Reference, WrongKey, decode_block, open_block, seal_block
+from protocol.block import Reference, WrongKey, decode_block, decrypt_block, encrypt_block
 from protocol.body import Permission, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
@@ -95,7 +95,7 @@ def _read_commit(vector: JsonObject) -> None:
 
 
 def _read_opened_block(vector: JsonObject) -> None:
-    open_block(
+    decrypt_block(
         decode_block(bytes.fromhex(vector["encoded"])), BlockKey(bytes.fromhex(vector["key"])), CONVERGENCE
     )
 
@@ -191,10 +191,10 @@ def _blocks() -> Iterator[JsonObject]:
     yield refuse("long_bytes_form", "not_canonical", good.replace(b"\xc4\x0a", b"\xc5\x00\x0a"))
     yield refuse("long_array_form", "not_canonical", b"\xdc\x00\x04" + good[1:])
     yield refuse("long_tag_form", "not_canonical", good.replace(b"\xa6block1", b"\xd9\x06block1"))
-    block, key = _seal(b"hello")
+    block, key = _encrypted_block(b"hello")
     wrong = bytes([key[0] ^ 1]) + key[1:]
     yield _vector("opened block", "wrong_key", "wrong_key", block, key=wrong.hex())
-    elsewhere, other_key = _seal(b"hello", secret=ConvergenceSecret(ID))
+    elsewhere, other_key = _encrypted_block(b"hello", secret=ConvergenceSecret(ID))
     yield _vector("opened block", "of_another_secret", "wrong_key", elsewhere, key=other_key.hex())
     flipped = block[:-1] + bytes([block[-1] ^ 1])
     yield _vector("opened block", "flipped_bit", "wrong_key", flipped, key=key.hex())
@@ -220,7 +220,7 @@ def _commits() -> Iterator[JsonObject]:
     ) -> JsonObject:
         our_content = _with(content, [(9, header_keys or keys), *said])
         made = _pack([tag, _with(links, link), our_content, signature]) if plaintext is None else plaintext
-        encoded, key = _seal(made, child_ids=child_ids, acks=acks)
+        encoded, key = _encrypted_block(made, child_ids=child_ids, acks=acks)
         return _vector("commit", defect, reason, encoded, key=key.hex())
 
     place = ["group", ID, [ID]]
@@ -289,25 +289,29 @@ def _objects() -> Iterator[JsonObject]:
             "blocks": blocks,
         }
 
-    a, a_key = _seal(b"a")
-    b, b_key = _seal(b"b")
+    a, a_key = _encrypted_block(b"a")
+    b, b_key = _encrypted_block(b"b")
     a_id, b_id = hashing.block_id(a), hashing.block_id(b)
     keys = a_key + b_key
-    yield refuse("acks_in_a_leaf", _seal(b"a", acks=(as_commit_id(ID),)))
-    yield refuse("small_leaves", _seal(keys, child_ids=(a_id, b_id)), a, b)
-    yield refuse("one_child", _seal(a_key, child_ids=(a_id,)), a)
-    yield refuse("same_child_twice", _seal(a_key + a_key, child_ids=(a_id, a_id)), a)
-    yield refuse("too_few_keys", _seal(a_key, child_ids=(a_id, b_id)), a, b)
-    yield refuse("too_many_keys", _seal(keys + a_key, child_ids=(a_id, b_id)), a, b)
-    yield refuse("acks_in_the_root", _seal(keys, child_ids=(a_id, b_id), acks=(as_commit_id(ID),)), a, b)
-    yield refuse("wrong_child_key", _seal(b_key + a_key, child_ids=(a_id, b_id)), a, b, reason="wrong_key")
-    inner, inner_key = _seal(keys, child_ids=(a_id, b_id))
+    yield refuse("acks_in_a_leaf", _encrypted_block(b"a", acks=(as_commit_id(ID),)))
+    yield refuse("small_leaves", _encrypted_block(keys, child_ids=(a_id, b_id)), a, b)
+    yield refuse("one_child", _encrypted_block(a_key, child_ids=(a_id,)), a)
+    yield refuse("same_child_twice", _encrypted_block(a_key + a_key, child_ids=(a_id, a_id)), a)
+    yield refuse("too_few_keys", _encrypted_block(a_key, child_ids=(a_id, b_id)), a, b)
+    yield refuse("too_many_keys", _encrypted_block(keys + a_key, child_ids=(a_id, b_id)), a, b)
+    yield refuse(
+        "acks_in_the_root", _encrypted_block(keys, child_ids=(a_id, b_id), acks=(as_commit_id(ID),)), a, b
+    )
+    yield refuse(
+        "wrong_child_key", _encrypted_block(b_key + a_key, child_ids=(a_id, b_id)), a, b, reason="wrong_key"
+    )
+    inner, inner_key = _encrypted_block(keys, child_ids=(a_id, b_id))
     inner_id = hashing.block_id(inner)
-    yield refuse("uneven_depth", _seal(inner_key + a_key, child_ids=(inner_id, a_id)), inner, a, b)
+    yield refuse("uneven_depth", _encrypted_block(inner_key + a_key, child_ids=(inner_id, a_id)), inner, a, b)
 
 
 def _publications() -> Iterator[JsonObject]:
-    block, _ = _seal(b"hello")
+    block, _ = _encrypted_block(b"hello")
     sealed_key = bytes(24 + 32 + 16)
     good = _pack(["publication1", ID, sealed_key, [block], bytes(64)])
 
@@ -423,7 +427,7 @@ def _swap(text: str) -> str:
     return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
 
 
-def _seal(
+def _encrypted_block(
     plaintext: bytes,
     *,
     child_ids: tuple[BlockId, ...] = (),
@@ -431,7 +435,7 @@ def _seal(
     secret: ConvergenceSecret = CONVERGENCE,
 ) -> tuple[bytes, bytes]:
     """A block's encoding and key, whatever its plaintext is."""
-    block, key = seal_block(plaintext, secret, child_ids, acks)
+    block, key = encrypt_block(plaintext, secret, child_ids, acks)
     return block.encoded, key
 
 

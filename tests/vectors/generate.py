@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol import hashing, signing
-from protocol.block import Block, Reference, open_block
+from protocol.block import Block, Reference, decrypt_block
 from protocol.body import (
     Adopt,
     Answer,
@@ -39,7 +39,7 @@ from protocol.body import (
     encode_body,
 )
 from protocol.codec import encode
-from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
 from protocol.content import Compaction, FileEntry, Files, Imported, Post
 from protocol.declared_kind import declare_kind
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
@@ -91,13 +91,13 @@ from protocol.messages import (
 )
 from protocol.object import build_object
 from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
-from protocol.publication import Publication, encode_bare, encode_publication, seal_publication
-from protocol.range_items import SortedItems
-from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
-from protocol.riblt import Prefix, prefix_length
+from protocol.publication import Publication, create_publication, encode_bare, encode_publication
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
+from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.sealing import seal_secret
-from protocol.set_digest import SetDigest
-from protocol.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.text import (
     BranchCapability,
     BranchChannel,
@@ -188,7 +188,7 @@ def _object(size: int) -> JsonObject:
         case["blocks"] = [block.encoded.hex() for block in blocks]
     elif len(blocks) > 1:  # the keys of its leaves, one after another, are what the root carries
         case["root_block"] = blocks[-1].encoded.hex()
-        case["root_plaintext"] = open_block(blocks[-1], reference.key, CONVERGENCE).hex()
+        case["root_plaintext"] = decrypt_block(blocks[-1], reference.key, CONVERGENCE).hex()
     return case
 
 
@@ -306,7 +306,7 @@ def commits() -> JsonObject:
         reference,
         keys,
     )
-    commit, block = seal_commit(
+    commit, block = create_commit(
         (as_commit_id(ids[0]), as_commit_id(ids[1])), links, content, USER_SECRET, CONVERGENCE
     )
     publication = _publish(commit, (block, *body_blocks))
@@ -396,14 +396,14 @@ def _file_commit(
     content = Content(
         USER, BRANCH_ID, EPOCH, sequence, feed_previous, (place,), 1_790_000_000_000, b"", reference, keys
     )
-    commit, block = seal_commit(acks, header, content, USER_SECRET, CONVERGENCE)
+    commit, block = create_commit(acks, header, content, USER_SECRET, CONVERGENCE)
     return commit, _encoded(_publish(commit, (block, *body_blocks)))
 
 
 def _publish(commit: Commit, blocks: tuple[Block, ...]) -> Publication:
     topic_seed = hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0)
     read_key = hashing.branch_read_key(hashing.branch_secret(READ_SECRET, BRANCH_ID, 0))
-    return seal_publication(topic_seed, read_key, commit.key, blocks, NONCE)
+    return create_publication(topic_seed, read_key, commit.key, blocks, NONCE)
 
 
 def _encoded(publication: Publication) -> bytes:

@@ -32,8 +32,8 @@ from protocol.commit import (
     HeaderKeys,
     Links,
     TanglePlace,
+    create_commit,
     lipmaa,
-    seal_commit,
 )
 from protocol.content import Post
 from protocol.declared_kind import declare_kind
@@ -42,7 +42,7 @@ from protocol.ids import BranchId, CommitId, EpochId, ObjectId, RepoId, root_bra
 from protocol.keys import GivenKey, ReadKey, ReadSecret, RepoSeed, TopicSeed, UserSeed, WriteSecret
 from protocol.object import build_object
 from protocol.proofs import certify_repo
-from protocol.publication import encode_publication, seal_publication
+from protocol.publication import create_publication, encode_publication
 from protocol.sealing import seal_secret
 from tests.support.ids import as_commit_id
 from verifier.ancestry import GraphNode, find_outside
@@ -137,14 +137,14 @@ class History:
         links = Links(lipmaa=None if skip == sequence - 1 else as_commit_id(feed[skip - 1]))
         ids = tuple(one.commit_id for one in acked)
         secret = signing.key_pair(SEEDS[author])[1]
-        commit, block = seal_commit(ids, links, content, secret, convergence)
+        commit, block = create_commit(ids, links, content, secret, convergence)
         self.commits[name] = commit
         if is_first:
             self._feeds[USERS[author], commit.commit_id] = feed
         feed.append(commit.commit_id)
         seed = self.topic_seed(commit.branch_id)
         nonce = len(self.commits).to_bytes(24, "little")
-        publication = seal_publication(
+        publication = create_publication(
             seed, ReadKey(self.read_key(commit.branch_id)), commit.key, (block, *body_blocks), nonce
         )
         blocks = tuple(one.encoded for one in publication.blocks)

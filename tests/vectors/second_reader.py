@@ -74,8 +74,8 @@ BODIES: dict[str, Shapes] = {
     "files1": {"added": [(str, NUMBER)]},
     "set1": {"added": [str], "deleted": [str], "replaces": [ID]},
     "dict1": {"put": [(str, str)], "erased": [str], "replaces": [ID]},
-    "set-squeeze1": {"first": str, "end": {str, None}, "words": [(ID, [str])]},
-    "dict-squeeze1": {"first": str, "end": {str, None}, "words": [(ID, [(str, str)])]},
+    "set-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [str])]},
+    "dict-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [(str, str)])]},
     "compaction1": {},
     "text1": {"update": bytes},
     "text-snapshot1": {"update": bytes, "replaces": [ID]},
@@ -286,7 +286,7 @@ def read_block(encoded: bytes) -> dict[str, Any]:
     return tagged(encoded, {"block1": {"child_ids": [ID], "acks": [ID], "ciphertext": bytes}})[1]
 
 
-def open_block(encoded: bytes, key: bytes, convergence: bytes) -> tuple[list[bytes], list[bytes], bytes]:
+def decrypt_block(encoded: bytes, key: bytes, convergence: bytes) -> tuple[list[bytes], list[bytes], bytes]:
     """Child ids, acks and plaintext."""
     block = read_block(encoded)
     plaintext = chacha20(key, block["ciphertext"])
@@ -304,7 +304,7 @@ def open_object(reference: Reference, blocks: Blocks, convergence: bytes) -> byt
 def _leaves(reference: Reference, blocks: Blocks, convergence: bytes) -> list[bytes]:
     block_id, key = reference
     require(blake3(blocks.get(block_id, b"")).digest() == block_id, "a block of that id")
-    child_ids, acks, plaintext = open_block(blocks[block_id], key, convergence)
+    child_ids, acks, plaintext = decrypt_block(blocks[block_id], key, convergence)
     require(not acks, "no acks but in commits")
     if not child_ids:
         return [plaintext]
@@ -351,7 +351,7 @@ def lipmaa(number: int) -> int:
 
 def read_commit(encoded: bytes, key: bytes, convergence: bytes) -> dict[str, Any]:
     """All fields by name, and what is signed."""
-    child_ids, acks, plaintext = open_block(encoded, key, convergence)
+    child_ids, acks, plaintext = decrypt_block(encoded, key, convergence)
     require(not child_ids, "one block")
     shape: Shapes = {
         "links": tuple(LINKS.values()),

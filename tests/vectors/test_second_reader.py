@@ -98,7 +98,7 @@ def open_object(vector: Vector, reference: reader.Reference) -> Vector:
     }
     root = blocks[made[0]]
     if len(blocks) > 1:
-        again |= {"root_block": root, "root_plaintext": reader.open_block(root, made[1], convergence)[2]}
+        again |= {"root_block": root, "root_plaintext": reader.decrypt_block(root, made[1], convergence)[2]}
     return again | ({"blocks": list(blocks.values())} if given else {})
 
 
@@ -477,7 +477,9 @@ HEX: Final = ("encoded", "key", "convergence_secret", "object_id")
 OPEN_REFUSED: Final[dict[str, Callable[[Vector, Vector], object]]] = {
     "body": lambda _, raw: reader.open_body(raw["encoded"]),
     "block": lambda _, raw: reader.read_block(raw["encoded"]),
-    "opened block": lambda _, raw: reader.open_block(raw["encoded"], raw["key"], raw["convergence_secret"]),
+    "opened block": lambda _, raw: reader.decrypt_block(
+        raw["encoded"], raw["key"], raw["convergence_secret"]
+    ),
     "commit": lambda _, raw: reader.read_commit(raw["encoded"], raw["key"], raw["convergence_secret"]),
     "object": lambda vector, raw: reader.open_object(
         (raw["object_id"], raw["key"]),

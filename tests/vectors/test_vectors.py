@@ -92,7 +92,7 @@ def following(folder: Path, vector: Vector) -> Iterator[Replica]:
             encoded = bytes.fromhex(told["publication"])
             topic = decode_publication(encoded).topic
             if topic not in replica.by_topic:
-                keeper.take_secrets(next(iter(replica.repos.values())))
+                keeper.store_offered_secrets(next(iter(replica.repos.values())))
             ingested = give(replica, replica.by_topic[topic], [encoded])
             accepted = sum(map(len, ingested.accepted.values()))
             assert (accepted, ingested.waiting, ingested.rejected) == (1, 0, []), told["name"]

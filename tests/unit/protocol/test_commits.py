@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from protocol import signing
-from protocol.block import Block, Reference, WrongKey, seal_block
+from protocol.block import Block, Reference, WrongKey, encrypt_block
 from protocol.body import encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import (
@@ -16,9 +16,9 @@ from protocol.commit import (
     TanglePlace,
     UnknownVersion,
     certificate_pool,
+    create_commit,
     lipmaa,
     open_commit,
-    seal_commit,
     skip_path,
 )
 from protocol.content import Post
@@ -28,11 +28,11 @@ from protocol.limits.formats import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (
     Publication,
-    SealBroken,
+    WrongReadKey,
+    create_publication,
     decode_publication,
     encode_publication,
     open_sealed_key,
-    seal_publication,
 )
 from tests.support.ids import as_commit_id, as_object_id
 
@@ -59,15 +59,15 @@ def _content(**changes: object) -> Content:
     return Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
 
 
-def _seal(**changes: object) -> tuple[Commit, Block]:
+def _commit(**changes: object) -> tuple[Commit, Block]:
     acks = changes.pop("acks", (ACK,))
     links = changes.pop("links", Links())
-    return seal_commit(acks, links, _content(**changes), USER_SECRET, SECRET)  # type: ignore[arg-type]  # as above
+    return create_commit(acks, links, _content(**changes), USER_SECRET, SECRET)  # type: ignore[arg-type]  # as above
 
 
 def _publication() -> Publication:
-    commit, block = _seal()
-    return seal_publication(TopicSeed(b"t" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS), b"n" * 24)
+    commit, block = _commit()
+    return create_publication(TopicSeed(b"t" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS), b"n" * 24)
 
 
 def _encoded(publication: Publication) -> bytes:
@@ -76,16 +76,16 @@ def _encoded(publication: Publication) -> bytes:
 
 
 def test_a_commit_opens_and_its_signature_holds() -> None:
-    commit, block = _seal()
+    commit, block = _commit()
     assert open_commit(block, commit.key, SECRET) == commit
     signing.verify_signature(USER, commit.digest, commit.signature)
-    assert _seal()[1].block_id == block.block_id, "equal input, equal id"
+    assert _commit()[1].block_id == block.block_id, "equal input, equal id"
 
 
 def test_the_signature_covers_the_acks() -> None:
-    commit, block = _seal()
+    commit, block = _commit()
     plaintext_key = commit.key
-    moved, _ = seal_block(b"", SECRET)
+    moved, _ = encrypt_block(b"", SECRET)
     other = Block(block.block_id, (), (as_commit_id(b"z" * 32),), block.ciphertext, block.encoded)
     forged = open_commit(other, plaintext_key, SECRET)
     with pytest.raises(signing.BadSignature):
@@ -134,12 +134,12 @@ SHAPE_DEFECTS: dict[str, tuple[dict[str, object], str]] = {
 def test_a_commit_of_inconsistent_shape_is_refused(defect: str) -> None:
     changes, reason = SHAPE_DEFECTS[defect]
     with pytest.raises(DecodeError) as caught:
-        _seal(**changes)
+        _commit(**changes)
     assert caught.value.reason == reason
 
 
 def test_a_version_that_is_not_known_is_told_apart() -> None:
-    block, key = seal_block(b"\x92\xa7commit2\xc0", SECRET)
+    block, key = encrypt_block(b"\x92\xa7commit2\xc0", SECRET)
     with pytest.raises(UnknownVersion):
         open_commit(block, key, SECRET)
 
@@ -160,15 +160,15 @@ def test_a_publication_opens_for_readers_of_the_branch() -> None:
 
 def test_a_sealed_key_is_bound_to_its_commit_topic_and_read_key() -> None:
     publication = _publication()
-    other_commit, other_block = _seal(timestamp=1)
+    other_commit, other_block = _commit(timestamp=1)
     moved = Publication(publication.topic, publication.sealed_key, (other_block,), publication.signature)
     other_topic = Publication(
         TopicKey(b"x" * 32), publication.sealed_key, publication.blocks, publication.signature
     )
     for wrong in (moved, other_topic):
-        with pytest.raises(SealBroken):
+        with pytest.raises(WrongReadKey):
             open_sealed_key(wrong, READ_KEY)
-    with pytest.raises(SealBroken):
+    with pytest.raises(WrongReadKey):
         open_sealed_key(publication, ReadKey(b"x" * 32))
     with pytest.raises(WrongKey):
         open_commit(publication.blocks[0], other_commit.key, SECRET)
@@ -176,7 +176,7 @@ def test_a_sealed_key_is_bound_to_its_commit_topic_and_read_key() -> None:
 
 def test_the_topic_signature_covers_blocks_and_seal() -> None:
     publication = _publication()
-    _, other_block = _seal(timestamp=1)
+    _, other_block = _commit(timestamp=1)
     for changed in (
         Publication(publication.topic, publication.sealed_key, (other_block,), publication.signature),
         Publication(publication.topic, bytes(72), publication.blocks, publication.signature),

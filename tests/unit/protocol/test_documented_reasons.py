@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from node.ingest.opening import CARRIER_FAULTS
+from node.ingest.publication_parsing import CARRIER_FAULTS
 
 pytestmark = pytest.mark.slow  # each parses all modules
 
@@ -84,7 +84,7 @@ def faults_in_exchange() -> set[str]:
 ELSEWHERE: Final = {
     "reason": set[str](),  # what `Session._close` is given, which is looked at
     "output.reason": set[str](),  # that of a `Close`
-    "taken": returned("protocol/introducing.py", "take"),
+    "output": returned("protocol/introducing.py", "handle_introduce"),
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
     "refusal": returned("node/sync/connection.py", "_find_flood"),
@@ -97,7 +97,7 @@ ELSEWHERE: Final = {
 def goodbyes_in_code() -> set[str]:
     """What a `Close` or a `Goodbye` may say, wherever it is made."""
     found: set[str] = set()
-    for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").rglob("*.py")):
+    for path in (*(ROOT / "protocol").rglob("*.py"), *(ROOT / "node").rglob("*.py")):
         name = str(path.relative_to(ROOT))
         # Elsewhere another thing is closed.
         ends = ("Close", "_close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
@@ -115,7 +115,7 @@ def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
 
 def test_every_reason_of_a_reconciliation_is_in_the_document() -> None:
     raised = set[str]()
-    for path in (ROOT / "protocol").glob("*.py"):
+    for path in (ROOT / "protocol").rglob("*.py"):
         raised |= codes_of(str(path.relative_to(ROOT)), 0, "Unreconciled")
     row = next(row for row in table("reason") if "`bad_reconciliation:`" in row[0])
     assert set(CODE.findall(row[1])) == raised
@@ -125,9 +125,9 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
     found = set[str]()
     for path in (ROOT / "verifier").glob("*.py"):
         name = str(path.relative_to(ROOT))
-        found |= codes_of(name, 0, "Refused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
-    found |= codes_of("node/ingest/opening.py", 0, "_Drop") | codes_of(
-        "node/ingest/opening.py", 1, "Rejected"
+        found |= codes_of(name, 0, "CommitRefused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
+    found |= codes_of("node/ingest/publication_parsing.py", 0, "_Drop") | codes_of(
+        "node/ingest/publication_parsing.py", 1, "Rejected"
     )
     found |= {"bad_topic_signature"}  # counted where claims are settled
     documented = {code for row in table("what | where it does not hold") for code in CODE.findall(row[1])}
@@ -138,7 +138,7 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
 
 def test_the_document_names_no_message_that_does_not_exist() -> None:
     tags = {
-        *re.findall(r'tag="([a-z0-9-]+)"', "".join(map(Path.read_text, (ROOT / "protocol").glob("*.py")))),
+        *re.findall(r'tag="([a-z0-9-]+)"', "".join(map(Path.read_text, (ROOT / "protocol").rglob("*.py")))),
         "commit1", "block1", "publication1", "bare1",
     }  # fmt: skip
     versions = {

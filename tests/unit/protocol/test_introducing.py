@@ -27,12 +27,12 @@ from protocol.session_events import (
     CheckDue,
     Close,
     FindPeers,
+    LearnPeers,
     LoadSummary,
     MessageReceived,
     Output,
     PeersFound,
     Send,
-    TakePeers,
     TopicFollowed,
 )
 from protocol.text import PeerAddress
@@ -48,12 +48,12 @@ def _many(count: int) -> tuple[PeerAddress, ...]:
 
 
 def _join(session: Session, topic: TopicKey = ROOT, *, is_root: bool = True) -> list[Output]:
-    session.take(TopicFollowed(topic, is_root=is_root))
+    session.handle(TopicFollowed(topic, is_root=is_root))
     return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
 
 
 def _hear(session: Session, message: Message) -> list[Output]:
-    return session.take(MessageReceived(message))
+    return session.handle(MessageReceived(message))
 
 
 def _introducing() -> Session:
@@ -65,25 +65,25 @@ def _introducing() -> Session:
 
 def test_peers_are_told_and_taken_where_both_take_part() -> None:
     session = _introducing()
-    assert session.take(PeersFound(ROOT, (BOB,))) == [Send(Introduce(BLIND, (BOB,)))]
-    assert session.take(PeersFound(ROOT, (BOB,))) == [], "it has been told"
-    assert _hear(session, Introduce(BLIND, (BOB,))) == [TakePeers(ROOT, (BOB,))]
+    assert session.handle(PeersFound(ROOT, (BOB,))) == [Send(Introduce(BLIND, (BOB,)))]
+    assert session.handle(PeersFound(ROOT, (BOB,))) == [], "it has been told"
+    assert _hear(session, Introduce(BLIND, (BOB,))) == [LearnPeers(ROOT, (BOB,))]
 
 
 def test_what_could_not_be_told_is_looked_for_again_soon_and_everything_from_time_to_time() -> None:
     session = _introducing()
-    session.take(PeersFound(ROOT, _many(INTRODUCED_COUNT_MAX)))
-    assert session.take(CheckDue()) == [], "all was told"
-    session.take(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
-    assert session.take(CheckDue()) == [FindPeers(ROOT)]
-    session.take(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
-    assert sum(session.take(CheckDue()) == [FindPeers(ROOT)] for _ in range(20)) == 2
+    session.handle(PeersFound(ROOT, _many(INTRODUCED_COUNT_MAX)))
+    assert session.handle(CheckDue()) == [], "all was told"
+    session.handle(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
+    assert session.handle(CheckDue()) == [FindPeers(ROOT)]
+    session.handle(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
+    assert sum(session.handle(CheckDue()) == [FindPeers(ROOT)] for _ in range(20)) == 2
 
 
 def test_nobody_is_told_who_has_not_said_to_take_part() -> None:
     session = Session(SESSION_ID, is_dialer=True, introduces=True)
     assert _join(session) == [LoadSummary(ROOT)]
-    assert session.take(PeersFound(ROOT, (BOB,))) == []
+    assert session.handle(PeersFound(ROOT, (BOB,))) == []
 
 
 def test_who_takes_no_part_is_told_nothing() -> None:
@@ -116,7 +116,7 @@ def test_taking_part_is_said_once() -> None:
 
 def test_an_introduction_names_as_many_as_it_may() -> None:
     session = _introducing()
-    (said,) = session.take(PeersFound(ROOT, _many(INTRODUCED_COUNT_MAX + 1)))
+    (said,) = session.handle(PeersFound(ROOT, _many(INTRODUCED_COUNT_MAX + 1)))
     assert said == Send(Introduce(BLIND, _many(INTRODUCED_COUNT_MAX)))
     with pytest.raises(DecodeError, match="bad_shape"):
         decode_message(encode_message(Introduce(BLIND, _many(INTRODUCED_COUNT_MAX + 1))))
@@ -125,19 +125,19 @@ def test_an_introduction_names_as_many_as_it_may() -> None:
 def test_introductions_are_sent_at_a_bounded_rate() -> None:
     session = _introducing()
     for one in _many(INTRODUCTIONS_SENT_AT_ONCE_MAX):
-        assert session.take(PeersFound(ROOT, (one,)))
-    assert session.take(PeersFound(ROOT, (BOB,))) == []
-    session.take(CheckDue())
-    assert session.take(PeersFound(ROOT, (BOB,))) == [Send(Introduce(BLIND, (BOB,)))]
+        assert session.handle(PeersFound(ROOT, (one,)))
+    assert session.handle(PeersFound(ROOT, (BOB,))) == []
+    session.handle(CheckDue())
+    assert session.handle(PeersFound(ROOT, (BOB,))) == [Send(Introduce(BLIND, (BOB,)))]
 
 
 def test_introductions_are_taken_at_a_bounded_rate() -> None:
     session = _introducing()
     for _ in range(INTRODUCTIONS_TAKEN_AT_ONCE_MAX):
-        assert _hear(session, Introduce(BLIND, (BOB,))) == [TakePeers(ROOT, (BOB,))]
-    session.take(CheckDue())
+        assert _hear(session, Introduce(BLIND, (BOB,))) == [LearnPeers(ROOT, (BOB,))]
+    session.handle(CheckDue())
     for _ in range(2):
-        assert _hear(session, Introduce(BLIND, (BOB,))) == [TakePeers(ROOT, (BOB,))]
+        assert _hear(session, Introduce(BLIND, (BOB,))) == [LearnPeers(ROOT, (BOB,))]
     assert _hear(session, Introduce(BLIND, (BOB,))) == [Close("too_many_introductions")]
 
 
@@ -145,8 +145,8 @@ def test_one_peer_is_told_so_many_addresses() -> None:
     session = _introducing()
     told = 0
     for _ in range(2 * INTRODUCED_TO_ONE_MAX // INTRODUCED_COUNT_MAX):
-        session.take(CheckDue())
-        for output in session.take(PeersFound(ROOT, _many(INTRODUCED_TO_ONE_MAX + 1))):
+        session.handle(CheckDue())
+        for output in session.handle(PeersFound(ROOT, _many(INTRODUCED_TO_ONE_MAX + 1))):
             assert isinstance(output, Send)
             assert isinstance(output.message, Introduce)
             told += len(output.message.peers)

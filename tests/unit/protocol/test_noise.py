@@ -15,11 +15,11 @@ from protocol.node_identity import (
     PROLOGUE,
     AcceptorHandshake,
     DialerHandshake,
-    Session,
+    HandshakeResult,
     static_private_key,
     static_public_key,
 )
-from protocol.noise import SEALED_COUNT_MAX, CipherState, Handshake, HandshakeError
+from protocol.noise import MESSAGE_COUNT_MAX, CipherState, Handshake, HandshakeError
 from protocol.signing import key_pair, public_key, sign
 
 VECTOR_PATH = Path(__file__).parents[2] / "vectors" / "noise_xk.json"
@@ -104,8 +104,8 @@ class TestHandshake:
         directions = [(responder_send, initiator_receive), (initiator_send, responder_receive)]
         for number, (payload, ciphertext) in enumerate(messages[3:]):
             send, receive = directions[number % 2]
-            assert send.seal(payload) == ciphertext
-            assert receive.open(ciphertext) == payload
+            assert send.encrypt(payload) == ciphertext
+            assert receive.decrypt(ciphertext) == payload
 
     def test_a_flipped_bit_in_any_byte_is_refused(self) -> None:
         for altered_message, size in enumerate((48, 48, 64)):
@@ -187,20 +187,20 @@ class TestCipherState:
     """One direction of a session."""
 
     def test_order_loss_and_repetition_are_noticed(self) -> None:
-        seal, receive = CipherState(CipherKey(b"k" * 32)), CipherState(CipherKey(b"k" * 32))
-        first, second, third = seal.seal(b"1"), seal.seal(b"2"), seal.seal(b"3")
-        assert receive.open(first) == b"1"
+        send, receive = CipherState(CipherKey(b"k" * 32)), CipherState(CipherKey(b"k" * 32))
+        first, second, third = send.encrypt(b"1"), send.encrypt(b"2"), send.encrypt(b"3")
+        assert receive.decrypt(first) == b"1"
         for wrong in (first, third, b"", second[:-1]):
             with pytest.raises(HandshakeError) as error:
-                receive.open(wrong)
+                receive.decrypt(wrong)
             assert reason_of(error) == "not_authentic"
-        assert receive.open(second) == b"2"
+        assert receive.decrypt(second) == b"2"
 
     def test_refuses_past_its_bound(self) -> None:
-        seal = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
-        receive = CipherState(CipherKey(b"k" * 32), SEALED_COUNT_MAX - 1)
-        assert receive.open(seal.seal(b"last")) == b"last"
-        for refuse in (seal.seal, receive.open):
+        send = CipherState(CipherKey(b"k" * 32), MESSAGE_COUNT_MAX - 1)
+        receive = CipherState(CipherKey(b"k" * 32), MESSAGE_COUNT_MAX - 1)
+        assert receive.decrypt(send.encrypt(b"last")) == b"last"
+        for refuse in (send.encrypt, receive.decrypt):
             with pytest.raises(HandshakeError) as error:
                 refuse(b"one more than fits, long enough")
             assert reason_of(error) == "exhausted"
@@ -211,20 +211,22 @@ class TestNodeIdentity:
 
     def test_both_sides_prove_their_key(self) -> None:
         dialer, acceptor = node_pair()
-        second = acceptor.take_first(dialer.first_message())
-        third, dialer_session = dialer.take_second(second)
-        acceptor_session = acceptor.take_third(third)
+        second = acceptor.read_first(dialer.first_message())
+        third, dialer_session = dialer.read_second(second)
+        acceptor_session = acceptor.read_third(third)
         assert dialer_session.peer_key == public_key(ACCEPTOR_SEED)
         assert acceptor_session.peer_key == public_key(DIALER_SEED)
         assert dialer_session.session_id == acceptor_session.session_id
-        assert acceptor_session.receive.open(dialer_session.send.seal(b"there")) == b"there"
-        assert dialer_session.receive.open(acceptor_session.send.seal(b"back")) == b"back"
+        assert acceptor_session.receive.decrypt(dialer_session.send.encrypt(b"there")) == b"there"
+        assert dialer_session.receive.decrypt(acceptor_session.send.encrypt(b"back")) == b"back"
 
     def test_session_id_differs_with_either_ephemeral(self) -> None:
-        def session(dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret) -> Session:
+        def session(
+            dialer_ephemeral: AgreementSecret, acceptor_ephemeral: AgreementSecret
+        ) -> HandshakeResult:
             dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), dialer_ephemeral)
             acceptor = AcceptorHandshake(ACCEPTOR_SEED, acceptor_ephemeral)
-            return dialer.take_second(acceptor.take_first(dialer.first_message()))[1]
+            return dialer.read_second(acceptor.read_first(dialer.first_message()))[1]
 
         ids = {
             session(AgreementSecret(a * 32), AgreementSecret(b * 32)).session_id
@@ -276,7 +278,7 @@ class TestNodeIdentity:
         dialer = DialerHandshake(DIALER_SEED, mirrored, DIALER_EPHEMERAL)
         acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
         with pytest.raises(HandshakeError) as error:
-            dialer.take_second(acceptor.take_first(dialer.first_message()))
+            dialer.read_second(acceptor.read_first(dialer.first_message()))
         assert reason_of(error) == "wrong_key"
 
     @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ class TestNodeIdentity:
             static_public_key(public_key(ACCEPTOR_SEED)),
         )
         acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
-        noise.read_message(acceptor.take_first(noise.write_message(b"")))
+        noise.read_message(acceptor.read_first(noise.write_message(b"")))
         context = b"ravel/1 dialer proves its node key:"
         proof = sign(secret_key, context + noise.handshake_hash)
         other_key, other_secret = key_pair(UserSeed(b"\x55" * 32))
@@ -315,7 +317,7 @@ class TestNodeIdentity:
             "small order key": bytes(32) + proof,
         }[claim]
         with pytest.raises(HandshakeError) as error:
-            acceptor.take_third(noise.write_message(payload))
+            acceptor.read_third(noise.write_message(payload))
         assert reason_of(error) == reason
 
     @pytest.mark.parametrize("payload", [b"", bytes(63), bytes(64), bytes(65)])
@@ -324,7 +326,7 @@ class TestNodeIdentity:
         noise = Handshake.responder(PROLOGUE, static_private_key(ACCEPTOR_SEED), ACCEPTOR_EPHEMERAL)
         noise.read_message(dialer.first_message())
         with pytest.raises(HandshakeError) as error:
-            dialer.take_second(noise.write_message(payload))
+            dialer.read_second(noise.write_message(payload))
         assert reason_of(error) == ("wrong_key" if len(payload) == 64 else "bad_payload")
 
     def test_payload_in_message_one_is_refused(self) -> None:
@@ -333,7 +335,7 @@ class TestNodeIdentity:
             PROLOGUE, static_private_key(DIALER_SEED), DIALER_EPHEMERAL, remote_static
         )
         with pytest.raises(HandshakeError) as error:
-            AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).take_first(noise.write_message(b"x"))
+            AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).read_first(noise.write_message(b"x"))
         assert reason_of(error) == "bad_payload"
 
 

@@ -11,8 +11,8 @@ from protocol.block import (
     Reference,
     WrongKey,
     decode_block,
-    open_block,
-    seal_block,
+    decrypt_block,
+    encrypt_block,
 )
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ObjectId
@@ -148,11 +148,11 @@ def test_the_pieces_in_which_plaintext_comes_do_not_matter(piece: int) -> None:
 def test_any_change_of_a_trees_shape_is_refused_by_whoever_reads_that_far() -> None:
     def node(*children: tuple[Block, bytes]) -> tuple[Block, bytes]:
         keys = b"".join(key for _, key in children)
-        made.append(seal_block(keys, SECRET, tuple(block.block_id for block, _ in children)))
+        made.append(encrypt_block(keys, SECRET, tuple(block.block_id for block, _ in children)))
         return made[-1]
 
     def leaf(data: bytes) -> tuple[Block, bytes]:
-        made.append(seal_block(data, SECRET))
+        made.append(encrypt_block(data, SECRET))
         return made[-1]
 
     made: list[tuple[Block, bytes]] = []
@@ -178,10 +178,10 @@ def test_any_change_of_a_trees_shape_is_refused_by_whoever_reads_that_far() -> N
 @pytest.mark.usefixtures("small_trees")
 def test_a_tree_that_repeats_one_block_is_as_large_as_it_says_and_no_larger_than_allowed() -> None:
     blocks: list[Block] = []
-    child, key = seal_block(b"bomb", SECRET)
+    child, key = encrypt_block(b"bomb", SECRET)
     blocks.append(child)
     for _ in range(3):
-        child, key = seal_block(key * 3, SECRET, (child.block_id,) * 3)
+        child, key = encrypt_block(key * 3, SECRET, (child.block_id,) * 3)
         blocks.append(child)
     reference = Reference(ObjectId(child.block_id), key)
     assert ObjectReader(reference, _lookup(blocks), SECRET).size == 4 * 3**3
@@ -192,7 +192,7 @@ def test_a_tree_that_repeats_one_block_is_as_large_as_it_says_and_no_larger_than
 def test_a_wrong_key_or_secret_is_found() -> None:
     reference, blocks = build_object(b"hello", SECRET)
     with pytest.raises(WrongKey):
-        open_block(blocks[0], BlockKey(b"k" * 32), SECRET)
+        decrypt_block(blocks[0], BlockKey(b"k" * 32), SECRET)
     with pytest.raises(WrongKey):
         open_object(reference, _lookup(blocks), ConvergenceSecret(b"d" * 32), size_max=100)
 
@@ -218,12 +218,12 @@ def test_an_object_too_large_for_memory_is_refused() -> None:
 def test_too_many_acks_are_refused() -> None:
     acks = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(ACK_COUNT_MAX + 1))
     with pytest.raises(DecodeError):
-        seal_block(b"x", SECRET, acks=acks)
+        encrypt_block(b"x", SECRET, acks=acks)
 
 
 def _tree(leaves: list[bytes]) -> tuple[Reference, list[Block]]:
-    sealed = [seal_block(leaf, SECRET) for leaf in leaves]
-    root, key = seal_block(
+    sealed = [encrypt_block(leaf, SECRET) for leaf in leaves]
+    root, key = encrypt_block(
         b"".join(key for _, key in sealed), SECRET, tuple(block.block_id for block, _ in sealed)
     )
     return Reference(ObjectId(root.block_id), key), [block for block, _ in sealed] + [root]
@@ -239,9 +239,9 @@ def test_trees_that_nobody_builds_are_refused() -> None:
 
 
 def test_one_key_for_each_child() -> None:
-    leaf, key = seal_block(_data(LEAF_SIZE), SECRET)
-    last, _ = seal_block(b"x", SECRET)
-    root, root_key = seal_block(key, SECRET, (leaf.block_id, last.block_id))
+    leaf, key = encrypt_block(_data(LEAF_SIZE), SECRET)
+    last, _ = encrypt_block(b"x", SECRET)
+    root, root_key = encrypt_block(key, SECRET, (leaf.block_id, last.block_id))
     with pytest.raises(DecodeError, match="bad_tree"):
         open_object(
             Reference(ObjectId(root.block_id), root_key),

@@ -4,7 +4,7 @@ from array import array
 
 import pytest
 
-from protocol.block import Block, seal_block
+from protocol.block import Block, encrypt_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
@@ -41,8 +41,8 @@ from protocol.messages import (
 )
 from protocol.session import Session
 from protocol.session_events import (
+    BatchIngested,
     BatchLoaded,
-    BatchTaken,
     BlocksLoaded,
     BlocksWanted,
     CheckDue,
@@ -50,7 +50,9 @@ from protocol.session_events import (
     CommitsAccepted,
     CommitsWanted,
     FindWanted,
+    HandleFrame,
     HandOver,
+    IngestBatch,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
@@ -63,8 +65,6 @@ from protocol.session_events import (
     Reconciled,
     Send,
     SummaryLoaded,
-    Take,
-    TakeFrame,
     TopicFollowed,
     TopicsRefused,
     WantedFound,
@@ -83,42 +83,42 @@ THEIR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=False)
 def _joined(*topics: TopicKey) -> Session:
     session = Session(SESSION_ID, is_dialer=True)
     for topic in topics:
-        session.take(TopicFollowed(topic, is_root=topic == ROOT))
-        session.take(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
+        session.handle(TopicFollowed(topic, is_root=topic == ROOT))
+        session.handle(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
     return session
 
 
 def _compare(session: Session, topic: TopicKey) -> list[Output]:
     """Both say that they have nothing."""
-    session.take(SummaryLoaded(topic, (), 0, EMPTY, 0))
-    return session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), 0, (), 0, EMPTY)))
+    session.handle(SummaryLoaded(topic, (), 0, EMPTY, 0))
+    return session.handle(MessageReceived(Summary(blind_topic(topic, SESSION_ID), 0, (), 0, EMPTY)))
 
 
 def _with_plan(session: Session, topic: TopicKey, *nums: int, upto: int = 1000) -> list[Output]:
     _compare(session, topic)
-    return session.take(PlanLoaded(topic, array("q", nums), upto))
+    return session.handle(PlanLoaded(topic, array("q", nums), upto))
 
 
 def test_a_topic_is_joined_when_both_announced_it_in_either_order() -> None:
     ours_first = Session(SESSION_ID, is_dialer=True)
-    assert ours_first.take(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((OUR_MAIN,)))]
-    assert ours_first.take(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
+    assert ours_first.handle(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((OUR_MAIN,)))]
+    assert ours_first.handle(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
     theirs_first = Session(SESSION_ID, is_dialer=True)
-    assert theirs_first.take(MessageReceived(Announce((THEIR_MAIN,)))) == []
-    assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == [
+    assert theirs_first.handle(MessageReceived(Announce((THEIR_MAIN,)))) == []
+    assert theirs_first.handle(TopicFollowed(MAIN, is_root=False)) == [
         Send(Announce((OUR_MAIN,))),
         LoadSummary(MAIN),
     ]
-    assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == []
+    assert theirs_first.handle(TopicFollowed(MAIN, is_root=False)) == []
 
 
 def test_a_second_announcement_adds_to_the_first() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     for topic in (MAIN, ROOT):
-        session.take(TopicFollowed(topic, is_root=topic == ROOT))
-    assert session.take(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
+        session.handle(TopicFollowed(topic, is_root=topic == ROOT))
+    assert session.handle(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
     theirs = announced_topic(ROOT, SESSION_ID, by_dialer=False)
-    assert session.take(MessageReceived(Announce((theirs, THEIR_MAIN)))) == [LoadSummary(ROOT)]
+    assert session.handle(MessageReceived(Announce((theirs, THEIR_MAIN)))) == [LoadSummary(ROOT)]
     assert [progress.is_joined for progress in session.topics] == [True, True]
 
 
@@ -126,17 +126,19 @@ def test_a_second_announcement_adds_to_the_first() -> None:
 def test_rounds_neither_repeat_nor_skip(rounds: tuple[int, ...]) -> None:
     session = _joined(MAIN)
     for number in rounds:
-        outputs = session.take(MessageReceived(Summary(BLIND_MAIN, number, (), 0, EMPTY)))
-        session.take(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
-        session.take(PlanLoaded(MAIN, array("q"), 0))
+        outputs = session.handle(MessageReceived(Summary(BLIND_MAIN, number, (), 0, EMPTY)))
+        session.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+        session.handle(PlanLoaded(MAIN, array("q"), 0))
     assert outputs == [Close("unasked_summary")]
 
 
 def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_root=False))
     assert (
-        session.take(MessageReceived(Announce((OUR_MAIN, AnnouncedTopic(BLIND_MAIN), AnnouncedTopic(MAIN)))))
+        session.handle(
+            MessageReceived(Announce((OUR_MAIN, AnnouncedTopic(BLIND_MAIN), AnnouncedTopic(MAIN))))
+        )
         == []
     )
     assert not session.topics[0].is_joined
@@ -146,13 +148,13 @@ def test_whether_a_topic_is_joined_is_found_without_looking_at_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = _joined(MAIN)
-    session.take(TopicFollowed(ROOT, is_root=True))
+    session.handle(TopicFollowed(ROOT, is_root=True))
     monkeypatch.setattr(TopicProgress, "topic", property(lambda _: pytest.fail("it was looked at")))
     assert [session.has_joined(topic) for topic in (MAIN, ROOT, TopicKey(EMPTY))] == [True, False, False]
 
 
 def test_a_topic_is_never_named_in_clear() -> None:
-    (output,) = Session(SESSION_ID, is_dialer=True).take(TopicFollowed(MAIN, is_root=False))
+    (output,) = Session(SESSION_ID, is_dialer=True).handle(TopicFollowed(MAIN, is_root=False))
     assert isinstance(output, Send)
     assert bytes(MAIN) not in repr(output).encode()
     assert output.message == Announce((OUR_MAIN,))
@@ -160,12 +162,14 @@ def test_a_topic_is_never_named_in_clear() -> None:
 
 def test_summaries_lead_to_a_plan_and_batches() -> None:
     session = _joined(MAIN)
-    summary = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 7, Digest(b"x" * 32), 7))
+    summary = session.handle(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 7, Digest(b"x" * 32), 7))
     assert summary == [Send(Summary(BLIND_MAIN, 0, (ShortId(b"h" * 16),), 7, Digest(b"x" * 32)))]
-    plan = session.take(MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"a" * 32),), 3, Digest(b"y" * 32))))
+    plan = session.handle(
+        MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"a" * 32),), 3, Digest(b"y" * 32)))
+    )
     assert plan == [LoadPlan(MAIN, (ShortId(b"a" * 32),))]
-    assert session.take(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
-    outputs = session.take(BatchLoaded(MAIN, (b"one", b"two")))
+    assert session.handle(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
+    outputs = session.handle(BatchLoaded(MAIN, (b"one", b"two")))
     assert outputs == [Send(Publications(BLIND_MAIN, (b"one", b"two"))), LoadBatch(MAIN, (3,))]
     assert session.topics[0].sent == 2
 
@@ -177,11 +181,11 @@ def test_batches_are_bounded_in_size_and_in_flight() -> None:
     sent = 0
     while isinstance(load, LoadBatch):
         assert len(load.nums) == BATCH_COUNT_MAX
-        publications, *more = session.take(BatchLoaded(MAIN, (b"x",) * len(load.nums)))
+        publications, *more = session.handle(BatchLoaded(MAIN, (b"x",) * len(load.nums)))
         sent += isinstance(publications, Send)
         load = more[0] if more else Close("no more room")
     assert sent == BATCHES_OF_TOPIC_MAX
-    assert session.take(MessageReceived(Receipt(BLIND_MAIN)))[0].__class__ is LoadBatch
+    assert session.handle(MessageReceived(Receipt(BLIND_MAIN)))[0].__class__ is LoadBatch
 
 
 def test_root_branches_go_first_and_the_others_take_turns() -> None:
@@ -195,15 +199,15 @@ def test_root_branches_go_first_and_the_others_take_turns() -> None:
         for output in outputs:
             if isinstance(output, LoadBatch):
                 loads.append(output.topic)
-                run(session.take(BatchLoaded(output.topic, (b"x",))))
+                run(session.handle(BatchLoaded(output.topic, (b"x",))))
 
-    run(session.take(PlanLoaded(MAIN, array("q", range(8)), 100)))
-    run(session.take(PlanLoaded(other, array("q", range(8)), 100)))
-    run(session.take(PlanLoaded(ROOT, array("q", range(1)), 100)))
+    run(session.handle(PlanLoaded(MAIN, array("q", range(8)), 100)))
+    run(session.handle(PlanLoaded(other, array("q", range(8)), 100)))
+    run(session.handle(PlanLoaded(ROOT, array("q", range(1)), 100)))
     assert loads == [*[MAIN] * BATCHES_OF_TOPIC_MAX, other], "no topic takes all of the window"
     assert len(loads) == BATCHES_IN_FLIGHT_MAX
     for _ in range(BATCHES_OF_TOPIC_MAX):
-        run(session.take(MessageReceived(Receipt(BLIND_MAIN))))
+        run(session.handle(MessageReceived(Receipt(BLIND_MAIN))))
     assert loads[BATCHES_IN_FLIGHT_MAX] == ROOT
     assert set(loads[BATCHES_IN_FLIGHT_MAX + 1 :]) == {MAIN, other}
 
@@ -214,115 +218,115 @@ def test_a_huge_topic_leaves_room_for_what_another_gets_meanwhile() -> None:
     (load,) = _with_plan(session, MAIN, *range(1, 10 * BATCH_COUNT_MAX), upto=10 * BATCH_COUNT_MAX)
     assert isinstance(load, LoadBatch)
     for _ in range(BATCHES_OF_TOPIC_MAX):
-        session.take(BatchLoaded(MAIN, (b"x",) * BATCH_COUNT_MAX))
+        session.handle(BatchLoaded(MAIN, (b"x",) * BATCH_COUNT_MAX))
     assert _with_plan(session, other, upto=0) == []
-    assert session.take(CommitsAccepted(other, (20_000,))) == [LoadBatch(other, (20_000,))]
+    assert session.handle(CommitsAccepted(other, (20_000,))) == [LoadBatch(other, (20_000,))]
 
 
 def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
     session = _joined(MAIN)
     _compare(session, MAIN)
-    assert session.take(CommitsAccepted(MAIN, (5, 6, 7))) == []
-    (load,) = session.take(PlanLoaded(MAIN, array("q", [5, 6]), 6))
+    assert session.handle(CommitsAccepted(MAIN, (5, 6, 7))) == []
+    (load,) = session.handle(PlanLoaded(MAIN, array("q", [5, 6]), 6))
     assert load == LoadBatch(MAIN, (5, 6, 7))
-    assert session.take(BatchLoaded(MAIN, (b"five", b"six")))[1:] == [LoadBatch(MAIN, (7,))]
-    assert session.take(CommitsAccepted(MAIN, (6,))) == [], "it was in the plan"
+    assert session.handle(BatchLoaded(MAIN, (b"five", b"six")))[1:] == [LoadBatch(MAIN, (7,))]
+    assert session.handle(CommitsAccepted(MAIN, (6,))) == [], "it was in the plan"
 
 
 def test_what_this_node_cannot_read_is_sent_apart_and_what_is_gone_is_passed_over() -> None:
     session = _joined(MAIN)
     _compare(session, MAIN)
-    assert session.take(PlanLoaded(MAIN, array("q", [5]), 6, (-1, -2))) == [LoadBatch(MAIN, (5,))]
-    assert session.take(BatchLoaded(MAIN, (b"five",)))[1:] == [LoadBatch(MAIN, (-1, -2))]
-    assert session.take(CommitsAccepted(MAIN, (7, -3))) == []
-    assert session.take(BatchLoaded(MAIN, ())) == [LoadBatch(MAIN, (-2, -3))]
-    assert session.take(BatchLoaded(MAIN, (b"two", b"three")))[1:] == [LoadBatch(MAIN, (7,))]
+    assert session.handle(PlanLoaded(MAIN, array("q", [5]), 6, (-1, -2))) == [LoadBatch(MAIN, (5,))]
+    assert session.handle(BatchLoaded(MAIN, (b"five",)))[1:] == [LoadBatch(MAIN, (-1, -2))]
+    assert session.handle(CommitsAccepted(MAIN, (7, -3))) == []
+    assert session.handle(BatchLoaded(MAIN, ())) == [LoadBatch(MAIN, (-2, -3))]
+    assert session.handle(BatchLoaded(MAIN, (b"two", b"three")))[1:] == [LoadBatch(MAIN, (7,))]
 
 
 def test_later_commits_are_pushed_without_asking() -> None:
     session = _joined(MAIN)
     assert _with_plan(session, MAIN, upto=10) == []
-    assert session.take(CommitsAccepted(MAIN, (11, 12))) == [LoadBatch(MAIN, (11, 12))]
-    assert session.take(CommitsAccepted(TopicKey(b"n" * 32), (13,))) == [], (
+    assert session.handle(CommitsAccepted(MAIN, (11, 12))) == [LoadBatch(MAIN, (11, 12))]
+    assert session.handle(CommitsAccepted(TopicKey(b"n" * 32), (13,))) == [], (
         "a topic that this peer does not follow"
     )
 
 
 def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_once() -> None:
     session = _joined(MAIN)
-    taken = session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
-    assert taken == [Take(MAIN, (b"x",))]
+    taken = session.handle(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    assert taken == [IngestBatch(MAIN, (b"x",))]
     wanted = (as_commit_id(b"w" * 32),)
-    assert session.take(BatchTaken(MAIN, 1, wanted)) == [
+    assert session.handle(BatchIngested(MAIN, 1, wanted)) == [
         Send(Receipt(BLIND_MAIN)),
         Send(Want(BLIND_MAIN, wanted)),
     ]
-    session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
-    assert session.take(BatchTaken(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    assert session.handle(BatchIngested(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
 
 
 def test_commits_are_asked_for_once_on_a_topic_and_so_many_in_a_message() -> None:
     session = _joined(MAIN, ROOT)
     ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANT_COUNT_MAX + 1))
-    assert session.take(CommitsWanted(MAIN, ids)) == [
+    assert session.handle(CommitsWanted(MAIN, ids)) == [
         Send(Want(BLIND_MAIN, ids[:-1])),
         Send(Want(BLIND_MAIN, ids[-1:])),
     ]
-    assert session.take(CommitsWanted(MAIN, ids)) == []
-    assert session.take(CommitsWanted(ROOT, ids[:1])) == [Send(Want(BLIND_ROOT, ids[:1]))], "another topic"
+    assert session.handle(CommitsWanted(MAIN, ids)) == []
+    assert session.handle(CommitsWanted(ROOT, ids[:1])) == [Send(Want(BLIND_ROOT, ids[:1]))], "another topic"
 
 
 def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> None:
     session = _joined(MAIN)
     ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANTED_COUNT_MAX + 1))
-    asked = [one.message for one in session.take(CommitsWanted(MAIN, ids)) if isinstance(one, Send)]
+    asked = [one.message for one in session.handle(CommitsWanted(MAIN, ids)) if isinstance(one, Send)]
     assert sum(len(one.ids) for one in asked if isinstance(one, Want)) == WANTED_COUNT_MAX
 
 
 def test_nothing_is_asked_for_on_a_topic_that_the_peer_does_not_follow() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(TopicFollowed(MAIN, is_root=False))
-    assert session.take(CommitsWanted(MAIN, (as_commit_id(b"w" * 32),))) == []
+    session.handle(TopicFollowed(MAIN, is_root=False))
+    assert session.handle(CommitsWanted(MAIN, (as_commit_id(b"w" * 32),))) == []
 
 
 def test_wanted_commits_are_looked_up_and_sent() -> None:
     session = _joined(MAIN)
-    assert session.take(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"w" * 32),)))) == [
+    assert session.handle(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"w" * 32),)))) == [
         FindWanted(MAIN, (as_commit_id(b"w" * 32),))
     ]
-    assert session.take(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
+    assert session.handle(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
 
 
 def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_peer_must_answer() -> None:
     ids = [as_commit_id(number.to_bytes(32)) for number in range(WANTED_COUNT_MAX + 1)]
     session = _joined(MAIN)
     first = tuple(ids[: WANT_COUNT_MAX + 1])
-    assert session.take(CommitsWanted(MAIN, first)) == [
+    assert session.handle(CommitsWanted(MAIN, first)) == [
         Send(Want(BLIND_MAIN, first[:-1])),
         Send(Want(BLIND_MAIN, first[-1:])),
     ]
-    assert session.take(CommitsWanted(MAIN, first)) == []
-    outputs = session.take(CommitsWanted(MAIN, tuple(ids)))
+    assert session.handle(CommitsWanted(MAIN, first)) == []
+    outputs = session.handle(CommitsWanted(MAIN, tuple(ids)))
     asked = [one for send in outputs if isinstance(send, Send) for one in getattr(send.message, "ids", ())]
     assert asked == ids[WANT_COUNT_MAX + 1 : WANTED_COUNT_MAX], "not the one over the bound"
-    assert session.take(CommitsWanted(MAIN, (ids[-1],))) == []
+    assert session.handle(CommitsWanted(MAIN, (ids[-1],))) == []
     alone = Session(SESSION_ID, is_dialer=True)
-    alone.take(TopicFollowed(MAIN, is_root=False))
-    assert alone.take(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
+    alone.handle(TopicFollowed(MAIN, is_root=False))
+    assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
 
 
 def test_states_are_named() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_root=False))
     assert session.topics[0].state == "not joined"
-    session.take(MessageReceived(Announce((THEIR_MAIN,))))
+    session.handle(MessageReceived(Announce((THEIR_MAIN,))))
     assert session.topics[0].state == "comparing"
     _with_plan(session, MAIN, 1)
     assert session.topics[0].state == "sending"
-    session.take(BatchLoaded(MAIN, (b"x",)))
-    session.take(MessageReceived(Receipt(BLIND_MAIN)))
+    session.handle(BatchLoaded(MAIN, (b"x",)))
+    session.handle(MessageReceived(Receipt(BLIND_MAIN)))
     assert session.topics[0].state == "in sync"
-    session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
     assert session.topics[0].state == "receiving"
 
 
@@ -349,11 +353,11 @@ FAULTS: dict[str, list[object]] = {
 def test_what_a_peer_wants_is_looked_up_one_message_after_the_other() -> None:
     session = _joined(MAIN)
     wants = [Want(BLIND_MAIN, (as_commit_id(bytes([number]) * 32),)) for number in range(3)]
-    outputs = [session.take(MessageReceived(want)) for want in wants]
+    outputs = [session.handle(MessageReceived(want)) for want in wants]
     assert outputs == [[FindWanted(MAIN, wants[0].ids)], [], []]
-    assert session.take(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[1].ids)]
-    assert session.take(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[2].ids)]
-    assert session.take(WantedFound(MAIN, [])) == []
+    assert session.handle(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[1].ids)]
+    assert session.handle(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[2].ids)]
+    assert session.handle(WantedFound(MAIN, [])) == []
 
 
 @pytest.mark.parametrize("reason", FAULTS)
@@ -361,44 +365,46 @@ def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> No
     session = _joined(MAIN)
     outputs: list[Output] = []
     for message in FAULTS[reason]:
-        outputs = session.take(MessageReceived(message))  # type: ignore[arg-type]  # messages, by the table above
+        outputs = session.handle(MessageReceived(message))  # type: ignore[arg-type]  # messages, by the table above
     assert outputs[-1] == Close(reason)
-    assert session.take(MessageReceived(KeepAlive())) == []
-    assert session.take(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
+    assert session.handle(MessageReceived(KeepAlive())) == []
+    assert session.handle(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
 
 
-def _seal(number: int) -> Block:
-    return seal_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0]
+def _encrypted_block(number: int) -> Block:
+    return encrypt_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0]
 
 
 def test_blocks_are_asked_for_and_answered_in_order() -> None:
     session = _joined(MAIN)
-    first, second = _seal(1), _seal(2)
+    first, second = _encrypted_block(1), _encrypted_block(2)
     for block in (first, second):
         wanted = (block.block_id,)
-        assert session.take(BlocksWanted(MAIN, wanted)) == [Send(Fetch(BLIND_MAIN, wanted))]
-    came = session.take(MessageReceived(Blocks(BLIND_MAIN, (b"", second.encoded))))
+        assert session.handle(BlocksWanted(MAIN, wanted)) == [Send(Fetch(BLIND_MAIN, wanted))]
+    came = session.handle(MessageReceived(Blocks(BLIND_MAIN, (b"", second.encoded))))
     assert came == [HandOver(MAIN, ((first.block_id, None), (second.block_id, second.encoded)))]
-    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (b"",)))) == [Close("unasked_blocks")]
+    assert session.handle(MessageReceived(Blocks(BLIND_MAIN, (b"",)))) == [Close("unasked_blocks")]
 
 
 def test_another_block_than_was_asked_for_ends_the_session() -> None:
     session = _joined(MAIN)
-    session.take(BlocksWanted(MAIN, (_seal(1).block_id,)))
-    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (_seal(2).encoded,)))) == [Close("wrong_block")]
+    session.handle(BlocksWanted(MAIN, (_encrypted_block(1).block_id,)))
+    assert session.handle(MessageReceived(Blocks(BLIND_MAIN, (_encrypted_block(2).encoded,)))) == [
+        Close("wrong_block")
+    ]
 
 
 def test_blocks_are_served_one_read_after_the_other_and_no_more_than_the_bound() -> None:
     session = _joined(MAIN, ROOT)
     ids = tuple(BlockId(bytes([number]) * 32) for number in range(FETCHED_COUNT_MAX))
-    assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[:1]))) == [LoadBlocks(MAIN, ids[:1])]
-    assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[1:]))) == []
-    assert session.take(BlocksLoaded(MAIN, (b"block",))) == [
+    assert session.handle(MessageReceived(Fetch(BLIND_MAIN, ids[:1]))) == [LoadBlocks(MAIN, ids[:1])]
+    assert session.handle(MessageReceived(Fetch(BLIND_MAIN, ids[1:]))) == []
+    assert session.handle(BlocksLoaded(MAIN, (b"block",))) == [
         Send(Blocks(BLIND_MAIN, (b"block",))),
         LoadBlocks(MAIN, ids[1:]),
     ]
-    assert session.take(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [LoadBlocks(ROOT, ids[:1])]
-    assert session.take(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [Close("too_many_fetches")]
+    assert session.handle(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [LoadBlocks(ROOT, ids[:1])]
+    assert session.handle(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [Close("too_many_fetches")]
 
 
 def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
@@ -411,77 +417,79 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
 def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     other = TopicKey(b"o" * 32)
-    session.take(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
-    session.take(TopicFollowed(other, is_root=False))
-    assert session.take(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
-    assert session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True)) == [
+    session.handle(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
+    session.handle(TopicFollowed(other, is_root=False))
+    assert session.handle(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
+    assert session.handle(TopicFollowed(MAIN, is_root=False, is_entrusted=True)) == [
         Send(Announce((OUR_MAIN,))),
         Send(Deposit((MAIN,))),
     ]
-    assert session.take(MessageReceived(Relay())) == [Close("second_relay")]
+    assert session.handle(MessageReceived(Relay())) == [Close("second_relay")]
 
 
 def test_who_was_not_chosen_is_told_no_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(TopicFollowed(ROOT, is_root=True))
-    assert session.take(MessageReceived(Relay())) == []
+    session.handle(TopicFollowed(ROOT, is_root=True))
+    assert session.handle(MessageReceived(Relay())) == []
 
 
 def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() -> None:
-    assert Session(SESSION_ID, is_dialer=True).take(MessageReceived(Deposit((MAIN,)))) == [Close("no_relay")]
+    assert Session(SESSION_ID, is_dialer=True).handle(MessageReceived(Deposit((MAIN,)))) == [
+        Close("no_relay")
+    ]
     relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     most = tuple(TopicKey(number.to_bytes(32, "big")) for number in range(TOPIC_COUNT_MAX))
-    assert relay.take(MessageReceived(Deposit(most))) == [OpenTopics(most)]
-    assert relay.take(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
+    assert relay.handle(MessageReceived(Deposit(most))) == [OpenTopics(most)]
+    assert relay.handle(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
 
 
 def test_with_a_relay_publications_are_compared_and_it_says_so_before_anything_is() -> None:
     assert not Session(SESSION_ID, is_dialer=True).compares_publications
     assert Session(SESSION_ID, is_dialer=True, is_relay=True).compares_publications
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(MessageReceived(Relay()))
+    session.handle(MessageReceived(Relay()))
     assert session.compares_publications
     late = Session(SESSION_ID, is_dialer=True)
-    late.take(MessageReceived(Announce((THEIR_MAIN,))))
-    assert late.take(MessageReceived(Relay())) == [Close("late_relay")]
+    late.handle(MessageReceived(Announce((THEIR_MAIN,))))
+    assert late.handle(MessageReceived(Relay())) == [Close("late_relay")]
 
 
 def test_what_was_dropped_is_nothing_that_this_node_is_behind() -> None:
     session = _summarised((7, b"a" * 32), (9, b"b" * 32))
-    session.take(INEXACT)
-    session.take(MessageReceived(Publications(BLIND_MAIN, (b"good", b"bad"))))
+    session.handle(INEXACT)
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"good", b"bad"))))
     assert session.topics[0].behind == 2
-    session.take(BatchTaken(MAIN, 1, (), dropped=1))
+    session.handle(BatchIngested(MAIN, 1, (), dropped=1))
     assert (session.topics[0].behind, session.topics[0].received) == (0, 1)
 
 
 def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
     session = _joined(MAIN)
     assert _with_plan(session, MAIN, 1, 2, 3) == [LoadBatch(MAIN, (1, 2, 3))]
-    assert session.take(MessageReceived(Refused(BLIND_MAIN, "topic_full"))) == []
-    assert session.take(BatchLoaded(MAIN, (b"a",))) == [], "what was on its way out is not sent"
-    assert session.take(CommitsAccepted(MAIN, (2000,))) == []
+    assert session.handle(MessageReceived(Refused(BLIND_MAIN, "topic_full"))) == []
+    assert session.handle(BatchLoaded(MAIN, (b"a",))) == [], "what was on its way out is not sent"
+    assert session.handle(CommitsAccepted(MAIN, (2000,))) == []
     (progress,) = session.topics
     assert progress.state == "refused: topic_full"
 
 
 def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with() -> None:
     relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
-    refused = relay.take(TopicsRefused((MAIN, ROOT), "not_known"))
+    refused = relay.handle(TopicsRefused((MAIN, ROOT), "not_known"))
     assert refused == [Send(Refused(BLIND_MAIN, "not_known")), Send(Refused(BLIND_ROOT, "not_known"))]
     session = Session(SESSION_ID, is_dialer=True)
-    session.take(MessageReceived(Relay()))
-    session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
-    session.take(TopicFollowed(ROOT, is_root=True))
-    assert session.take(MessageReceived(Refused(BLIND_MAIN, "not_known"))) == []
+    session.handle(MessageReceived(Relay()))
+    session.handle(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
+    session.handle(TopicFollowed(ROOT, is_root=True))
+    assert session.handle(MessageReceived(Refused(BLIND_MAIN, "not_known"))) == []
     assert [topic.state for topic in session.topics] == ["refused: not_known", "not joined"]
-    assert session.take(MessageReceived(Refused(BLIND_ROOT, "not_known"))) == [Close("unknown_topic")]
+    assert session.handle(MessageReceived(Refused(BLIND_ROOT, "not_known"))) == [Close("unknown_topic")]
 
 
 def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
     relay = _joined(MAIN)
-    relay.take(MessageReceived(Publications(BLIND_MAIN, (b"a",))))
-    assert relay.take(BatchTaken(MAIN, 0, (), "topic_full")) == [
+    relay.handle(MessageReceived(Publications(BLIND_MAIN, (b"a",))))
+    assert relay.handle(BatchIngested(MAIN, 0, (), "topic_full")) == [
         Send(Receipt(BLIND_MAIN)),
         Send(Refused(BLIND_MAIN, "topic_full")),
     ]
@@ -490,8 +498,10 @@ def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
 def _summarised(own: tuple[int, bytes], theirs: tuple[int, bytes]) -> Session:
     """Both have said how much they hold, each with a head of its own."""
     session = _joined(MAIN)
-    session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), own[0], Digest(own[1]), 7))
-    session.take(MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"t" * 32),), theirs[0], Digest(theirs[1]))))
+    session.handle(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), own[0], Digest(own[1]), 7))
+    session.handle(
+        MessageReceived(Summary(BLIND_MAIN, 0, (ShortId(b"t" * 32),), theirs[0], Digest(theirs[1])))
+    )
     return session
 
 
@@ -500,17 +510,17 @@ def test_who_holds_more_and_not_all_heads_of_the_other_begins_to_reconcile(
     own: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> None:
     plan = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
-    assert _summarised(own, theirs).take(plan) == [OpenReconciliation(MAIN, by_ranges=False)]
-    assert _summarised(theirs, own).take(plan) == [], "the other waits"
+    assert _summarised(own, theirs).handle(plan) == [OpenReconciliation(MAIN, by_ranges=False)]
+    assert _summarised(theirs, own).handle(plan) == [], "the other waits"
     known = PlanLoaded(MAIN, array("q", [5]), 9)
-    assert _summarised(own, theirs).take(known) == [LoadBatch(MAIN, (5,))], "it lacks nothing itself"
+    assert _summarised(own, theirs).handle(known) == [LoadBatch(MAIN, (5,))], "it lacks nothing itself"
     equal = _summarised((8, b"a" * 32), (8, b"a" * 32))
-    assert equal.take(plan) == [], "nothing differs, whatever the heads"
+    assert equal.handle(plan) == [], "nothing differs, whatever the heads"
     implied = PlanLoaded(MAIN, array("q"), 9)
-    assert _summarised(own, theirs).take(implied) == [OpenReconciliation(MAIN, by_ranges=False)], (
+    assert _summarised(own, theirs).handle(implied) == [OpenReconciliation(MAIN, by_ranges=False)], (
         "the other has all heads, and not what they stand for"
     )
-    assert _summarised(theirs, own).take(implied) == [], "the other waits"
+    assert _summarised(theirs, own).handle(implied) == [], "the other waits"
 
 
 INEXACT = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
@@ -518,24 +528,24 @@ INEXACT = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
 
 def test_frames_are_worked_on_one_after_the_other_and_no_more_than_may_wait() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
-    session.take(INEXACT)
-    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [TakeFrame(MAIN, 0, b"0")]
+    session.handle(INEXACT)
+    assert session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [HandleFrame(MAIN, 0, b"0")]
     for number in range(1, RECONCILIATION_QUEUED_MAX):
-        assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"%d" % number))) == []
+        assert session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"%d" % number))) == []
     assert session.topics[0].state == "comparing"
-    assert session.take(Reconciled(MAIN, ((1, b"more"),), array("q", [3]))) == [
+    assert session.handle(Reconciled(MAIN, ((1, b"more"),), array("q", [3]))) == [
         Send(Reconcile(BLIND_MAIN, 1, b"more")),
-        TakeFrame(MAIN, 0, b"1"),
+        HandleFrame(MAIN, 0, b"1"),
         LoadBatch(MAIN, (3,)),
     ]
-    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == []
-    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == [Close("too_many_frames")]
+    assert session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == []
+    assert session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == [Close("too_many_frames")]
 
 
 def test_frames_that_come_before_the_plan_wait_for_it() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
-    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == []
-    assert session.take(INEXACT) == [TakeFrame(MAIN, 0, b"0")]
+    assert session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == []
+    assert session.handle(INEXACT) == [HandleFrame(MAIN, 0, b"0")]
 
 
 def test_as_many_topics_are_reconciled_at_a_time_as_may_be() -> None:
@@ -545,59 +555,63 @@ def test_as_many_topics_are_reconciled_at_a_time_as_may_be() -> None:
     for topic in topics:
         blind = blind_topic(topic, SESSION_ID)
         for session, own, theirs in ((answerer, 8, 7), (asker, 7, 8)):
-            session.take(SummaryLoaded(topic, (), own, EMPTY, 0))
-            session.take(MessageReceived(Summary(blind, 0, (ShortId(b"h" * 32),), theirs, EMPTY)))
+            session.handle(SummaryLoaded(topic, (), own, EMPTY, 0))
+            session.handle(MessageReceived(Summary(blind, 0, (ShortId(b"h" * 32),), theirs, EMPTY)))
             plan = PlanLoaded(topic, array("q"), 9, is_exact=False)
-            opened += [one.topic for one in session.take(plan) if isinstance(one, OpenReconciliation)]
+            opened += [one.topic for one in session.handle(plan) if isinstance(one, OpenReconciliation)]
     assert opened == topics[:RECONCILIATIONS_MAX]
     for topic in opened:
-        asker.take(MessageReceived(Reconcile(blind_topic(topic, SESSION_ID), 0, b"symbols")))
+        asker.handle(MessageReceived(Reconcile(blind_topic(topic, SESSION_ID), 0, b"symbols")))
     one_more = MessageReceived(Reconcile(blind_topic(topics[-1], SESSION_ID), 0, b"symbols"))
-    assert answerer.take(Reconciled(topics[0], (), ())) == []
-    answerer.take(MessageReceived(Reconcile(blind_topic(topics[0], SESSION_ID), 7, b"")))
-    assert answerer.take(Reconciled(topics[0], (), (), is_over=True)) == [
+    assert answerer.handle(Reconciled(topics[0], (), ())) == []
+    answerer.handle(MessageReceived(Reconcile(blind_topic(topics[0], SESSION_ID), 7, b"")))
+    assert answerer.handle(Reconciled(topics[0], (), (), is_over=True)) == [
         OpenReconciliation(topics[RECONCILIATIONS_MAX], by_ranges=False)
     ]
-    assert asker.take(one_more) == [Close("too_many_reconciliations")]
+    assert asker.handle(one_more) == [Close("too_many_reconciliations")]
 
 
 def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges() -> None:
     session = _summarised((8, b"a" * 32), (7, b"b" * 32))
-    assert session.take(INEXACT) == [OpenReconciliation(MAIN, by_ranges=False)]
-    assert session.take(CheckDue()) == [], "it is not over"
-    session.take(Reconciled(MAIN, ((0, b"symbols"),), ()))
-    assert session.take(CheckDue()) == [], "the asker has not said so"
-    session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
-    session.take(Reconciled(MAIN, (), (), is_over=True))
+    assert session.handle(INEXACT) == [OpenReconciliation(MAIN, by_ranges=False)]
+    assert session.handle(CheckDue()) == [], "it is not over"
+    session.handle(Reconciled(MAIN, ((0, b"symbols"),), ()))
+    assert session.handle(CheckDue()) == [], "the asker has not said so"
+    session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+    session.handle(Reconciled(MAIN, (), (), is_over=True))
     for number, by_ranges in ((1, False), (2, True)):
-        assert session.take(CheckDue()) == [LoadSummary(MAIN)]
-        assert session.take(CheckDue()) == [], "once"
-        again = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
+        assert session.handle(CheckDue()) == [LoadSummary(MAIN)]
+        assert session.handle(CheckDue()) == [], "once"
+        again = session.handle(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
         assert again == [Send(Summary(BLIND_MAIN, number, (ShortId(b"h" * 16),), 8, Digest(b"a" * 32)))]
-        session.take(
+        session.handle(
             MessageReceived(Summary(BLIND_MAIN, number, (ShortId(b"t" * 32),), 7, Digest(b"b" * 32)))
         )
         exact = PlanLoaded(MAIN, array("q"), 9)
-        assert session.take(exact) == [OpenReconciliation(MAIN, by_ranges)], "heads are not believed any more"
-        session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
-        session.take(Reconciled(MAIN, (), (), is_over=True))
-    assert session.take(CheckDue()) == [], "ranges miss nothing"
+        assert session.handle(exact) == [OpenReconciliation(MAIN, by_ranges)], (
+            "heads are not believed any more"
+        )
+        session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+        session.handle(Reconciled(MAIN, (), (), is_over=True))
+    assert session.handle(CheckDue()) == [], "ranges miss nothing"
 
 
 def test_frames_after_the_askers_last_word_end_the_session() -> None:
     session = _summarised((8, b"a" * 32), (7, b"b" * 32))
-    session.take(INEXACT)
-    session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
-    session.take(MessageReceived(Reconcile(BLIND_MAIN, 6, b"")))
-    assert session.take(Reconciled(MAIN, (), (), is_over=True)) == [Close("unasked_reconciliation")]
+    session.handle(INEXACT)
+    session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+    session.handle(MessageReceived(Reconcile(BLIND_MAIN, 6, b"")))
+    assert session.handle(Reconciled(MAIN, (), (), is_over=True)) == [Close("unasked_reconciliation")]
 
 
 def test_the_peer_may_begin_the_next_round() -> None:
     session = _summarised((8, b"a" * 32), (8, b"a" * 32))
-    session.take(PlanLoaded(MAIN, array("q"), 9))
-    begun = session.take(MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 9, Digest(b"b" * 32))))
+    session.handle(PlanLoaded(MAIN, array("q"), 9))
+    begun = session.handle(
+        MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 9, Digest(b"b" * 32)))
+    )
     assert begun == [LoadSummary(MAIN)]
-    said = session.take(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
+    said = session.handle(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 8, Digest(b"a" * 32), 8))
     assert said == [
         Send(Summary(BLIND_MAIN, 1, (ShortId(b"h" * 16),), 8, Digest(b"a" * 32))),
         LoadPlan(MAIN, (ShortId(b"t" * 32),)),
@@ -606,26 +620,26 @@ def test_the_peer_may_begin_the_next_round() -> None:
 
 def test_a_reconciliation_that_goes_wrong_ends_the_session_with_its_reason() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
-    session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"?")))
-    assert session.take(Reconciled(MAIN, (), (), fault="bad_reconciliation:bad_shape")) == [
+    session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"?")))
+    assert session.handle(Reconciled(MAIN, (), (), fault="bad_reconciliation:bad_shape")) == [
         Close("bad_reconciliation:bad_shape")
     ]
 
 
 def test_what_is_accepted_between_a_summary_and_a_plan_that_is_not_exact_is_sent() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
-    session.take(CommitsAccepted(MAIN, (7, 8, 9)))
-    assert session.take(PlanLoaded(MAIN, array("q"), 9, is_exact=False)) == [LoadBatch(MAIN, (8, 9))]
+    session.handle(CommitsAccepted(MAIN, (7, 8, 9)))
+    assert session.handle(PlanLoaded(MAIN, array("q"), 9, is_exact=False)) == [LoadBatch(MAIN, (8, 9))]
 
 
 def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
     session = _summarised((8, b"a" * 32), (8, b"a" * 32))
     later = MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 9, Digest(b"b" * 32)))
-    assert session.take(later) == []
-    assert session.take(PlanLoaded(MAIN, array("q"), 9)) == [LoadSummary(MAIN)]
+    assert session.handle(later) == []
+    assert session.handle(PlanLoaded(MAIN, array("q"), 9)) == [LoadSummary(MAIN)]
     hasty = _summarised((8, b"a" * 32), (8, b"a" * 32))
-    hasty.take(later)
-    assert hasty.take(later) == [Close("unasked_summary")]
+    hasty.handle(later)
+    assert hasty.handle(later) == [Close("unasked_summary")]
 
 
 @pytest.mark.parametrize("role", ["answering", "asking"])
@@ -634,22 +648,22 @@ def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(role: str) 
         ((8, b"b" * 32), (7, b"a" * 32)) if role == "answering" else ((7, b"a" * 32), (8, b"b" * 32))
     )
     session = _summarised(own, theirs)
-    session.take(INEXACT)
+    session.handle(INEXACT)
     if role == "asking":
-        session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0")))
+        session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0")))
         for _ in range(2 * RECONCILIATION_QUIET_CHECKS_MAX):
-            assert session.take(CheckDue()) == [], "this node is at work on its frame"
+            assert session.handle(CheckDue()) == [], "this node is at work on its frame"
     assert session.topics[0].reconciling == role
-    session.take(Reconciled(MAIN, ((1, b"more"),), array("q")))
+    session.handle(Reconciled(MAIN, ((1, b"more"),), array("q")))
     for _ in range(RECONCILIATION_QUIET_CHECKS_MAX):
-        assert session.take(CheckDue()) == []
-    assert session.take(CheckDue()) == [Close("reconciliation_stalled")]
+        assert session.handle(CheckDue()) == []
+    assert session.handle(CheckDue()) == [Close("reconciliation_stalled")]
 
 
 def test_what_a_peer_does_not_take_waits_as_numbers_in_a_row() -> None:
     session = _joined(MAIN)
     _with_plan(session, MAIN, 1)
     for number in range(2000, 4000):
-        session.take(CommitsAccepted(MAIN, (number,)))
+        session.handle(CommitsAccepted(MAIN, (number,)))
     assert len(session.topics[0].queue) <= 2
     assert session.topics[0].to_send == 2001

@@ -17,7 +17,7 @@ from tests.support.ids import as_epoch_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of
 from verifier.devices import find_persons
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 ALL: Final = """
 ann + ben write < 0
@@ -54,7 +54,7 @@ class Repo:
         self._number = 4
 
     def say(self, author: str, body: Body | UnknownBody, *, after: int | None = None) -> int:
-        """Write a body after all that there is, or after an earlier commit; gives its number. Raises Refused."""
+        """Write a body after all that there is, or after an earlier commit; gives its number. Raises CommitRefused."""
         acks = self.membership.operations.heads() if after is None else (commit_id(after),)
         self._number += 1
         commit = msgspec.structs.replace(make_commit(self._number, author, ()), acks=acks)
@@ -217,7 +217,7 @@ def test_a_node_that_does_not_know_the_kind_judges_alike(body: DeviceBody, autho
     for repo, said in ((known, body), (unknown, UnknownBody("device1"))):
         try:
             number = repo.say(author, said)
-        except Refused as error:
+        except CommitRefused as error:
             verdicts.append(error.code)
         else:
             verdicts.append("")

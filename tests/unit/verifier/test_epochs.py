@@ -27,7 +27,7 @@ from verifier.epochs import (
     why_started,
 )
 from verifier.membership import Membership, mark_of
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 BRANCHES = (b"b" * 32, b"c" * 32)
 BOX = bytes(SEALED_SECRET_SIZE)
@@ -58,7 +58,7 @@ class History:
             self.add("ann", body, self.count - 1)
 
     def add(self, author: str, body: Body, *acks: int, epoch: EpochId = NO_EPOCH) -> int:
-        """One more commit; its number. Raises Refused."""
+        """One more commit; its number. Raises CommitRefused."""
         commit = make_commit(self.count, author, acks, epoch)
         operation = self.membership.authorise_root_commit(commit, body)
         self.membership.add(operation, commit.acks)
@@ -99,7 +99,7 @@ def history() -> History:
 
 
 def _refusal(history: History, author: str, body: Body, *acks: int) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(CommitRefused) as caught:
         history.add(author, body, *acks)
     return caught.value.code
 
@@ -234,7 +234,7 @@ def test_additions_to_an_epoch_name_it_members_and_branches(history: History) ->
     ):
         assert _refusal(history, "ann", wrong, added) == "bad_epoch"
     for topics in ((BranchTopic(BranchId(b"x" * 32), TopicKey(b"n" * 32)),), (topic, topic)):
-        with pytest.raises(Refused, match="M10"):
+        with pytest.raises(CommitRefused, match="M10"):
             history.add("ann", EpochAdd(epoch, ann, mark, topics, ()), added, epoch=epoch)
     assert _refusal(history, "dan", right, added) == "not_permitted"
     assert _refusal(history, "ann", right, 5) == "bad_epoch", "in its past there is no such epoch"

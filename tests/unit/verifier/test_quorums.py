@@ -18,7 +18,7 @@ from protocol.proofs import certify_repo
 from tests.support.ids import as_commit_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.membership import Membership
-from verifier.refusal import Refused
+from verifier.refusal import CommitRefused
 
 BRANCH = BranchId(b"b" * 32)
 HEADS = (as_commit_id(b"h" * 32), as_commit_id(b"i" * 32))
@@ -81,22 +81,22 @@ def history() -> History:
     ],
 )
 def test_what_the_rules_refuse(history: History, author: str, body: Body, says: str) -> None:
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(CommitRefused, match=says):
         history.do(author, body)
 
 
 def test_a_removal_needs_as_many_signers_as_the_quorum_says(history: History) -> None:
     proposal = history.do("eve", ProposeRemoval(USERS["cat"], None))
-    with pytest.raises(Refused, match="M14: no quorum in force names"):
+    with pytest.raises(CommitRefused, match="M14: no quorum in force names"):
         history.do("eve", Approve(commit_id(proposal)))
     history.do("ben", Approve(commit_id(proposal)))
     history.do("ben", Approve(commit_id(proposal)))
-    with pytest.raises(Refused, match="needs_quorum"):
+    with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("eve", _exclude("cat"))
     history.do("dan", Approve(commit_id(proposal)))
-    with pytest.raises(Refused, match="needs_quorum"):
+    with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("eve", Remove(USERS["cat"], Permission.READ, ()))
-    with pytest.raises(Refused, match="needs_quorum"):
+    with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("eve", _exclude("ben"))
     history.do("eve", _exclude("cat"))
     assert history.holds("cat") is None
@@ -108,7 +108,7 @@ def test_approvals_are_used_up_by_the_removal(history: History) -> None:
     history.do("dan", Approve(commit_id(proposal)))
     history.do("eve", _exclude("cat"))
     history.do("ann", Grant(USERS["cat"], Permission.WRITE, None))
-    with pytest.raises(Refused, match="needs_quorum"):
+    with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("eve", _exclude("cat"))
 
 
@@ -164,7 +164,7 @@ def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None
     other = history.do("dan", _quorum("cat", threshold=1), start)
     proposal = history.do("eve", ProposeRemoval(USERS["eve"], None), other - 1, other)
     history.do("ben", Approve(commit_id(proposal)))
-    with pytest.raises(Refused, match="needs_quorum"):
+    with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("ben", _exclude("eve"))
     history.do("cat", Approve(commit_id(proposal)))
     history.do("ben", _exclude("eve"))
@@ -177,7 +177,7 @@ def test_who_was_an_admin_before_can_still_backdate_to_before_the_quorum(history
     assert history.holds("eve") is None
     late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN, None), 5)
     for past in (late, 4):
-        with pytest.raises(Refused):
+        with pytest.raises(CommitRefused):
             history.do("fay", _exclude("cat"), past)
 
 
@@ -191,7 +191,7 @@ def test_a_checkpoint_is_what_was_proposed_and_approved(history: History) -> Non
     def refused(
         says: str, proposal_id: CommitId, branch: BranchId, heads: tuple[CommitId, ...], seen: int
     ) -> None:
-        with pytest.raises(Refused, match=says):
+        with pytest.raises(CommitRefused, match=says):
             check(proposal_id, branch, heads, (commit_id(seen),))
 
     check(asked, BRANCH, HEADS[::-1], (commit_id(after),))

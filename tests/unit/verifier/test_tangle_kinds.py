@@ -5,14 +5,14 @@ import pytest
 from protocol import signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
-from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, create_commit
 from protocol.content import Post
 from protocol.epochs import EarlierEpoch, EpochBox, EpochHistory, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature, TopicKey, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadSecret, UserSeed
 from protocol.sealing import SEALED_SECRET_SIZE
 from tests.support.ids import as_object_id
-from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
+from verifier.tangle_kinds import KindNameInUse, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off
 
 SECRET = ConvergenceSecret(b"c" * 32)
@@ -56,7 +56,7 @@ class _History:
             body=SOMETHING,
             keys=HeaderKeys(acks=(GivenKey(b""),) * len(ids)),
         )
-        commit, _ = seal_commit(ids, Links(), content, secret, SECRET)
+        commit, _ = create_commit(ids, Links(), content, secret, SECRET)
         signed = sign_off(commit, body, holds=True)
         assert not isinstance(signed, Rejected)
         return signed
@@ -73,7 +73,7 @@ def _grown(kind: TangleKind, root: ReadCommit, commits: list[SignedCommit]) -> K
     """The last commit first: each waits for the next."""
     tangle = KindTangle(kind, root)
     for commit in reversed(commits):
-        tangle.take(commit)
+        tangle.add(commit)
     return tangle
 
 
@@ -192,6 +192,6 @@ def test_an_application_adds_a_kind_of_its_own(history: _History) -> None:
     assert tangle.graph.missing() == [history.init_id]
     assert list(tangle.graph.path_to_root(_id(settled)))[-1] == _id(opening)
     assert list(kinds) == ["branch", "epoch", "feed", "group", "members", "thread"]
-    with pytest.raises(KindTaken):
+    with pytest.raises(KindNameInUse):
         kinds.register(stated_kind("thread"))
     assert "thread" not in TangleKinds(), "a table of its own"

@@ -17,14 +17,14 @@ from analytics.audit.blocks import BlockCounts
 from analytics.command import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_UNEXPECTED
 from analytics.reading.limits import BLOCK_SIZE_MAX
 from node.authoring.author import Author
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.body import Grant, Permission, Remove
 from protocol.ids import PeerId
 from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.publication import decode_publication
 from storage.export.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
-from storage.relay.relay import open_topics, take_publications
+from storage.relay.relay import open_topics, store_publications
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import (
     RelayedCommit,
@@ -93,7 +93,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     commits = result.commits - 3
     assert result.rows == 2 * commits + 3
     assert result.blocks.recomputed == 2 * (commits - 1) + 3 + 3, (
-        "but for the awaited one's, and what was relayed, too"
+        "but for the damaged one's, and what was relayed, too"
     )
     assert result.blocks.absent == 2 * 5
     assert result.without_blocks == ()
@@ -107,7 +107,7 @@ def _relay(folder: Path, world: World) -> Path:
     with node.replica.database.write() as connection:
         open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
         items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
-        take_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
+        store_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
     export_node(node.replica.database, folder / "export", "relay", 1, blocks=True)
     node.close()
     return folder / "export"
@@ -277,7 +277,7 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
 
 
 RELAYED = {
-    name: seal_block(
+    name: encrypt_block(
         name.encode().ljust(size), ConvergenceSecret(b"c" * 32), acks=(as_commit_id(id_of("cause")),)
     )[0]
     for name, size in [

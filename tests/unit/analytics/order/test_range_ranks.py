@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from analytics.order import kernel
 from analytics.order import range_ranks as waves
-from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, Block
+from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, CommitRange
 
 Graph = list[tuple[int, list[int]]]
 """Each commit's range, and the commits it acks: indexes, -1 for one that is not there."""
@@ -23,7 +23,7 @@ def _num(graph: Graph, index: int) -> int:
     return graph[index][0] << RANGE_SHIFT | index
 
 
-def _blocks(graph: Graph, hints: list[int]) -> list[Block]:
+def _blocks(graph: Graph, hints: list[int]) -> list[CommitRange]:
     blocks = []
     for number in sorted({number for number, _ in graph}):
         edges = []

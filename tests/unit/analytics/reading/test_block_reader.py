@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analytics.reading import limits
 from analytics.reading.block_reader import NotABlock, read_clear
-from protocol.block import decode_block, seal_block
+from protocol.block import decode_block, encrypt_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, CommitId
 from protocol.keys import ConvergenceSecret
@@ -49,7 +49,7 @@ def _agrees(encoded: bytes) -> bool:
 def test_of_blocks_both_read_the_same_and_of_damaged_ones_too(
     plaintext: bytes, child_ids: list[BlockId], acks: list[CommitId], data: st.DataObject
 ) -> None:
-    encoded = seal_block(plaintext, SECRET, tuple(child_ids), tuple(acks))[0].encoded
+    encoded = encrypt_block(plaintext, SECRET, tuple(child_ids), tuple(acks))[0].encoded
     assert _agrees(encoded)
     at = data.draw(st.integers(0, len(encoded) - 1))
     _agrees(encoded[:at] + bytes([data.draw(st.integers(0, 255))]) + encoded[at + 1 :])

@@ -7,7 +7,13 @@ import pytest
 from analytics.reading.limits import TIMELINE_PENDING_COUNT_MAX
 from analytics.study.causes import Refusal
 from analytics.study.ranked_order import RankedOrder
-from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
+from analytics.study.timelines import (
+    CausalTimeline,
+    EagerTimeline,
+    InsertEdit,
+    TimelineChange,
+    WaitingRoomTimeline,
+)
 from protocol.limits.formats import ACK_COUNT_MAX
 from tests.support.timeline_models import fewest_edits, ordered, replay
 
@@ -32,7 +38,7 @@ def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
 def test_as_many_wait_by_default_as_the_limit_says() -> None:
     timeline = CausalTimeline()
     waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_PENDING_COUNT_MAX + 1)]
-    assert timeline.take(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
+    assert timeline.add_many(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -46,7 +52,7 @@ def test_one_ack_too_many_is_refused(way: Way) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_acks_itself_is_refused(way: Way) -> None:
-    assert way().add(b"a", [b"a"]) == Taken((), ((b"a", Refusal.CIRCLE),))
+    assert way().add(b"a", [b"a"]) == TimelineChange((), ((b"a", Refusal.CIRCLE),))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -55,7 +61,7 @@ def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
     names = [number.to_bytes(2, "big") for number in range(100)]
     # Even ones first, so that strata rise when the odd ones come between.
     rest = [(names[number], [names[number - 1]]) for number in [*range(2, 100, 2), *range(3, 100, 2), 1]]
-    assert not timeline.take(rest).refused
+    assert not timeline.add_many(rest).refused
     assert timeline.add(names[0], [names[99]]).refused == ((names[0], Refusal.CIRCLE),)
     assert not timeline.add(names[0], []).refused
     assert list(timeline) == names
@@ -64,18 +70,18 @@ def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_delivered_before_has_no_effect(way: Way) -> None:
     timeline = way()
-    timeline.take([(b"b", [b"a"]), (b"a", [])])
-    assert timeline.take([(b"a", []), (b"b", [])]) == Taken(())
+    timeline.add_many([(b"b", [b"a"]), (b"a", [])])
+    assert timeline.add_many([(b"a", []), (b"b", [])]) == TimelineChange(())
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_commit_that_is_void_before_it_comes_is_not_shown_and_counts_for_ranks(way: Way) -> None:
     timeline = way()
-    assert timeline.void([b"a"]) == Taken(())
+    assert timeline.void([b"a"]) == TimelineChange(())
     assert timeline.add(b"a", []).edits == ()
-    assert timeline.add(b"b", [b"a"]).edits == (Insert(b"b", 0),)
+    assert timeline.add(b"b", [b"a"]).edits == (InsertEdit(b"b", 0),)
     assert timeline.position(b"a") is None
-    assert timeline.restore([b"a"]).edits == (Insert(b"a", 0),)
+    assert timeline.restore([b"a"]).edits == (InsertEdit(b"a", 0),)
 
 
 @pytest.mark.slow
@@ -83,8 +89,8 @@ def test_positions_are_right_across_the_blocks_that_are_counted_together() -> No
     timeline = CausalTimeline()
     names = [number.to_bytes(2, "big") for number in range(4200)]
     for number, name in enumerate(names):
-        assert timeline.add(name, names[max(number - 1, 0) : number]).edits == (Insert(name, number),)
-    assert timeline.add(b"beside", [names[4100]]).edits == (Insert(b"beside", 4102),)
+        assert timeline.add(name, names[max(number - 1, 0) : number]).edits == (InsertEdit(name, number),)
+    assert timeline.add(b"beside", [names[4100]]).edits == (InsertEdit(b"beside", 4102),)
     assert [timeline.position(names[number]) for number in (0, 63, 64, 4095, 4096, 4101, 4102)] == [
         0, 63, 64, 4095, 4096, 4101, 4103,
     ]  # fmt: skip
@@ -120,7 +126,7 @@ def test_what_is_shifted_together_stands_where_it_should(*, batch_max: int, is_v
         feed = dice.choice(rest)
         batch, feed[:] = feed[: (size := dice.randint(1, batch_max))], feed[size:]
         before = shown
-        edits = timeline.take([(commit_id, commits[commit_id]) for commit_id in batch]).edits
+        edits = timeline.add_many([(commit_id, commits[commit_id]) for commit_id in batch]).edits
         known |= {commit_id: commits[commit_id] for commit_id in batch}
         *_, shown = replay(shown, edits)
         assert shown == [commit_id for commit_id in ordered(known) if commit_id not in void]

@@ -52,7 +52,7 @@ def test_topics_and_quotas_are_counted_as_by_hand(spark: SparkSession, tmp_path:
         read_export(_relay(tmp_path / "again")),  # of the same node: counted once
         read_export(write_export(tmp_path / "two", [Row("a")], node="replica")),
     ]
-    taken = relays.load_taken(spark, exports).persist()
+    taken = relays.load_relayed(spark, exports).persist()
     topics = relays.count_topics(spark, exports, taken).persist()
     found = _rows(topics, "node", "topic")
     assert found["relay", id_of("t")] == {

@@ -47,7 +47,7 @@ async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
         with alice.replica.database.read() as connection:
             nums = plan_sending(connection, topic.topic_num, ()).nums
             items = load_publications(connection, topic, nums, BATCH_SIZE_TARGET)
-        assert (await bob.hub.take(root, items, _happened(), None)).accepted
+        assert (await bob.hub.ingest(root, items, _happened(), None)).accepted
         branch = bob.branch()
         for write in (
             lambda: bob.author.write(branch, Post("too early")),

@@ -11,7 +11,7 @@ from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
 from node.home.home import create_home, hold_content, lock_home, open_home
 from node.home.identity import read_keys
 from node.runtime.errors import ServiceError
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.keys import ConvergenceSecret
 from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
@@ -28,7 +28,7 @@ def _node(folder: Path) -> Node:
     _, branch = node.create_repo()
     for text in "abc":
         node.write(branch, text)
-    block, _ = seal_block(b"x" * 500_000, ConvergenceSecret(b"c" * 32))
+    block, _ = encrypt_block(b"x" * 500_000, ConvergenceSecret(b"c" * 32))
     with node.replica.packs.draft() as draft:
         draft.put(block)
         draft.finish()
@@ -58,7 +58,7 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     assert read_keys(open_home(tmp_path / "again").path) == read_keys(tmp_path / "home")
     again = Node(tmp_path / "again", "alice")
     assert again.digest(again.branch()) == before
-    block, _ = seal_block(b"x" * 500_000, ConvergenceSecret(b"c" * 32))
+    block, _ = encrypt_block(b"x" * 500_000, ConvergenceSecret(b"c" * 32))
     with again.replica.database.read() as connection:
         assert again.replica.packs.find(connection, block.block_id) == block
     again.replica.close()

@@ -15,10 +15,10 @@ from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text
-from storage.check.check_integrity import Findings, count_rows
+from storage.check.check_integrity import CheckFindings, count_rows
 from storage.engine.database import Database
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.topics import sketches as sketches_module
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
@@ -131,7 +131,7 @@ def with_file(folder: Path) -> Node:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry("name", 2_560_000),))
-        node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        node.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     return node
 
@@ -219,7 +219,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
 
 
 def test_problems_are_counted_beyond_what_is_shown() -> None:
-    findings = Findings()
+    findings = CheckFindings()
     for number in range(FSCK_PROBLEMS_SHOWN_MAX + 1):
         findings.add("rank", str(number), "wrong")
     assert len(findings.problems) == FSCK_PROBLEMS_SHOWN_MAX
@@ -253,7 +253,7 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     with database.write() as connection:
         open_topics(database, connection, [world.branch.topic], alice, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, alice, items, PLENTY, 2)
+        store_publications(database, connection, kept.num, alice, items, PLENTY, 2)
         statement, kind = RELAYED[damage] if damage else ("", "")
         if damage:
             connection.execute(text(statement), HARM)

@@ -134,8 +134,8 @@ def test_what_stood_on_a_damaged_page_is_asked_of_peers(tmp_path: Path, table: s
     world.close()
     _on_page(table, which)(tmp_path / "ravel.sqlite")
     repair = _repair(tmp_path)
-    assert set(repair.left.kinds) <= {"log", "awaited"}
-    assert repair.awaited.commits > 0
+    assert set(repair.left.kinds) <= {"log", "damaged"}
+    assert repair.damaged.commits > 0
     assert (read_loss(tmp_path) is not None) == (table == "commits"), "own ones may be gone"
     replica = Replica(tmp_path, STORE_KEY)
     assert timeline(replica, replica.by_topic[world.branch.topic]) == digest, "places are known"

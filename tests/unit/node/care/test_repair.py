@@ -19,7 +19,7 @@ from protocol.publication import decode_publication
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.schema.schema import commits, sketches
 from storage.schema.tables import metadata
 from storage.topics.difference import REPLICA
@@ -29,7 +29,7 @@ from tests.support.relays import PLENTY
 from tests.support.tiers import in_tiers
 from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SQL, with_file
 
-_NOT_COMPARED = {"changes", "numbers", "awaited_commits", "awaited_blocks"}
+_NOT_COMPARED = {"changes", "sequences", "damaged_commits", "damaged_blocks"}
 
 
 def _repair(folder: Path, *, dry_run: bool = False) -> Repair:
@@ -180,7 +180,7 @@ def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> N
     world.close()
     repair = _repair(tmp_path)
     assert repair.found.kinds
-    assert repair.left.kinds == {"awaited": repair.awaited.commits}
+    assert repair.left.kinds == {"damaged": repair.damaged.commits}
     assert check_store(tmp_path, STORE_KEY).kinds == repair.left.kinds
     again = _repair(tmp_path)
     assert (again.changed, again.left.kinds, again.copy) == ({}, repair.left.kinds, None)
@@ -223,8 +223,8 @@ def test_packs_are_repaired_as_far_as_they_are_here(tmp_path: Path, damage: str)
     (pack,) = (tmp_path / "packs").iterdir()
     PACKS[damage][0](pack)
     repair = _repair(tmp_path)
-    assert repair.awaited.commits == 0
-    assert repair.awaited.blocks == repair.left.kinds["awaited"] == repair.changed["blocks"] > 0
+    assert repair.damaged.commits == 0
+    assert repair.damaged.blocks == repair.left.kinds["damaged"] == repair.changed["blocks"] > 0
     assert pack.exists() == (damage != "gone")
     assert check_store(tmp_path, STORE_KEY).kinds == repair.left.kinds
 
@@ -263,7 +263,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
         visitor = Visitor(PeerId(b"p" * 32))
         open_topics(database, connection, [world.branch.topic], visitor, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
+        store_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
     before = _dump_of(folder)
     with database.write() as connection:
         assert connection.execute(text(RELAYED[damage][0]), HARM).rowcount > 0, "the damage is done"

@@ -22,7 +22,7 @@ from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.erasing import Erased, erase_store, measure_erasable
 from node.content.texts import Texts
-from node.contract.branches import Compaction as CompactionAnswer
+from node.contract.branches import CompactionResult
 from node.contract.commits import TimelineItem
 from node.contract.documents import edit_dict, edit_set, show_dict, show_set, snapshot_set
 from node.home.home import create_home
@@ -30,7 +30,7 @@ from node.home.key_file import Keys
 from node.membership.merging import Merging
 from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction
@@ -65,7 +65,7 @@ def _texts(node: Node) -> Texts:
     return Texts(node.hub, node.author, node.branch)
 
 
-async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool = False) -> CompactionAnswer:
+async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool = False) -> CompactionResult:
     compacting = Compacting(node.hub, node.author, _documents(node), _texts(node), node.branch)
     return await compacting.compact("main", dry_run=dry_run, without_missing=without_missing)
 
@@ -388,7 +388,7 @@ async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     alice, bob, keeper = nodes
-    keeper.hub.relay = Relay(keeper.replica.database, PLENTY, inline(), lambda: 0, check_claims)
+    keeper.hub.relay = RelayService(keeper.replica.database, PLENTY, inline(), lambda: 0, check_claims)
     await share(alice, bob)
     alice.write(alice.branch(), "words")
     await _compact(alice)

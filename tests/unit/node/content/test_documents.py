@@ -1,4 +1,4 @@
-"""Sets and dicts on whole nodes: concurrent words, void ones, forks and merges, and what liars write."""
+"""Sets and dicts on whole nodes: concurrent operations, void ones, forks and merges, and what liars write."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,7 +55,7 @@ async def _put(node: Node, **put: str) -> int:
 async def _values(node: Node, key: str) -> list[str]:
     """The value, then its conflicts."""
     entry = await show_entry(documents_of(node), "main", key)
-    return [entry["value"], *(word["value"] for word in entry["conflicts"])]
+    return [entry["value"], *(operation["value"] for operation in entry["conflicts"])]
 
 
 def _say(node: Node, said: Body, branch: str = "main") -> CommitId:
@@ -169,7 +169,7 @@ async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_
         assert await _set(alice, "draft") == ["b", "c", "d"]
         await merging.merge("draft", "main")
         assert await _set(alice) == ["b", "c", "d", "later"]
-        # Words that were carried are replaced by their first names, here and where they came from.
+        # Operations that were carried are replaced by their first names, here and where they came from.
         await _remove(alice, "d")
         await merging.merge("main", "draft")
         assert await _set(alice, "draft") == await _set(alice) == ["b", "c", "later"]
@@ -249,23 +249,23 @@ def _tips(count: int, start: int = 0) -> tuple[DocumentValue, ...]:
 
 
 def _names(group: Sequence[NewValue]) -> set[CommitId]:
-    return {tip.name for word in group for tip in word.replaces}
+    return {tip.name for operation in group for tip in operation.replaces}
 
 
 def test_more_tips_than_a_commit_can_name_are_replaced_by_several() -> None:
     groups = list(group_values([NewValue("k", "v", _tips(2 * DEP_COUNT_MAX + 1))], 10))
-    assert [[word.value for word in group] for group in groups] == [[None], [None], ["v"]]
+    assert [[operation.value for operation in group] for group in groups] == [[None], [None], ["v"]]
     assert [len(_names(group)) for group in groups] == [DEP_COUNT_MAX, DEP_COUNT_MAX, 1]
 
 
 def test_words_are_grouped_within_all_bounds_of_a_commit() -> None:
-    words = [NewValue(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
-    groups = list(group_values(words, 256))
-    assert [word for group in groups for word in group] == words
+    operations = [NewValue(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
+    groups = list(group_values(operations, 256))
+    assert [operation for group in groups for operation in group] == operations
     assert len(groups) < 15
     for group in groups:
         assert len(_names(group)) <= DEP_COUNT_MAX
-        entries = tuple(DictEntry(word.key, word.value or "") for word in group)
+        entries = tuple(DictEntry(operation.key, operation.value or "") for operation in group)
         assert len(encode_body(DictEdit(entries, (), tuple(_names(group))))) < BODY_SIZE_MAX
     assert len(list(group_values([NewValue(str(number), "", ()) for number in range(300)], 256))) == 2
 

@@ -8,11 +8,10 @@ import trio
 
 from node.authoring.drafting import Draft
 from node.content import files as files_module
-from node.content.files import Files
+from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
-from protocol.content import FileEntry, Post
-from protocol.content import Files as FilesBody
+from protocol.content import FileEntry, Files, Post
 from protocol.keys import BlockKey
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
@@ -25,8 +24,8 @@ from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, until_equal
 
 
-def _files_of(node: Node) -> Files:
-    return Files(node.hub, node.author, node.branch)
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
 
 
 def _names(node: Node) -> list[str]:
@@ -110,7 +109,7 @@ async def test_an_add_whose_transaction_fails_leaves_nothing(
         def fail(*_: object, **__: object) -> None:
             raise StorageError("disk full")
 
-        monkeypatch.setattr(alice.author, "write_sealed", fail)
+        monkeypatch.setattr(alice.author, "write_with_files", fail)
         with pytest.raises(StorageError):
             await _files_of(alice).add("main", "x", _stream(_content(LEAF_SIZE)))
         assert list((tmp_path / "alice" / "packs").iterdir()) == []
@@ -216,7 +215,7 @@ async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> N
         wrong_key = Reference(reference.object_id, BlockKey(b"k" * 32))
         for name, size, named in (("longer", 8, reference), ("other key", 7, wrong_key)):
             entry = FileEntry(name, size)
-            _write(alice, branch, Draft(FilesBody((entry,)), files=(named,)))
+            _write(alice, branch, Draft(Files((entry,)), files=(named,)))
             with pytest.raises(ServiceError) as caught:
                 await files.open("main", name)
             assert caught.value.code == "bad_input"
@@ -230,9 +229,9 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
         entry = FileEntry("x", 7)
         before = alice.digest(branch)
         for draft in (
-            Draft(FilesBody((entry,))),
-            Draft(FilesBody(()), files=(reference,)),
-            Draft(FilesBody(())),
+            Draft(Files((entry,))),
+            Draft(Files(()), files=(reference,)),
+            Draft(Files(())),
         ):
             with pytest.raises(ServiceError, match="V8"):
                 _write(alice, branch, draft)

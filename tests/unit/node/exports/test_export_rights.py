@@ -25,14 +25,14 @@ from protocol.ids import RepoId
 from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.proofs import device_digest, prove_invitation
 from protocol.signing import key_pair
-from storage.commits.damaged import await_commits
+from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, RepoRights, Unjudged, export_store
 from storage.export.rows import Pseudonym
 from storage.export.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
-from storage.schema.schema import awaited_commits, blocks, commits
+from storage.schema.schema import blocks, commits, damaged_commits
 from tests.support.builders import NOW_MS, World
 from verifier.membership import Membership
 
@@ -189,7 +189,7 @@ def test_a_root_commit_that_is_awaited_stops_no_export(world: World, tmp_path: P
         row = _last_root_commit(world, connection)
         taken = connection.execute(select(blocks).where(blocks.c.num == unpack_nums(row.block_nums)[0])).one()
         connection.execute(delete(blocks).where(blocks.c.num == taken.num))
-        await_commits(connection, [row.num])
+        mark_commits_damaged(connection, [row.num])
     for at in (2, 3):
         told = _export(world, folder, at, rights=rights)
         assert ([told[table] for table in RIGHTS], len(told["commits"])) == ([[], []], 3)
@@ -197,7 +197,7 @@ def test_a_root_commit_that_is_awaited_stops_no_export(world: World, tmp_path: P
     assert rights.count == 2, "while nothing comes nothing is judged again"
     with world.replica.database.write() as connection:
         connection.execute(insert(blocks).values(**taken._mapping))
-        connection.execute(delete(awaited_commits))
+        connection.execute(delete(damaged_commits))
     assert _export(world, folder, 4, rights=rights) == whole, "though no root commit has come"
     assert (rights.count, _manifest(folder)["unjudged_repos"]) == (3, 0)
 

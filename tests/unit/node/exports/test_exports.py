@@ -10,13 +10,13 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
+from node.care.doctor import OK, WARNING, check_export
 from node.contract.node import ExportResult
 from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports
 from node.home.config import Config
 from node.home.config_layers import load_settings
 from node.home.export_config import ExportConfig
 from node.home.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
-from node.observe.doctor import OK, WARNING, check_export
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import render
 from storage.engine.database import StorageError

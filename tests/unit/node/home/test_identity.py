@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from node.care.doctor import OK, PROBLEM, WARNING, examine
 from node.home.home import create_home, lock_home, open_home
 from node.home.identity import (
     adopt_older_keys,
@@ -20,7 +21,6 @@ from node.home.identity import (
 )
 from node.home.key_file import Keys, Protection, fresh_keys
 from node.home.private_files import sweep_begun
-from node.observe.doctor import OK, PROBLEM, WARNING, examine
 from node.runtime.errors import ServiceError
 from tests.support.keys import CHEAP, no_passphrase
 

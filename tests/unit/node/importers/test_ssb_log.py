@@ -13,8 +13,8 @@ from node.importers import ssb_feeds, ssb_log
 from node.importers.item import PackedItem
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_log import RefusedLine, SsbReport, branch_of, hmac_key_of, import_ssb_log, item_of
-from node.importers.ssb_messages import Reason, Refused, digest_of, read_ssb_message
 from node.runtime.errors import ServiceError
+from node.scuttlebutt.messages import MessageRefused, Reason, digest_of, read_ssb_message
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 from tests.support.ssb import Feed, key_of_line
@@ -29,8 +29,8 @@ def _judge(feeds: SsbFeeds, *lines: bytes) -> list[str]:
     verdicts: list[str] = []
     for line in lines:
         try:
-            verdicts.append("taken" if feeds.take(line) else "already")
-        except Refused as refused:
+            verdicts.append("taken" if feeds.add_line(line) else "already")
+        except MessageRefused as refused:
             verdicts.append(refused.reason)
     return verdicts
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica, load_tables
 from node.membership.offers import follow_accepted
 from protocol.body import Answer, Grant, Offer, Permission, Remove

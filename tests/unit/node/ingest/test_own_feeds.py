@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from node.care.backup import create_backup, restore_backup
+from node.care.doctor import PROBLEM, examine
 from node.care.fsck import check_store
 from node.care.repair import accept_loss
 from node.home.home import create_home, lock_home
-from node.observe.doctor import PROBLEM, examine
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
 from protocol.ids import BlockId, TopicKey

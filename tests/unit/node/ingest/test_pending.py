@@ -7,26 +7,26 @@ from itertools import count
 import pytest
 from sqlalchemy import func, select
 
-from node.ingest import inbound, opening
-from node.ingest.inbound import accept_batch, release_more, retry_kept
+from node.ingest import acceptance, publication_parsing
+from node.ingest.acceptance import accept_batch, release_more, retry_kept
 from node.ingest.ingest_result import IngestResult
-from node.ingest.opening import open_batch, open_kept_back
+from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
-from node.sync.scheduling import Account, Bill
+from node.sync.scheduling import WorkAccount, WorkBill
 from node.sync.senders import Senders
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.ids import CommitId, Signature, TopicKey
 from protocol.keys import UserSeed
 from protocol.limits.peers import SLICE_SECONDS
 from protocol.publication import (
+    create_publication,
     decode_publication,
     encode_bare,
     encode_publication,
-    seal_publication,
 )
 from storage.check.check_pending import find_wrong_pending
 from storage.commits import pending as waiting_module
@@ -64,10 +64,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     def count(branch: Branch, items: list[bytes]) -> object:
         ids.extend(map(_id, items))
         with monkeypatch.context() as patched:
-            patched.setattr(opening, "check_claims", None)
+            patched.setattr(publication_parsing, "check_claims", None)
             return open_kept_back(branch, items)
 
-    monkeypatch.setattr(inbound, "open_kept_back", count)
+    monkeypatch.setattr(acceptance, "open_kept_back", count)
     return ids
 
 
@@ -93,7 +93,7 @@ def test_what_waits_is_opened_again_when_its_last_cause_has_come_and_only_then(
 def _small(
     monkeypatch: pytest.MonkeyPatch, *, commits: int = 64, size: int = 1 << 20, causes: int = 1000
 ) -> None:
-    monkeypatch.setattr(inbound, "Budget", lambda: Budget(commits, size, causes))
+    monkeypatch.setattr(acceptance, "Budget", lambda: Budget(commits, size, causes))
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(inbound, "release_more", fail)
+        patched.setattr(acceptance, "release_more", fail)
         assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 2
     assert len(give(replica, branch, [forger.write(BODY)]).accepted[branch.topic]) == 3
     assert _state(replica) == (0, 0, 0)
@@ -155,17 +155,17 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
     replica, branch = world.copy()
     give(replica, branch, items[4:0:-1])
     _small(monkeypatch, commits=1)
-    bill, held = Bill(Account(lambda: 0.0)), list[Bill]()
+    bill, held = WorkBill(WorkAccount(lambda: 0.0)), list[WorkBill]()
     ticks = count()
     hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]
 
     @asynccontextmanager
-    async def hold(one: Bill, _count: int = 1) -> AsyncIterator[None]:
+    async def hold(one: WorkBill, _count: int = 1) -> AsyncIterator[None]:
         held.append(one)
         yield
 
     monkeypatch.setattr(hub._storing, "held", hold)
-    ingested = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
+    ingested = await hub.ingest(branch, [items[0], items[5]], _Now(), None, bill)
     assert len(ingested.accepted[branch.topic]) == 6
     assert _state(replica) == (0, 0, 0)
     assert (replica.unreleased, replica.has_ready) == ({}, False)
@@ -203,7 +203,7 @@ def test_a_chain_is_released_in_one_round_of_verdicts(world: World, monkeypatch:
         rounds.append(len(kept))
         return open_kept_back(branch, kept)
 
-    monkeypatch.setattr(inbound, "open_kept_back", count)
+    monkeypatch.setattr(acceptance, "open_kept_back", count)
     give(replica, branch, items[:1])
     assert rounds == [4]
 
@@ -243,7 +243,7 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
-    for module in ("node.ingest.inbound", "storage.commits.pending_release", "storage.commits.pending"):
+    for module in ("node.ingest.acceptance", "storage.commits.pending_release", "storage.commits.pending"):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()
@@ -293,10 +293,10 @@ def _with_bad_topic_signature(item: bytes) -> bytes:
 
 def _of_a_later_version(branch: Branch) -> bytes:
     assert branch.topic_seed is not None
-    block, key = seal_block(
+    block, key = encrypt_block(
         b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
     )
-    one = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    one = create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
     return encode_publication(one.topic, one.sealed_key, (block.encoded,), one.signature)
 
 
@@ -420,7 +420,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     for peer in peers:
         hub.add(peer)
     for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
-        await hub.take(branch, [item], _Now(), peer)
+        await hub.ingest(branch, [item], _Now(), peer)
     with replica.database.read() as connection:
         assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
@@ -432,6 +432,6 @@ def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> Non
     senders.note([as_commit_id(b"a"), as_commit_id(b"b"), as_commit_id(b"c")], "one")
     assert len(senders) == 2, "the oldest is forgotten"
     senders.note([as_commit_id(b"c")], "two")
-    assert senders.take({1: as_commit_id(b"a"), 3: as_commit_id(b"c")}) == {"one": {3}, "two": {3}}
+    assert senders.pop({1: as_commit_id(b"a"), 3: as_commit_id(b"c")}) == {"one": {3}, "two": {3}}
     senders.forget("one")
     assert len(senders) == 0

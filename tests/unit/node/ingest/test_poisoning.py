@@ -14,7 +14,7 @@ from tests.support.nodes import Node, connected, ids, open_nodes, share, until_e
 from tests.support.relays import open_relay, visit
 
 FAULTS = ("seal_broken", "wrong_key", "missing_body", "surplus_blocks")
-"""Why `node.ingest.opening` drops a publication whose topic's signature holds."""
+"""Why `node.ingest.publication_parsing` drops a publication whose topic's signature holds."""
 
 
 def _tamper(mallory: Node) -> None:

@@ -28,7 +28,7 @@ from protocol.text import (
     parse_branch_capability,
 )
 from storage.repos.deletion import forget_repo
-from storage.schema.schema import branches, commits, files, numbers, repos
+from storage.schema.schema import branches, commits, files, repos, sequences
 from tests.support.machine import fail_after
 from tests.support.nodes import (
     Node,
@@ -210,7 +210,7 @@ def test_numbers_that_were_forgotten_are_not_given_again(nodes: list[Node]) -> N
         connection.execute(
             insert(branches).values(num=1, repo_num=1, branch_id=b"b", name="", root_id=b"", commit_count=0)
         )
-        connection.execute(insert(numbers).values(name="commits", last=3))
+        connection.execute(insert(sequences).values(name="commits", last=3))
         file = {"branch_num": 1, "commit_num": 1, "object_id": b"o" * 32, "object_key": b"", "name": ""}
         connection.execute(insert(files).values(num=7, **file))
         forget_repo(connection, 1)

@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from node.authoring.drafting import CommitPosition, Draft, encode_draft, make_publication
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, Permission, Remove

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.ingest.opening import open_batch
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from protocol.body import Permission, Remove
 from protocol.epochs import EpochBox

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
-from node.content.files import Files
+from node.content.files import FileService
 from node.membership.merging import MergePlan, Merging
 from node.runtime.errors import ServiceError
 from protocol import body
@@ -166,7 +166,7 @@ async def test_files_are_carried_within_an_epoch(nodes: list[Node], autojump_clo
     alice, _ = nodes
     with fail_after(120):
         repo, _ = alice.create_repo()
-        files = Files(alice.hub, alice.author, alice.branch)
+        files = FileService(alice.hub, alice.author, alice.branch)
         await _merging(alice).fork("main", "fork", "")
         await files.add("fork", "early", _stream(b"sealed before"))
         alice.hub.announce(alice.author.start_epoch(repo))

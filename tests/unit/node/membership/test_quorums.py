@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.membership.quorums import Quorums
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids

@@ -84,7 +84,7 @@ async def test_metrics_tell_what_the_node_did(tmp_path: Path) -> None:
 async def test_refusals_are_counted_by_their_code(tmp_path: Path) -> None:
     with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        await alice.hub.take(branch, [b"nonsense"], _set(), None)
+        await alice.hub.ingest(branch, [b"nonsense"], _set(), None)
         async with _client(alice, tmp_path / "alice") as client:
             found = await _scrape(client)
     assert found['ravel_publications_refused_total{reason="bad_publication:bad_shape"}'] == 1

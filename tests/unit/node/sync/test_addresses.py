@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen
 from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
@@ -49,7 +49,7 @@ def _learn(
     repo: RepoId = REPO,
     now: float = 0.0,
 ) -> bool:
-    return book.learn(peer, address, Source.INTRODUCTION, told_by=told_by, repos=(repo,), now=now)
+    return book.learn(peer, address, AddressSource.INTRODUCTION, told_by=told_by, repos=(repo,), now=now)
 
 
 def _fail(book: AddressBook, learned: Learned, now: float, *, is_online: bool = True) -> bool:

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from node.care.fsck import check_store
 from node.care.repair import repair_store
-from node.content.files import Files
+from node.content.files import FileService
 from node.sync.block_repair import BlockRepairer
 from node.sync.session_queries import read_store
 from node.timelines.commit_history import describe
@@ -76,7 +76,7 @@ def _repair(node: Node, folder: Path) -> None:
 
 
 async def _mend(node: Node, other: Node) -> None:
-    """Connected to another node until nothing is awaited."""
+    """Connected to another node until nothing is damaged."""
     async with connected(node, other):
         await BlockRepairer(node.hub).run()
     assert not node.replica.has_damaged
@@ -94,7 +94,7 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
         with bob.replica.database.write() as connection:
             HARM[harm](connection, _nums(connection, 2, bob.branch()))
         _repair(bob, tmp_path / "bob")
-        assert _kinds(tmp_path / "bob") == {"awaited": 1}
+        assert _kinds(tmp_path / "bob") == {"damaged": 1}
         assert _count(bob) == DamagedCount(1, 0)
         assert (bob.digest(bob.branch()), bob.heads(bob.branch())) == (before, heads), "its place is known"
         bob.write(bob.branch(), "goes on")
@@ -204,8 +204,8 @@ async def _stream(data: bytes) -> AsyncGenerator[bytes]:
     yield data
 
 
-def _files_of(node: Node) -> Files:
-    return Files(node.hub, node.author, node.branch)
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
 
 
 async def _get(node: Node) -> bytes:
@@ -246,7 +246,7 @@ async def test_the_content_of_a_file_comes_back(
         left = _count(bob)
         assert left.commits == 0
         assert left.blocks >= count
-        assert _kinds(tmp_path / "bob") == {"awaited": left.blocks}
+        assert _kinds(tmp_path / "bob") == {"damaged": left.blocks}
         await _mend(bob, alice)
         assert _kinds(tmp_path / "bob") == {}
         assert await _get(bob) == data, "without a peer"

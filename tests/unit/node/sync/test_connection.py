@@ -9,13 +9,13 @@ import trio
 from trio.testing import MockClock
 
 from node.contract.peers import TopicView
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
 from node.sync.network import PeerState
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.codec import encode
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest
 from protocol.keys import ConvergenceSecret
@@ -216,7 +216,7 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
 
 async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_clock: MockClock) -> None:
     blocks = [
-        seal_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0] for number in range(FETCHED_COUNT_MAX)
+        encrypt_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0] for number in range(FETCHED_COUNT_MAX)
     ]
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
@@ -243,7 +243,7 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
 async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    block, _ = seal_block(b"content", ConvergenceSecret(b"s" * 32))
+    block, _ = encrypt_block(b"content", ConvergenceSecret(b"s" * 32))
     found: list[bytes | None] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
@@ -274,7 +274,14 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
             state = PeerState(
-                source.peer, "somewhere", "in", "connected", 0.0, Source.INCOMING, None, connection=source
+                source.peer,
+                "somewhere",
+                "in",
+                "connected",
+                0.0,
+                AddressSource.INCOMING,
+                None,
+                connection=source,
             )
             since = source.progress_at
 

@@ -16,7 +16,7 @@ from node.authoring.epoch_setup import set_up_epoch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
-from node.ingest.inbound import accept_batch
+from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
@@ -341,14 +341,14 @@ async def test_a_connection_that_fails_when_it_is_told_ends(
     with fail_after(60):
         await share(alice, bob)
         async with connected(alice, bob) as (ours, _):
-            take = ours._session.take
+            handle = ours._session.handle
 
             def fail(event: Event) -> list[Output]:
                 if isinstance(event, CommitsAccepted):
                     raise RuntimeError("a defect")
-                return take(event)
+                return handle(event)
 
-            monkeypatch.setattr(ours._session, "take", fail)
+            monkeypatch.setattr(ours._session, "handle", fail)
             await trio.sleep(1)  # by the mock clock: it has begun
             alice.write(alice.branch(), "one")
             await trio.sleep(1)

@@ -8,11 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.content.files import Files
+from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import NotFetched
-from protocol.block import Block, seal_block
+from protocol.block import Block, encrypt_block
 from protocol.ids import BlockId, TopicKey
 from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import LEAF_SIZE
@@ -21,8 +21,8 @@ from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
 
-def _files_of(node: Node) -> Files:
-    return Files(node.hub, node.author, node.branch)
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
 
 
 async def _stream(data: bytes) -> AsyncGenerator[bytes]:
@@ -108,7 +108,7 @@ class _Source:
 
 
 def _blocks(count: int) -> list[Block]:
-    return [seal_block(bytes([number]) * 1000, ConvergenceSecret(b"s" * 32))[0] for number in range(count)]
+    return [encrypt_block(bytes([number]) * 1000, ConvergenceSecret(b"s" * 32))[0] for number in range(count)]
 
 
 async def test_several_peers_give_what_each_has_and_one_may_leave(

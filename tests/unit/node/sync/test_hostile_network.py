@@ -21,8 +21,8 @@ from protocol.ids import BlindTopic, Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BATCH_SIZE_TARGET, BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
-from protocol.reconciling import FrameKind
-from protocol.symbols import AskSymbols
+from protocol.reconciliation.reconciler import FrameKind
+from protocol.reconciliation.symbols import AskSymbols
 from storage.repos.repos import Branch
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.machine import fail_after
@@ -202,7 +202,7 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
 async def test_a_reconciliation_that_never_ends_is_ended(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("protocol.reconciling.RECONCILIATION_FRAME_COUNT_MAX", 5)
+    monkeypatch.setattr("protocol.reconciliation.reconciler.RECONCILIATION_FRAME_COUNT_MAX", 5)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         alice.write(branch, "one more than the stranger has")

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.introductions import Introducer
 from node.sync.network import Network, listening_address, open_listener
 from protocol.ids import PeerId, TopicKey
@@ -68,7 +68,7 @@ async def test_two_who_know_a_third_meet_and_meet_again_when_one_has_moved(
                 at_carol.keep(bob.key, address_of(at_bob))
                 await until_met(at_alice, carol)
                 sources = {state.source for state in at_alice.peers if state.peer == carol.key}
-                assert sources <= {Source.INTRODUCTION, Source.INCOMING}
+                assert sources <= {AddressSource.INTRODUCTION, AddressSource.INCOMING}
                 await trio.sleep(60)
                 between = [
                     one for one in (*at_alice.peers, *at_carol.peers) if one.peer in (alice.key, carol.key)
@@ -122,12 +122,12 @@ async def test_who_was_reached_is_found_again_after_a_restart_without_anyone_els
             async with networked(dialer) as again:
                 await until_met(again, other)
                 (state,) = [one for one in again.peers if one.connection]
-                assert (state.direction, state.source) == ("out", Source.INTRODUCTION)
+                assert (state.direction, state.source) == ("out", AddressSource.INTRODUCTION)
                 assert state.reached_at is not None
         with dialer.replica.database.read() as connection:
             rows = {row.peer: row for row in load_reached(connection)}
         assert rows[other.key].repos == {dialer.repo().repo_id}
-        assert rows[bob.key].source == Source.CONFIGURED
+        assert rows[bob.key].source == AddressSource.CONFIGURED
 
 
 async def test_two_who_find_each_other_at_once_keep_one_connection(
@@ -139,7 +139,7 @@ async def test_two_who_find_each_other_at_once_keep_one_connection(
             at_alice.keep(bob.key, address_of(at_bob))
             await until_met(at_alice, bob)
             address = address_of(at_bob)
-            learned = Learned(bob.key, address, Source.INTRODUCTION, bob.key, 0.0, 0.0)
+            learned = Learned(bob.key, address, AddressSource.INTRODUCTION, bob.key, 0.0, 0.0)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(at_alice.try_learned, learned, trio.lowlevel.checkpoint)
                 for _ in range(5):

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from node.sync.lan import Announcement, Found, LanDiscovery, watch_lan
 from node.sync.network import Network
 from protocol.hashing import lan_mark
@@ -56,7 +56,7 @@ async def test_a_kept_peer_is_found_where_it_is_now(tmp_path: Path, autojump_clo
                 nursery.start_soon(LanDiscovery(network, address_of(network), lan.watch).run)
             await until_met(at_alice, bob)
             (state,) = [one for one in at_alice.peers if one.connection is not None]
-            assert (state.source, state.address) == (Source.LAN, address_of(at_bob))
+            assert (state.source, state.address) == (AddressSource.LAN, address_of(at_bob))
             nursery.cancel_scope.cancel()
 
 

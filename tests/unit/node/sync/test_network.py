@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from node.membership.peers import Peers
-from node.sync.addresses import Learned, Source
+from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection, Ended
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.transport import TransportError, dial
@@ -223,7 +223,9 @@ async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
                 proven.set()
                 await trio.sleep_forever()
 
-            learned = Learned(bob.key, at_bob.introducer.own.address, Source.INTRODUCTION, bob.key, 0.0, 0.0)
+            learned = Learned(
+                bob.key, at_bob.introducer.own.address, AddressSource.INTRODUCTION, bob.key, 0.0, 0.0
+            )
             nursery.start_soon(at_alice.try_learned, learned, reached)
             await proven.wait()
             nursery.cancel_scope.cancel()
@@ -265,7 +267,9 @@ class _Parted:
 
 def _stays(network: Network, peer: PeerId, directions: tuple[str, str], gap: float) -> int:
     """Which of two connections with a peer stays, that began after each other."""
-    states = [network._new_state(peer, "host:7474", one, "connected", Source.INCOMING) for one in directions]
+    states = [
+        network._new_state(peer, "host:7474", one, "connected", AddressSource.INCOMING) for one in directions
+    ]
     network._inbound = states
     connections = [_Parted(), _Parted()]
     for number, (state, connection) in enumerate(zip(states, connections, strict=True)):

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import PeerFinder
 from protocol.ids import PeerId, RepoId, TopicKey
@@ -82,7 +82,7 @@ class _Search:
         for number in range(1, count + 1):
             key, address = PeerId(number.to_bytes(32, "big")), f"10.0.0.{number}:7474"
             assert self.book.learn(
-                key, address, Source.INTRODUCTION, told_by=key, repos=(repo,), now=trio.current_time()
+                key, address, AddressSource.INTRODUCTION, told_by=key, repos=(repo,), now=trio.current_time()
             )
 
     async def _keep(self, learned: Learned) -> None:

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.runtime.errors import ServiceError
-from node.sync.relay import Relay
+from node.sync.relay import RelayService
 from protocol.ids import AnyId, PeerId, TopicKey
 from protocol.signing import check_claims
 from protocol.text import id_text
@@ -270,7 +270,7 @@ async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_bei
         return work(*args)
 
     with open_nodes(tmp_path, "relay") as (node,):
-        relay = Relay(node.replica.database, PLENTY, run, lambda: 0, check_claims)
+        relay = RelayService(node.replica.database, PLENTY, run, lambda: 0, check_claims)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(relay.open, [TopicKey(b"t" * 32)], Visitor(PeerId(b"p" * 32)))
             await wait_all_tasks_blocked()

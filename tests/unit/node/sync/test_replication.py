@@ -6,12 +6,12 @@ import pytest
 from trio.testing import MockClock
 
 from node.authoring.author import Author
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.body import Permission
-from protocol.publication import encode_publication, seal_publication
+from protocol.publication import create_publication, encode_publication
 from storage.commits.pending import UNREAD, count_pending
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch
@@ -173,11 +173,11 @@ async def test_a_join_is_finished_after_the_store_has_failed(
 
 
 def _commit_of_a_later_version(branch: Branch, number: int) -> bytes:
-    block, key = seal_block(
+    block, key = encrypt_block(
         b"\x92\xa7commit2" + bytes([number]), branch.convergence_secret, acks=(branch.facts.root_id,)
     )
     assert branch.topic_seed is not None
-    made = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    made = create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
     encoded = tuple(block.encoded for block in made.blocks)
     return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 

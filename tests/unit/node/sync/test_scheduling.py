@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync import scheduling
 from node.sync.connection import Ended
-from node.sync.scheduling import SHORT_COUNT_MAX, Account, Bill, FairLock, Ledger, Pace
+from node.sync.scheduling import SHORT_COUNT_MAX, FairLock, Ledger, SlicePace, WorkAccount, WorkBill
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     ACCOUNTS_MAX,
@@ -34,17 +34,17 @@ class _Clock:
         return self.now
 
 
-def _account() -> Account:
-    return Account(_Clock())
+def _account() -> WorkAccount:
+    return WorkAccount(_Clock())
 
 
 def test_work_of_use_costs_nothing_however_much_it_is() -> None:
     account = _account()
     for _ in range(2000):  # a million commits
-        bill = Bill(account)
+        bill = WorkBill(account)
         bill.charge(0.2)
         bill.earn()
-        assert account.take_pause() == 0
+        assert account.pop_pause() == 0
     assert account.used > 10 * FRUITLESS_SECONDS_MAX
     assert not account.is_over
 
@@ -52,7 +52,7 @@ def test_work_of_use_costs_nothing_however_much_it_is() -> None:
 def test_a_clock_that_goes_back_neither_charges_nor_forgives() -> None:
     clock = _Clock()
     clock.now = 1000.0
-    account = Account(clock)
+    account = WorkAccount(clock)
     account.charge(0.01)
     clock.now = 1.0
     assert account.fruitless == pytest.approx(0.01)
@@ -61,21 +61,21 @@ def test_a_clock_that_goes_back_neither_charges_nor_forgives() -> None:
 
 def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
     clock = _Clock()
-    account = Account(clock)
+    account = WorkAccount(clock)
 
     def is_over() -> bool:
         return account.is_over
 
     account.charge(FRUITLESS_SLOWED_SECONDS)
-    assert account.take_pause() == 0
+    assert account.pop_pause() == 0
     account.charge(0.25)
-    assert 0 < account.take_pause() <= SLOWED_PAUSE_SECONDS_MAX
-    assert account.take_pause() == 0, "for the same work but once"
+    assert 0 < account.pop_pause() <= SLOWED_PAUSE_SECONDS_MAX
+    assert account.pop_pause() == 0, "for the same work but once"
     account.charge(FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS - 0.25)
     assert not is_over()
     account.charge(0.001)
     assert is_over()
-    assert account.take_pause() == SLOWED_PAUSE_SECONDS_MAX
+    assert account.pop_pause() == SLOWED_PAUSE_SECONDS_MAX
     clock.now += 10
     assert is_over(), "a peer that returns at once is none the better"
     clock.now += (FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS) / FRUITLESS_FORGIVEN_SHARE
@@ -84,7 +84,7 @@ def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
 
 def test_a_piece_of_work_earns_back_its_own_cost_alone() -> None:
     account = _account()
-    good, bad = Bill(account), Bill(account)
+    good, bad = WorkBill(account), WorkBill(account)
     good.charge(1)
     bad.charge(2)
     good.earn()
@@ -106,7 +106,7 @@ def test_strangers_of_a_network_share_an_account_and_only_so_many_are_remembered
 
 
 def test_what_is_dear_makes_slices_smaller_at_once_and_what_is_cheap_larger_by_and_by() -> None:
-    pace = Pace()
+    pace = SlicePace()
     first = pace.count
     pace.note(first, SLICE_SECONDS / 4)
     assert first < pace.count < 4 * first
@@ -123,13 +123,13 @@ async def test_an_expensive_account_delays_only_itself() -> None:
     lock, order = FairLock(), list[str]()
     dear, cheap = _account(), _account()
 
-    async def work(name: str, account: Account, seconds: float) -> None:
-        bill = Bill(account)
+    async def work(name: str, account: WorkAccount, seconds: float) -> None:
+        bill = WorkBill(account)
         async with lock.held(bill, 1000):
             order.append(name)
             bill.charge(seconds)
 
-    async with trio.open_nursery() as nursery, lock.held(Bill(_account())):
+    async with trio.open_nursery() as nursery, lock.held(WorkBill(_account())):
         for _ in range(3):
             nursery.start_soon(work, "dear", dear, 1.0)
             await wait_all_tasks_blocked()
@@ -145,17 +145,17 @@ async def test_an_account_that_has_worked_alone_does_not_wait_for_ever_after() -
     lock, order = FairLock(), list[str]()
     old, new = _account(), _account()
     for _ in range(100):
-        bill = Bill(old)
+        bill = WorkBill(old)
         async with lock.held(bill):
             bill.charge(1.0)
 
-    async def work(name: str, account: Account) -> None:
-        bill = Bill(account)
+    async def work(name: str, account: WorkAccount) -> None:
+        bill = WorkBill(account)
         async with lock.held(bill):
             order.append(name)
             bill.charge(0.5)
 
-    async with trio.open_nursery() as nursery, lock.held(Bill(_account())):
+    async with trio.open_nursery() as nursery, lock.held(WorkBill(_account())):
         nursery.start_soon(work, "old", old)
         for _ in range(10):
             nursery.start_soon(work, "new", new)
@@ -167,10 +167,10 @@ async def test_short_work_of_an_account_goes_first_and_long_work_is_not_kept_wai
     lock, order, account = FairLock(), list[str](), _account()
 
     async def work(name: str, count: int) -> None:
-        async with lock.held(Bill(account), count):
+        async with lock.held(WorkBill(account), count):
             order.append(name)
 
-    async with trio.open_nursery() as nursery, lock.held(Bill(account)):
+    async with trio.open_nursery() as nursery, lock.held(WorkBill(account)):
         nursery.start_soon(work, "long", SHORT_COUNT_MAX + 1)
         await wait_all_tasks_blocked()
         for number in range(12):
@@ -186,17 +186,17 @@ async def test_who_is_cancelled_while_it_waits_holds_up_nobody(when: str) -> Non
 
     async def wait() -> None:
         with scope:
-            async with lock.held(Bill(_account())):
+            async with lock.held(WorkBill(_account())):
                 raise AssertionError("it was cancelled")
 
     with fail_after(1):
-        async with trio.open_nursery() as nursery, lock.held(Bill(_account())):
+        async with trio.open_nursery() as nursery, lock.held(WorkBill(_account())):
             nursery.start_soon(wait)
             await wait_all_tasks_blocked()
             scope.cancel()
             if when == "waiting":
                 await wait_all_tasks_blocked()
-        async with lock.held(Bill(_account())):
+        async with lock.held(WorkBill(_account())):
             pass
 
 
@@ -221,8 +221,8 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         monkeypatch.setattr(replica.database, "write", count_writes)
         happened = trio.Event()
         happened.set()
-        bill = Bill(Account(_Clock()))
-        ingested = await hub.take(branch, items, happened, None, bill)
+        bill = WorkBill(WorkAccount(_Clock()))
+        ingested = await hub.ingest(branch, items, happened, None, bill)
         assert len(ingested.accepted[branch.topic]) == 6
         assert ingested.left == []
         assert transactions >= 3

@@ -111,9 +111,9 @@ async def test_oversized_length_is_refused_before_its_body_is_read() -> None:
         probe.script = len(first).to_bytes(2, "big") + first
         with pytest.raises(TransportError):
             await accept(probe, ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
-        third, session = handshake.take_second(bytes(probe.sent[2:]))
+        third, session = handshake.read_second(bytes(probe.sent[2:]))
         script = probe.script + len(third).to_bytes(2, "big") + third
-        script += session.send.seal(size.to_bytes(4, "big"))
+        script += session.send.encrypt(size.to_bytes(4, "big"))
         header_end = len(script)
         stream = ScriptedStream(script + bytes(10_000), step=20)
         secure = await accept(stream, ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)

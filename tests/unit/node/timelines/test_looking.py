@@ -8,8 +8,8 @@ import pytest
 
 from node.cli.tangle_commands import _dot
 from node.contract.timelines import TangleView
-from node.importers.ssb_messages import ssb_id
 from node.runtime.errors import ServiceError
+from node.scuttlebutt.messages import ssb_id
 from node.timelines import tangles as tangles_module
 from node.timelines.commit_history import describe, list_past
 from node.timelines.tangles import TangleQuestion, show_tangle

@@ -8,7 +8,7 @@ from sqlalchemy import insert, select, text
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content import files as node_files
-from protocol.block import has_children, seal_block
+from protocol.block import encrypt_block, has_children
 from protocol.content import FileEntry, Files
 from protocol.ids import BlockId, CommitId
 from protocol.keys import ConvergenceSecret
@@ -33,7 +33,7 @@ def _add(node: Node, branch: Branch, name: str, content: bytes) -> CommitId:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry(name, len(content)),))
-        written, _ = node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        written, _ = node.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     return written.commit_id
 
@@ -47,14 +47,16 @@ def _node(folder: Path) -> Node:
 
 
 async def _content(node: Node, name: str) -> bytes:
-    files = node_files.Files(node.hub, node.author, lambda _: node.branch())
+    files = node_files.FileService(node.hub, node.author, lambda _: node.branch())
     file = await files.open("main", name)
     return b"".join([part async for part in files.read(file, 0, file.size)])
 
 
 def _leave_unneeded(node: Node) -> int:
     """A row and a pack that nothing names; gives their bytes."""
-    blocks = [seal_block(bytes([number]) * 300_000, ConvergenceSecret(b"c" * 32))[0] for number in range(3)]
+    blocks = [
+        encrypt_block(bytes([number]) * 300_000, ConvergenceSecret(b"c" * 32))[0] for number in range(3)
+    ]
     with node.replica.packs.draft() as draft:
         for block in blocks[:2]:
             draft.put(block)
@@ -63,7 +65,7 @@ def _leave_unneeded(node: Node) -> int:
             draft.keep(connection)
         draft.is_kept = True
     with node.replica.packs.draft() as draft:
-        draft.put(seal_block(b"row", ConvergenceSecret(b"c" * 32))[0])
+        draft.put(encrypt_block(b"row", ConvergenceSecret(b"c" * 32))[0])
         draft.finish()
         with node.replica.database.write() as connection:
             draft.keep(connection)
@@ -164,9 +166,9 @@ def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path)
 
 
 def test_leaves_are_told_by_their_beginning() -> None:
-    leaf, _ = seal_block(b"x" * 100, ConvergenceSecret(b"c" * 32))
-    inner, _ = seal_block(
+    leaf, _ = encrypt_block(b"x" * 100, ConvergenceSecret(b"c" * 32))
+    inner, _ = encrypt_block(
         b"x" * 64, ConvergenceSecret(b"c" * 32), child_ids=(BlockId(b"i" * 32), BlockId(b"j" * 32))
     )
-    empty, _ = seal_block(b"", ConvergenceSecret(b"c" * 32))
+    empty, _ = encrypt_block(b"", ConvergenceSecret(b"c" * 32))
     assert [has_children(block.encoded) for block in (leaf, inner, empty)] == [False, True, False]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from protocol.block import Block, seal_block
+from protocol.block import Block, encrypt_block
 from protocol.ids import BlockId
 from protocol.keys import ConvergenceSecret
 from storage.blobs import packs as packs_module
@@ -29,7 +29,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def _block(number: int, size: int = LARGE) -> Block:
-    return seal_block(number.to_bytes(4, "big") * (size // 4), SECRET)[0]
+    return encrypt_block(number.to_bytes(4, "big") * (size // 4), SECRET)[0]
 
 
 def _add(database: Database, packs: Packs, made: list[Block]) -> PackDraft:

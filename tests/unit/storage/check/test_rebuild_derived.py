@@ -34,7 +34,7 @@ def test_rows_are_made_again_and_blocks_come_back(tmp_path: Path) -> None:
         connection.execute(update(blocks).where(blocks.c.num == 20).values(encoded=b"junk"))
     world.close()
     repair = repair_store(tmp_path, STORE_KEY)
-    assert repair.left.kinds == {"awaited": repair.awaited.commits} == {"awaited": 2}
+    assert repair.left.kinds == {"damaged": repair.damaged.commits} == {"damaged": 2}
     assert repair.copy is not None
     replica = Replica(tmp_path, STORE_KEY)
     for topic, encoded in items.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.check.check_integrity import Findings, inspect_pages
+from storage.check.check_integrity import CheckFindings, inspect_pages
 from storage.check.schema_check import find_altered
 from storage.engine.database import Database, read_store
 from tests.support.older_stores import make_older_store
@@ -53,7 +53,7 @@ def test_an_altered_statement_is_named(tmp_path: Path, kind: str) -> None:
         connection.commit()
         (found,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
         assert after in found, "it is altered"
-    findings = Findings()
+    findings = CheckFindings()
     with read_store(tmp_path) as connection:
         inspect_pages(connection, findings)
     assert {problem.about for problem in findings.problems if problem.kind == "schema"} == {name}

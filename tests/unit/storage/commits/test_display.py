@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from node.authoring.author import Author
-from node.ingest.inbound import accept_batch
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Grant, Permission
 from protocol.keys import UserSeed

@@ -8,7 +8,7 @@ import pytest
 from storage.commits import changes as changes_module
 from storage.commits import edit_positions as edit_positions_module
 from storage.commits.edit_positions import EditPosition, find_edit_positions
-from storage.commits.edits import START, Cursor, EditWindow, load_edits
+from storage.commits.edits import START, Cursor, StoredEdits, load_edits
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.builders import World, timeline
 from tests.support.replicas import ListCopy, follow
@@ -21,7 +21,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-def _read(world: World, since: Cursor, limit: int = 100) -> EditWindow:
+def _read(world: World, since: Cursor, limit: int = 100) -> StoredEdits:
     with world.replica.database.read() as connection:
         return load_edits(connection, world.branch.num, since, limit)
 
@@ -33,7 +33,7 @@ def _turn(world: World, name: str, *, is_void: bool) -> None:
         mark_void(database, connection, world.branch.num, [judged.num], is_void=is_void)
 
 
-def _named(world: World, window: EditWindow) -> list[tuple[str, str]]:
+def _named(world: World, window: StoredEdits) -> list[tuple[str, str]]:
     names = {written.commit_id: name for name, written in world.commits.items()}
     return [(edit.kind, names.get(edit.commit_id, "root")) for edit in window.edits]
 
@@ -44,7 +44,7 @@ def test_who_begins_gets_all_in_the_order_of_acceptance(world: World) -> None:
     assert window.is_reset
     assert not window.has_more
     assert _named(world, window) == [("insert", name) for name in ("root", "a", "b", "c")]
-    assert _read(world, window.next) == EditWindow((), window.next, is_reset=False, has_more=False)
+    assert _read(world, window.next) == StoredEdits((), window.next, is_reset=False, has_more=False)
     world.write("c <- d")
     assert _named(world, _read(world, window.next)) == [("insert", "d")]
 

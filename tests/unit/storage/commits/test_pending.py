@@ -10,8 +10,8 @@ from storage.commits.pending_release import (
     find_settled,
     load_ready,
     mark_ready,
+    pop_released,
     settle_causes,
-    take_released,
 )
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
@@ -59,7 +59,7 @@ def test_causes_are_crossed_off_in_bounded_steps_and_wake_what_lacks_none(tmp_pa
         mark_ready(connection, doomed.released)
         assert load_ready(connection, 1) == [ReleasedCommit(3, 1003, 1, False)], "it lacks nothing by now"
         assert load_ready(connection, 2)[1] == ReleasedCommit(4, 1004, 1, True)
-        assert take_released(connection, doomed.released) == [(1, b"p"), (1, b"p")]
+        assert pop_released(connection, doomed.released) == [(1, b"p"), (1, b"p")]
         assert [row[0] for row in connection.execute(select(pending_causes.c.id_key))] == [3]
     database.close()
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, create_engine, insert, select, tex
 
 from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
-from storage.check.check_integrity import Findings
+from storage.check.check_integrity import CheckFindings
 from storage.commits.commits import load_position, load_rows, load_timeline
 from storage.commits.display import DISPLAY_ORDER, load_display_window
 from storage.commits.heads import load_heads
@@ -91,7 +91,7 @@ def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database)
         assert load_position(connection, rows[keys[10][2]]) is None
         assert load_position(connection, rows[keys[-1][2]]) == 19
         assert [row.rank for row in load_timeline(connection, branch_num, 9, 2)] == [9, 19_990]
-        findings = Findings()
+        findings = CheckFindings()
         recount_order(connection, findings)
         assert findings.problems == []
 
@@ -155,7 +155,7 @@ def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database:
         )
         connection.execute(statement, values)
     with database.read() as connection:
-        findings = Findings()
+        findings = CheckFindings()
         recount_order(connection, findings)
         assert [one for one in findings.problems if one.kind != "time"] == []
         shown = [row.commit_id for row in load_timeline(connection, branch_num, 0, len(order) + 1)]
@@ -193,7 +193,7 @@ def test_a_store_of_before_is_counted_when_it_is_migrated(
             _fill_older(connection, count)
         engine.dispose()
     with closing(Database(tmp_path)) as database, database.read() as connection:
-        findings = Findings()
+        findings = CheckFindings()
         recount_order(connection, findings)
         assert findings.problems == []
         assert findings.checked["order_spans"] == 4, "three of 512 commits at most, and one of these"

@@ -10,10 +10,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
 
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.ids import BlockId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
-from protocol.publication import encode_publication, seal_publication
+from protocol.publication import create_publication, encode_publication
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.engine.id_keys import id_key
@@ -112,11 +112,11 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
 @pytest.mark.sqlite
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:
-    made = seal_publication(
+    made = create_publication(
         TopicSeed(b"t" * 32),
         ReadKey(b"r" * 32),
         BlockKey(b"k" * 32),
-        (seal_block(b"x", ConvergenceSecret(b"c" * 32))[0],),
+        (encrypt_block(b"x", ConvergenceSecret(b"c" * 32))[0],),
         b"n" * 24,
     )
     encoded = encode_publication(made.topic, made.sealed_key, (made.blocks[0].encoded,), made.signature)
@@ -201,8 +201,8 @@ def test_a_read_sees_one_moment(tmp_path: Path) -> None:
 
 def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
     database = Database(tmp_path)
-    first, _ = seal_block(b"first", ConvergenceSecret(b"c" * 32))
-    shared, _ = seal_block(b"shared", ConvergenceSecret(b"c" * 32))
+    first, _ = encrypt_block(b"first", ConvergenceSecret(b"c" * 32))
+    shared, _ = encrypt_block(b"shared", ConvergenceSecret(b"c" * 32))
     with database.write() as connection:
         nums = put_blocks(database, connection, [first], [shared, shared])
         again = put_blocks(database, connection, [], [shared])

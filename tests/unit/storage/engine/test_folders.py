@@ -8,7 +8,7 @@ import pytest
 
 from node.care.backup import create_backup
 from node.home.home import create_home
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.keys import ConvergenceSecret
 from storage.blobs.packs import Packs
 from storage.engine.database import Database
@@ -56,7 +56,7 @@ class _Recorder:
 def _add_pack(folder: Path) -> None:
     database = Database(folder)
     with Packs(database).draft() as draft:
-        draft.put(seal_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0])
+        draft.put(encrypt_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0])
         draft.finish()
         with database.write() as connection:
             draft.keep(connection)

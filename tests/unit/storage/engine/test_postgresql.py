@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.keys import ConvergenceSecret, StoreKey
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.check.check_integrity import count_rows
@@ -241,7 +241,7 @@ def test_a_commit_that_turns_out_kept_after_it_was_said_lost_ends_writing(
 
 
 def test_a_pack_stays_whose_rows_may_have_been_committed(tmp_path: Path, own: str, proxy: _Proxy) -> None:
-    block = seal_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0]
+    block = encrypt_block(bytes(300_000), ConvergenceSecret(b"c" * 32))[0]
     through = _through(own, proxy)
     database = Database(tmp_path, url=through)
 

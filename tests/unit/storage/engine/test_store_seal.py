@@ -17,7 +17,7 @@ from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_commit_keys
-from storage.engine.column_encryption import BadSecret, Sealed, commit_place, file_place
+from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.snapshot_copy import copy_database, drop_open_copies
 from storage.engine.sqlite import SqliteBackend
@@ -76,7 +76,7 @@ async def _fill(alice: Node, bob: Node) -> None:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry("a file", 7000),))
-        alice.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        alice.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     await bob.joiner.begin(alice.invite(repo))
     with bob.replica.change() as change:
@@ -246,7 +246,7 @@ def test_a_secret_that_was_altered_or_moved_is_refused(tmp_path: Path, damage: s
 
 
 def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
-    key = Sealed(StoreKey(b"k" * 32))
+    key = KeyedCipher(StoreKey(b"k" * 32))
     box = key.seal(b"place", b"secret")
     assert box == key.seal(b"place", b"secret")
     assert key.open(b"place", box) == b"secret"
@@ -254,7 +254,7 @@ def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
         key.seal(b"other", b"secret"),
         key.seal(b"place", b"terces"),
         key.seal(b"places", b"ecret"),
-        Sealed(StoreKey(b"l" * 32)).seal(b"place", b"secret"),
+        KeyedCipher(StoreKey(b"l" * 32)).seal(b"place", b"secret"),
     ]
     assert len({one[:24] for one in (box, *others)}) == 5
     for place, kept in ((b"other", box), (b"place", box[:-1]), (b"place", b""), (b"place", others[3])):
@@ -263,7 +263,7 @@ def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
 
 
 def test_masks_differ_by_place() -> None:
-    key = Sealed(StoreKey(b"k" * 32))
+    key = KeyedCipher(StoreKey(b"k" * 32))
     places = [
         commit_place(as_commit_id(b"c" * 32)),
         commit_place(as_commit_id(b"d" * 32)),

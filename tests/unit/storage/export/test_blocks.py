@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import update
 
-from protocol.block import Block, decode_block, seal_block
+from protocol.block import Block, decode_block, encrypt_block
 from protocol.ids import BlockId, CommitId, PeerId
-from protocol.publication import decode_publication, seal_publication
+from protocol.publication import create_publication, decode_publication
 from protocol.publication import encode_publication as encode
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches
 from storage.relay.quotas import Visitor
-from storage.relay.relay import open_topics, take_publications
+from storage.relay.relay import open_topics, store_publications
 from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import blocks
 from tests.support.builders import World
@@ -82,13 +82,13 @@ def test_what_is_not_here_is_said(world: World, folder: Path) -> None:
     for row in rows:
         by_commit.setdefault(row["commit_id"], []).append(row)
     assert [found[0]["block_id"] for found in by_commit.values()] == [row["commit_id"] for row in commits]
-    erased, awaited = (decode_publication(world.commits[name].encoded) for name in ("erased", "awaited"))
+    erased, damaged = (decode_publication(world.commits[name].encoded) for name in ("erased", "damaged"))
     bare_id, tree_id = (row["commit_id"] for row in commits[-2:])
     own, body = by_commit[erased.commit_id]
     assert own == _row(own["sequence"], erased.commit_id, erased.blocks[0], is_own=True)
     assert body == _absent(own["sequence"], erased.commit_id, erased.blocks[1].block_id)
-    (own,) = by_commit[awaited.commit_id]
-    assert own == _absent(own["sequence"], awaited.commit_id, awaited.commit_id)
+    (own,) = by_commit[damaged.commit_id]
+    assert own == _absent(own["sequence"], damaged.commit_id, damaged.commit_id)
     own, body = by_commit[bare_id]
     assert (own["content"] is None, body["size"]) == (False, None)
     own, body, *children = by_commit[tree_id]
@@ -134,12 +134,12 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     branch = world.branch
     assert branch.topic_seed is not None
     # By a writer that says what it likes: a commit's block with a child, which comes, and one that has none of its own.
-    last, _ = seal_block(b"last", branch.convergence_secret)
-    inner, _ = seal_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
-    odd, key = seal_block(
+    last, _ = encrypt_block(b"last", branch.convergence_secret)
+    inner, _ = encrypt_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
+    odd, key = encrypt_block(
         b"odd", branch.convergence_secret, child_ids=(inner.block_id,), acks=(as_commit_id(b"k" * 32),)
     )
-    sealed = seal_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
+    sealed = create_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
     items = [
         *world.publications(branch),
         encode(
@@ -152,10 +152,10 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
         with database.write() as connection:
             open_topics(database, connection, [branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
             taken = [(decode_publication(one), one) for one in items]
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
         export(relay, folder, 1)
         with database.write() as connection:
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[1:], PLENTY, 9)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[1:], PLENTY, 9)
         export(relay, folder, 2, blocks=True)
         export(relay, folder, 3, blocks=True)
     finally:
@@ -187,7 +187,7 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
         items = [(decode_publication(one), one) for one in world.publications(world.branch)]
         with database.write() as connection:
             open_topics(database, connection, [world.branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
-            take_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
+            store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
             (cut, whole), (flipped, other) = items
             content = flipped.blocks[0].encoded
             at = other.index(content) + len(content) - 1

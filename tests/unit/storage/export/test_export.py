@@ -24,7 +24,7 @@ from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
 from storage.commits.commits import load_rows
-from storage.commits.damaged import await_commits
+from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.export.destinations import Destination, LocalFolder, open_destination
@@ -34,7 +34,7 @@ from storage.export.parts import ROWS_PER_PART, choose_merge
 from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.export.space_accounting import Counted
 from storage.relay.quotas import RelayQuotas, Visitor
-from storage.relay.relay import open_topics, take_publications
+from storage.relay.relay import open_topics, store_publications
 from storage.schema.schema import blocks
 from tests.support.builders import NOW_MS, STORE_KEY, World, timeline
 from tests.support.exports import change_manifest
@@ -424,7 +424,7 @@ def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, f
         found = load_rows(connection, ids)
         own, body = (unpack_nums(found[ids[at]].block_nums)[at] for at in (0, 1))
         connection.execute(blocks.delete().where(blocks.c.num == own))
-        await_commits(connection, [found[ids[0]].num])
+        mark_commits_damaged(connection, [found[ids[0]].num])
         encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
         flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
         connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
@@ -474,11 +474,11 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
         with database.write() as connection:
             open_topics(database, connection, [world.branch.topic], visitor, quotas, 5)
             items = [(decode_publication(one), one) for one in publications]
-            take_publications(database, connection, 1, visitor, items[:2], quotas, 7)
+            store_publications(database, connection, 1, visitor, items[:2], quotas, 7)
         plan = {"quotas": Quotas(3, 2, 1)}
         assert export(relay, folder, 1, **plan).relayed == 2
         with database.write() as connection:
-            take_publications(database, connection, 1, visitor, items, quotas, 9)
+            store_publications(database, connection, 1, visitor, items, quotas, 9)
         assert export(relay, folder, 2, **plan).relayed == 3
     finally:
         relay.close()

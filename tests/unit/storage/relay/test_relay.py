@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from protocol.block import seal_block
+from protocol.block import encrypt_block
 from protocol.ids import ItemId, PeerId, ShortId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.limits.peers import VARIANTS_WANTED_MAX
-from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.publication import Publication, create_publication, encode_publication
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     RELAY,
     KeptTopic,
-    Taken,
+    StoreResult,
     allow_peer,
     deny_peer,
     load_allowed,
@@ -25,7 +25,7 @@ from storage.relay.relay import (
     load_kept_publications,
     open_topics,
     pin_topic,
-    take_publications,
+    store_publications,
     unpin_topic,
 )
 from storage.topics.difference import find_nums, plan_sending, summarise
@@ -56,13 +56,13 @@ class Store:
         with self.database.read() as connection:
             return {names[topic]: one for topic, one in load_kept(connection).items()}
 
-    def take(
+    def store(
         self, name: str, *new: tuple[Publication, bytes], by: Visitor = ALICE, quotas: RelayQuotas = PLENTY
-    ) -> Taken:
+    ) -> StoreResult:
         self.now += 1
         num = self.kept()[name].num
         with self.database.write() as connection:
-            return take_publications(self.database, connection, num, by, new, quotas, self.now)
+            return store_publications(self.database, connection, num, by, new, quotas, self.now)
 
 
 @pytest.fixture
@@ -73,10 +73,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _publish(name: str, text: str, *acks: Publication, size: int = 0) -> tuple[Publication, bytes]:
-    block, key = seal_block(
+    block, key = encrypt_block(
         text.encode() + bytes(size), ConvergenceSecret(b"c" * 32), acks=tuple(one.commit_id for one in acks)
     )
-    made = seal_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
+    made = create_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
     encoded = tuple(one.encoded for one in made.blocks)
     return made, encode_publication(made.topic, made.sealed_key, encoded, made.signature)
 
@@ -85,8 +85,8 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
     store.open("a", "b")
     first = _publish("a", "first")
     second = _publish("a", "second", first[0])
-    assert store.take("a", first, second, first).refused == ""
-    assert store.take("a", second, by=BOB) == Taken((), "")
+    assert store.store("a", first, second, first).refused == ""
+    assert store.store("a", second, by=BOB) == StoreResult((), "")
     kept = store.kept()["a"]
     assert (kept.commit_count, kept.size) == (2, len(first[1]) + len(second[1]))
     with store.database.read() as connection:
@@ -102,7 +102,7 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
 def _variant(made: Publication, number: int, seed: TopicSeed = SEEDS["a"]) -> tuple[Publication, bytes]:
     """The same commit, sealed with a key of its own."""
     nonce = number.to_bytes(24, "big")
-    sealed = seal_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
+    sealed = create_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
     blocks = tuple(one.encoded for one in sealed.blocks)
     return sealed, encode_publication(sealed.topic, sealed.sealed_key, blocks, sealed.signature)
 
@@ -112,9 +112,9 @@ def test_publications_of_one_commit_are_kept_and_given_each_for_itself(store: St
     first = _publish("a", "first")
     second = _publish("a", "second", first[0])
     bad = _variant(first[0], 1)
-    assert len(store.take("a", bad, second).nums) == 2
-    assert len(store.take("a", bad, first, first).nums) == 1, "the good one, once"
-    assert store.take("a", bad, first, second) == Taken((), "")
+    assert len(store.store("a", bad, second).nums) == 2
+    assert len(store.store("a", bad, first, first).nums) == 1, "the good one, once"
+    assert store.store("a", bad, first, second) == StoreResult((), "")
     kept = store.kept()["a"]
     assert kept.commit_count == 3
     with store.database.read() as connection:
@@ -141,7 +141,7 @@ def test_who_wants_a_commit_of_many_publications_gets_the_first_and_the_latest(s
     store.open("a", "b")
     first = _publish("a", "first")
     others = [_variant(first[0], number) for number in range(VARIANTS_WANTED_MAX + 1)]
-    nums = store.take("a", first, *others).nums
+    nums = store.store("a", first, *others).nums
     assert len(nums) == VARIANTS_WANTED_MAX + 2
     with store.database.read() as connection:
         num = store.kept()["a"].num
@@ -155,8 +155,8 @@ def test_an_effect_that_comes_before_its_cause_is_kept_and_both_are_given(store:
     first = _publish("a", "first")
     second = _publish("a", "second", first[0])
     third = _publish("a", "third", second[0])
-    store.take("a", third)
-    store.take("a", first, second)
+    store.store("a", third)
+    store.store("a", first, second)
     with store.database.read() as connection:
         num = store.kept()["a"].num
         for held, missing in (
@@ -178,19 +178,21 @@ def test_what_is_over_a_quota_is_refused_and_what_fits_is_kept(store: Store, quo
         "subnet": replace(PLENTY, subnet=room),
         "total": replace(PLENTY, total=room),
     }[quota]
-    taken = store.take("a", *items, quotas=exact)
+    taken = store.store("a", *items, quotas=exact)
     assert len(taken.nums) == 2
     assert taken.refused == {"total": "relay_full"}.get(quota, f"{quota}_full")
     assert store.kept()["a"].size == room
     if quota == "peer":
-        assert store.take("a", items[2], by=BOB, quotas=exact).refused == "", (
+        assert store.store("a", items[2], by=BOB, quotas=exact).refused == "", (
             "another peer has room of its own"
         )
     if quota == "subnet":
-        assert store.take("a", items[2], by=BOB, quotas=exact).refused == "subnet_full", "from the same place"
+        assert store.store("a", items[2], by=BOB, quotas=exact).refused == "subnet_full", (
+            "from the same place"
+        )
         elsewhere = replace(BOB, subnet="10.0.1.0/24")
-        assert store.take("a", items[2], by=elsewhere, quotas=exact).refused == ""
-        assert store.take("a", _publish("a", "more", size=1000), by=FRIEND, quotas=exact).refused == ""
+        assert store.store("a", items[2], by=elsewhere, quotas=exact).refused == ""
+        assert store.store("a", _publish("a", "more", size=1000), by=FRIEND, quotas=exact).refused == ""
 
 
 def test_the_longest_untouched_topic_makes_room_unless_it_is_pinned(store: Store) -> None:
@@ -198,26 +200,26 @@ def test_the_longest_untouched_topic_makes_room_unless_it_is_pinned(store: Store
     items = {name: _publish(name, name, size=1000) for name in "abc"}
     room = replace(PLENTY, total=sum(len(items[name][1]) for name in "ab"))
     for name in "ab":
-        store.take(name, items[name], quotas=room)
+        store.store(name, items[name], quotas=room)
     store.open("a")  # asked for, so b is untouched the longest
-    taken = store.take("c", items["c"], quotas=room)
+    taken = store.store("c", items["c"], quotas=room)
     assert (taken.refused, taken.has_forgotten) == ("", True)
     assert set(store.kept()) == {"a", "c"}
     store.open("b")
     with store.database.write() as connection:
         for name in "ac":
             pin_topic(store.database, connection, TOPICS[name], PLENTY, 9)
-    assert store.take("b", items["b"], quotas=room) == Taken((), "relay_full")
+    assert store.store("b", items["b"], quotas=room) == StoreResult((), "relay_full")
     assert {name: one.commit_count for name, one in store.kept().items()} == {"a": 1, "b": 0, "c": 1}
 
 
 def test_there_are_as_many_topics_as_may_be_and_empty_ones_make_room(store: Store) -> None:
     two = replace(PLENTY, topic_count=2)
     store.open("a", "b", quotas=two)
-    store.take("a", _publish("a", "a"))
+    store.store("a", _publish("a", "a"))
     assert store.open("c", quotas=two) == Room(1, "", has_forgotten=True)
     assert set(store.kept()) == {"a", "c"}
-    store.take("c", _publish("c", "c"))
+    store.store("c", _publish("c", "c"))
     assert store.open("b", quotas=two) == Room(0, "relay_full"), "one over: none is empty"
     assert set(store.kept()) == {"a", "c"}
     assert store.open("b", by=FRIEND, quotas=two) == Room(1, "", has_forgotten=True, has_lost=True)
@@ -245,7 +247,7 @@ def test_only_known_peers_add_topics_where_strangers_may_not_and_strangers_may_u
     assert store.open("a", quotas=closed) == Room(0, "not_known")
     assert store.open("a", by=FRIEND, quotas=closed) == Room(1)
     assert store.open("b", "a", quotas=closed) == Room(0, "not_known")
-    assert store.take("a", _publish("a", "a"), quotas=closed).refused == ""
+    assert store.store("a", _publish("a", "a"), quotas=closed).refused == ""
     with store.database.write() as connection:
         assert pin_topic(store.database, connection, TOPICS["b"], closed, 9) == Room(1)
     assert store.kept()["b"].is_pinned
@@ -257,7 +259,7 @@ def test_of_topics_that_make_room_those_of_one_stranger_go_first_and_those_of_kn
     store.open("a", by=FRIEND)
     store.open("b", "c")
     for name in "abc":
-        store.take(name, _publish(name, name, size=1000))
+        store.store(name, _publish(name, name, size=1000))
     store.open("b", by=BOB)
     store.open("c")  # the latest touched
     assert {name: (one.is_known, one.is_shared) for name, one in store.kept().items()} == {
@@ -267,12 +269,12 @@ def test_of_topics_that_make_room_those_of_one_stranger_go_first_and_those_of_kn
     }
     tight = replace(PLENTY, total=sum(one.size for one in store.kept().values()))
     store.open("d")
-    assert store.take("d", _publish("d", "d", size=500), quotas=tight).has_forgotten
+    assert store.store("d", _publish("d", "d", size=500), quotas=tight).has_forgotten
     assert set(store.kept()) == {"a", "b", "d"}
-    store.take("d", _publish("d", "e", size=1000), quotas=tight)
-    assert store.take("d", _publish("d", "f", size=1000), quotas=tight) == Taken((), "relay_full")
+    store.store("d", _publish("d", "e", size=1000), quotas=tight)
+    assert store.store("d", _publish("d", "f", size=1000), quotas=tight) == StoreResult((), "relay_full")
     assert set(store.kept()) == {"a", "d"}, "a known peer's stays, whatever a stranger publishes"
-    assert store.take("d", _publish("d", "f", size=1000), by=FRIEND, quotas=tight).has_forgotten
+    assert store.store("d", _publish("d", "f", size=1000), by=FRIEND, quotas=tight).has_forgotten
     assert set(store.kept()) == {"d"}
 
 
@@ -303,10 +305,10 @@ def test_a_topic_of_nobody_is_of_the_first_who_asks_and_a_pinned_one_of_the_oper
 def test_numbers_of_forgotten_topics_and_commits_are_not_given_again(store: Store) -> None:
     store.open("a")
     before = store.kept()["a"].num
-    (num,) = store.take("a", _publish("a", "a")).nums
+    (num,) = store.store("a", _publish("a", "a")).nums
     store.open("b")
     tight = replace(PLENTY, total=len(_publish("b", "b")[1]))
-    assert store.take("b", _publish("b", "b"), quotas=tight).nums > (num,)
+    assert store.store("b", _publish("b", "b"), quotas=tight).nums > (num,)
     assert set(store.kept()) == {"b"}
     folder = store.database.folder
     store.database.close()
@@ -322,7 +324,7 @@ def test_false_ranks_make_no_walk_long(store: Store) -> None:
     chain = [_publish("a", "0")]
     for number in range(1, 3 * layers):
         chain.append(_publish("a", str(number), chain[-1][0]))
-    store.take("a", *chain)
+    store.store("a", *chain)
     layer: list[tuple[Publication, bytes]] = []
     made: list[list[tuple[Publication, bytes]]] = []
     for depth in reversed(range(layers)):  # causes are made first, and come last
@@ -330,9 +332,9 @@ def test_false_ranks_make_no_walk_long(store: Store) -> None:
         layer = [_publish("a", f"{depth} {two}", *causes, chain[2 * depth + two][0]) for two in range(2)]
         made.append(layer)
     for layer in reversed(made):
-        store.take("a", *layer)
+        store.store("a", *layer)
     apart = _publish("a", "apart")
-    store.take("a", apart)
+    store.store("a", apart)
     with store.database.read() as connection:
         plan = plan_sending(connection, store.kept()["a"].num, (apart[0].commit_id,), RELAY)
     assert len(plan.nums) == 5 * layers, (

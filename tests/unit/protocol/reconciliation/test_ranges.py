@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol import ranges
 from protocol.codec import DecodeError, encode
 from protocol.hashing import range_fingerprint, range_key
 from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
-from protocol.range_items import DEPTH_MAX, END, START, Bound, Item, SortedItems, bound_between
-from protocol.ranges import (
+from protocol.reconciliation import ranges
+from protocol.reconciliation.range_items import DEPTH_MAX, END, START, Bound, Item, SortedItems, bound_between
+from protocol.reconciliation.ranges import (
     DIFFERS,
     LATER,
     LIST,
@@ -24,7 +24,7 @@ from protocol.ranges import (
     answer_ranges,
     decode_ranges,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, Talk, at_depths, ids, talk_ranges
 
@@ -191,21 +191,21 @@ def _asker(count: int = 100) -> RangesAsker:
 
 def test_an_answer_without_a_question_is_out_of_turn() -> None:
     asker = _asker()
-    assert asker.take(_frame()) is None
+    assert asker.handle_frame(_frame()) is None
     with pytest.raises(Unreconciled, match="out_of_turn"):
-        asker.take(_frame())
+        asker.handle_frame(_frame())
 
 
 @pytest.mark.parametrize("kind, content", [(PRINT, bytes(16)), (LIST, b"")])
 def test_answers_are_of_ranges_that_were_asked(kind: int, content: bytes) -> None:
     # Sixteen parts were asked, none of them up to the end.
     with pytest.raises(Unreconciled, match="out_of_turn"):
-        _asker().take(_frame(_to_end(kind, content)))
+        _asker().handle_frame(_frame(_to_end(kind, content)))
 
 
 def test_an_id_listed_twice_is_refused() -> None:
     with pytest.raises(Unreconciled, match="bad_ids"):
-        _asker(3).take(_frame(_to_end(LIST, bytes(64))))
+        _asker(3).handle_frame(_frame(_to_end(LIST, bytes(64))))
 
 
 def _always_later(_frame_of_peer: bytes) -> bytes:
@@ -232,7 +232,7 @@ def test_a_peer_that_never_ends_is_ended(
     question = asker.start()
     with pytest.raises(Unreconciled, match="too_many_frames"):
         for _ in range(frame_count_max):
-            answered = asker.take(lie(question))
+            answered = asker.handle_frame(lie(question))
             assert answered is not None
             question = answered
 
@@ -252,11 +252,11 @@ def test_more_open_ranges_than_allowed_are_the_end(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ranges, "RANGE_PENDING_COUNT_MAX", 16)
     asker = RangesAsker(SortedItems(items), KEY)
     question = asker.start()
-    asker.take(_always_different(question))
+    asker.handle_frame(_always_different(question))
     monkeypatch.setattr(ranges, "RANGE_PENDING_COUNT_MAX", 15)
     with pytest.raises(Unreconciled, match="too_many_ranges"):
         asker = RangesAsker(SortedItems(items), KEY)
-        asker.take(_always_different(asker.start()))
+        asker.handle_frame(_always_different(asker.start()))
 
 
 def test_more_differences_than_allowed_are_the_end_and_those_found_stand(

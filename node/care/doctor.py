@@ -26,7 +26,7 @@ from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import ServiceError
 from node.runtime.version import RELEASED_AT
-from node.sync.addresses import Source
+from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from storage.check.check_integrity import name_server
@@ -49,7 +49,7 @@ _QUARANTINE_LARGE: Final = 1 << 30
 _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 """The same of the oldest: a month to find that something is missing, and to repair it."""
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
-_KEPT: Final = (Source.CONFIGURED, Source.LINK)
+_KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 
 
@@ -171,7 +171,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
-            unread, awaited = count_pending(connection, reason=UNREAD), count_damaged(connection)
+            unread, damaged = count_pending(connection, reason=UNREAD), count_damaged(connection)
             name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except NoStore:
@@ -194,9 +194,9 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
-        if awaited != DamagedCount(0, 0):
+        if damaged != DamagedCount(0, 0):
             detail = (
-                f"damaged, and asked of peers: {awaited.commits} commits, {awaited.blocks} blocks of files"
+                f"damaged, and asked of peers: {damaged.commits} commits, {damaged.blocks} blocks of files"
             )
             yield Check("store", WARNING, detail, DAMAGED_ADVICE)
         if is_clean is False:

@@ -36,8 +36,8 @@ from protocol.limits.peers import (
     RANGE_FRAME_SIZE_MAX,
     RANGE_PENDING_COUNT_MAX,
 )
-from protocol.range_items import DEPTH_MAX, END, START, Bound, RangeLookup, bound_between
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.range_items import DEPTH_MAX, END, START, Bound, RangeLookup, bound_between
+from protocol.reconciliation.unreconciled import Unreconciled
 
 PARTS: Final = 16
 """Parts of a range that differs: fewer would cost round trips, more would cost bytes."""
@@ -174,7 +174,7 @@ def _divide(lookup: RangeLookup, low: Bound, high: Bound, count: int) -> Iterato
 
 
 class RangesAsker:
-    """The machine of who asks. `start` gives its first frame, `take` all further ones."""
+    """The machine of who asks. `start` gives its first frame, `handle_frame` all further ones."""
 
     __slots__ = ("_asked", "_frame_count", "_key", "_lookup", "_pending", "here", "there")
 
@@ -199,7 +199,7 @@ class RangesAsker:
         """The first frame."""
         return self._ask()
 
-    def take(self, frame: bytes) -> bytes | None:
+    def handle_frame(self, frame: bytes) -> bytes | None:
         """The answer to the last frame; the next one, or None at the end.
 
         Raises DecodeError and Unreconciled; after either this machine has ended, and `here` and `there` may be used.

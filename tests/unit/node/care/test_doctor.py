@@ -14,13 +14,13 @@ import pytest
 from sqlalchemy import update
 from typer.testing import CliRunner
 
+from node.care import doctor
+from node.care.bundle import write_bundle
+from node.care.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.cli.main import app
 from node.contract.node import NodeStatus
 from node.home.config import NetworkConfig
 from node.home.home import create_home
-from node.observe import doctor
-from node.observe.bundle import write_bundle
-from node.observe.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
 from protocol.keys import StoreKey

@@ -19,7 +19,7 @@ from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.declared_kind import declared_kind, read_body
 from protocol.ids import BlockId
 from protocol.object import MissingBlocks
-from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
+from protocol.publication import Publication, WrongReadKey, decode_publication, open_sealed_key
 from protocol.signing import Claim, check_claims
 from storage.commits.pending import UNREAD, PendingPublication
 from storage.repos.repos import Branch
@@ -193,7 +193,7 @@ def _read_commit(
     try:
         key = open_sealed_key(publication, branch.read_key)
         commit = open_commit(publication.blocks[0], key, branch.convergence_secret)
-    except SealBroken:
+    except WrongReadKey:
         raise _Drop("seal_broken") from None
     except WrongKey:
         raise _Drop("wrong_key") from None

@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from node.ingest.backfill import fill_missing, restore_damaged
 from node.ingest.ingest_result import IngestResult
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
-from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
+from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica, Tables
 from node.ingest.void_recheck import VoidRecheck
@@ -49,8 +49,8 @@ from storage.commits.pending_release import (
     drop_causes,
     find_settled,
     is_any_pending,
-    take_released,
-    take_unread,
+    pop_released,
+    pop_unread,
 )
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key
@@ -158,7 +158,7 @@ def _judge_batch(
 ) -> IngestResult:
     with _transaction(replica, now_ms, share) as (work, connection):
         if branch is not None:
-            work.take_restored(branch, restored)
+            work.recheck_restored(branch, restored)
         if before is not None:
             before(connection)
             work.note_changed_tables()
@@ -188,7 +188,7 @@ def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
     before it, and what waited was left for a further transaction.
     """
     with _transaction(replica, now_ms, Share()) as (work, connection):
-        for topic_num, items in take_unread(connection).items():
+        for topic_num, items in pop_unread(connection).items():
             branch = work.tables.on_topics[topic_num]
             # An older one kept it without looking at the topic's signature.
             work.run_round(connection, [(branch, open_batch(branch, items, checks_topics=True))])
@@ -254,7 +254,7 @@ class _Acceptance:
         """Keys of commits for which others may wait, and whether they were rejected."""
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
-        self._blocking: dict[int, CommitId] = {}  # by number of such repos: a commit that is awaited
+        self._blocking: dict[int, CommitId] = {}  # by number of such repos: a damaged commit
 
     @property
     def tables(self) -> Tables:
@@ -265,7 +265,7 @@ class _Acceptance:
         """Repos, epochs, branches or topics may be others now, where they have changed."""
         self._change.has_changed_tables |= has_changed
 
-    def take_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
+    def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
         self.ingested.restored += len(ids)
@@ -354,7 +354,7 @@ class _Acceptance:
         """Judge commits that are no longer to wait, causes before effects."""
         if self._change.has_changed_tables:
             self.reload_tables()
-        taken = zip(released, take_released(connection, released), strict=True)
+        taken = zip(released, pop_released(connection, released), strict=True)
         self._is_releasing = True
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
             part = list(group)
@@ -463,16 +463,16 @@ class _Acceptance:
                 rejected.append(verdict)
 
     def _membership(self, branch: Branch) -> Membership | None:
-        """The membership to judge by; None while commits of the root branch are awaited. Raises StorageError."""
+        """The membership to judge by; None while commits of the root branch are damaged. Raises StorageError."""
         if branch.repo_num in self._blocking:
             return None
         try:
             return self._replica.membership(branch.facts.repo_id)
         except DamagedBlock as error:
-            awaited = self._replica.find_damaged_root(branch.facts.repo_id)
-            if awaited is None:
+            damaged = self._replica.find_damaged_root(branch.facts.repo_id)
+            if damaged is None:
                 raise
-            self._blocking[branch.repo_num], self.fault = awaited, error
+            self._blocking[branch.repo_num], self.fault = damaged, error
             return None
 
     def _store(

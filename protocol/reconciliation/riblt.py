@@ -22,7 +22,7 @@ nothing.
     prefix = Prefix(symbol_key(topic), prefix_length(0))
     prefix.add(ids)                                    # 4 to 10 us each
     peeler = Peeler(key, prefix.symbols())
-    peeler.take(symbols_of_the_other_side[:64])        # ... until
+    peeler.add_symbols(symbols_of_the_other_side[:64])        # ... until
     peeler.is_done                                     # then peeler.differences has the short ids on one side only
 """
 
@@ -38,7 +38,7 @@ from protocol.hashing import symbol_bits
 from protocol.ids import SHORT_ID_SIZE, ItemId, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 
 """Bytes of a short id: as many of the id's first."""
 SYMBOL_SIZE: Final = SHORT_ID_SIZE + 8
@@ -163,7 +163,7 @@ class Peeler:
         """Short ids that one side alone holds, in the order in which they were told."""
         return tuple(self._peeled)
 
-    def take(self, symbols: Sequence[int]) -> None:
+    def add_symbols(self, symbols: Sequence[int]) -> None:
         """The other side's next symbols. Raises Unreconciled."""
         start, self._received = self._received, self._received + len(symbols)
         if self._received > len(self._left):

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from node.ingest.inbound import accept_batch, retry_kept
-from node.ingest.opening import open_batch
+from node.ingest.acceptance import accept_batch, retry_kept
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol import signing
-from protocol.block import Reference, seal_block
+from protocol.block import Reference, encrypt_block
 from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body
 from protocol.codec import encode
 from protocol.commit import (
@@ -19,9 +19,9 @@ from protocol.commit import (
     HeaderKeys,
     Links,
     TanglePlace,
+    create_commit,
     lipmaa,
     open_commit,
-    seal_commit,
 )
 from protocol.content import Post
 from protocol.ids import BranchId, CommitId, Signature, TopicKey, UserId
@@ -30,10 +30,10 @@ from protocol.limits.peers import PENDING_COUNT_MAX
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
 from protocol.publication import (
+    create_publication,
     decode_publication,
     encode_publication,
     open_sealed_key,
-    seal_publication,
 )
 from storage.commits import pending as waiting_module
 from storage.commits.heads import load_heads
@@ -87,13 +87,13 @@ def _forge(
         "keys": HeaderKeys(acks=(GivenKey(b""),) * len(acks)),
     }
     content = Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
-    commit, block = seal_commit(acks, links or Links(), content, secret, target.convergence_secret)
+    commit, block = create_commit(acks, links or Links(), content, secret, target.convergence_secret)
     return _publish(target, commit.key, (block, *blocks))
 
 
 def _publish(branch: Branch, key: bytes, blocks: tuple[object, ...]) -> bytes:
     assert branch.topic_seed is not None
-    publication = seal_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)  # type: ignore[arg-type]  # blocks
+    publication = create_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)  # type: ignore[arg-type]  # blocks
     encoded = tuple(block.encoded for block in publication.blocks)
     return encode_publication(publication.topic, publication.sealed_key, encoded, publication.signature)
 
@@ -284,7 +284,7 @@ def test_a_body_that_does_not_decode_is_rejected_and_an_unknown_kind_is_carried(
 
 def test_an_unknown_commit_version_is_kept_not_interpreted(world: World) -> None:
     replica, branch = world.copy()
-    block, key = seal_block(
+    block, key = encrypt_block(
         b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
     )
     ingested = give(replica, branch, [_publish(world.branch, key, (block,))])
@@ -305,7 +305,7 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
     ingested = retry_kept(replica, NOW_MS)
     assert len(ingested.accepted[branch.topic]) == 2
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
-    block, key = seal_block(
+    block, key = encrypt_block(
         b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
     )
     give(replica, branch, [_publish(world.branch, key, (block,))])
@@ -339,10 +339,10 @@ def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(worl
     commit = _open(world, good)
     other_body = build_object(encode_body(Post("other")), world.branch.convergence_secret)[1]
     assert world.branch.topic_seed is not None
-    wrong_key = seal_publication(
+    wrong_key = create_publication(
         world.branch.topic_seed, world.branch.read_key, BlockKey(b"k" * 32), publication.blocks, b"n" * 24
     )
-    broken_seal = seal_publication(
+    broken_seal = create_publication(
         world.branch.topic_seed, ReadKey(b"x" * 32), commit.key, publication.blocks, b"n" * 24
     )
     bad = {

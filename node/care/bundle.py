@@ -16,9 +16,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from node.care.doctor import examine
 from node.client.client import ApiClient
 from node.home.home import open_home
-from node.observe.doctor import examine
 from node.observe.watching import store_sizes
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION

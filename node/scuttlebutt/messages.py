@@ -1,7 +1,8 @@
 """Validates one classic Scuttlebutt message: form, id and signature.
 
-Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a message
-follows those before it is `ssb_feeds`' to say. Everything is about the canonical text (`ssb_json`):
+Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a
+message follows those before it is `node.importers.ssb_feeds`' to say. Everything is about the canonical text
+(`canonical_json`):
 
 - the id is SHA-256 of its UTF-16 units, of each the low byte alone: the reference hashed a string as "binary", and every
   id since depends on it. So texts that differ in high bytes alone share an id;
@@ -20,7 +21,7 @@ from typing import Final
 import msgspec
 from nacl import bindings, exceptions
 
-from node.importers.ssb_json import JsonValue, NotJson, canonical, parse_by_rules, write_by_rules
+from node.scuttlebutt.canonical_json import JsonValue, NotJson, canonical, parse_by_rules, write_by_rules
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_SEQUENCE_MAX
 
 _FIELDS: Final = ("previous", "author", "sequence", "timestamp", "hash", "content", "signature")
@@ -58,7 +59,7 @@ class Reason(StrEnum):
     TOO_MANY_FEEDS = "too_many_feeds"
 
 
-class Refused(Exception):
+class MessageRefused(Exception):
     """A line that is not imported: the reason, a sentence about it, and the message's id if it has one."""
 
     def __init__(self, reason: Reason, problem: str, message_id: str = "") -> None:
@@ -98,17 +99,17 @@ _LINES: Final = msgspec.json.Decoder(_Line)
 
 
 def read_ssb_message(line: bytes) -> SsbMessage:
-    """The message of a line `{"key": ..., "value": ..., ...}`. Raises Refused, and nothing else, for any bytes."""
+    """The message of a line `{"key": ..., "value": ..., ...}`. Raises MessageRefused, and nothing else, for any bytes."""
     if len(line) > SSB_LINE_SIZE_MAX:
-        raise Refused(Reason.LINE_TOO_LONG, f"a line of more than {SSB_LINE_SIZE_MAX} bytes")
+        raise MessageRefused(Reason.LINE_TOO_LONG, f"a line of more than {SSB_LINE_SIZE_MAX} bytes")
     try:
         key, value, text = _open(line)
     except NotJson as error:
-        raise Refused(Reason.NOT_A_MESSAGE, str(error)) from None
+        raise MessageRefused(Reason.NOT_A_MESSAGE, str(error)) from None
     message_id, digest = ssb_id(text)
     try:
         return _check_shape(key, value, text, message_id, digest)
-    except Refused as refused:
+    except MessageRefused as refused:
         refused.message_id = message_id
         raise
 
@@ -139,7 +140,7 @@ def key_of(feed: str) -> bytes | None:
 
 
 def verify_ssb_signature(message: SsbMessage, hmac_key: bytes | None = None) -> None:
-    """Raise Refused unless the author signed it; `hmac_key` (32 bytes) is of the network, if it has one.
+    """Raise MessageRefused unless the author signed it; `hmac_key` (32 bytes) is of the network, if it has one.
 
     libsodium decides alone, as in the reference. Ravel's own rules (`protocol.signing`) are stricter and would leave feeds
     with gaps.
@@ -151,7 +152,7 @@ def verify_ssb_signature(message: SsbMessage, hmac_key: bytes | None = None) -> 
     try:
         bindings.crypto_sign_open(message.signature + signed, message.key)
     except exceptions.BadSignatureError:
-        raise Refused(Reason.BAD_SIGNATURE, "the author did not sign this", message.id) from None
+        raise MessageRefused(Reason.BAD_SIGNATURE, "the author did not sign this", message.id) from None
 
 
 def _open(line: bytes) -> tuple[str, JsonValue, str]:
@@ -173,30 +174,32 @@ def _open(line: bytes) -> tuple[str, JsonValue, str]:
 
 def _check_shape(key: str, value: JsonValue, text: str, message_id: str, digest: bytes) -> SsbMessage:
     if not isinstance(value, dict) or tuple(value) not in (_FIELDS, _FIELDS_SWAPPED):
-        raise Refused(Reason.BAD_FIELDS, "not the seven fields of a message in their order")
+        raise MessageRefused(Reason.BAD_FIELDS, "not the seven fields of a message in their order")
     previous, author, sequence = value["previous"], value["author"], value["sequence"]
     timestamp, signature = value["timestamp"], value["signature"]
     author_key = key_of(author) if isinstance(author, str) else None
     if author_key is None:
-        raise Refused(Reason.BAD_AUTHOR, "the author is no Ed25519 feed of the classic format")
+        raise MessageRefused(Reason.BAD_AUTHOR, "the author is no Ed25519 feed of the classic format")
     if previous is not None and not (isinstance(previous, str) and digest_of(previous)):
-        raise Refused(Reason.BAD_PREVIOUS, "previous is neither null nor the id of a message")
+        raise MessageRefused(Reason.BAD_PREVIOUS, "previous is neither null nor the id of a message")
     number = _whole(sequence)
     if number is None:
-        raise Refused(Reason.BAD_SEQUENCE, f"the sequence is no whole number from 1 to {SSB_SEQUENCE_MAX}")
+        raise MessageRefused(
+            Reason.BAD_SEQUENCE, f"the sequence is no whole number from 1 to {SSB_SEQUENCE_MAX}"
+        )
     if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float)):
-        raise Refused(Reason.BAD_TIMESTAMP, "the timestamp is no number")
+        raise MessageRefused(Reason.BAD_TIMESTAMP, "the timestamp is no number")
     if value["hash"] != "sha256":
-        raise Refused(Reason.BAD_HASH, "the hash is not sha256")
+        raise MessageRefused(Reason.BAD_HASH, "the hash is not sha256")
     _check_content(value["content"])
     proof = _unwrap(signature, "", _SIGNATURE_SUFFIX, 64) if isinstance(signature, str) else None
     if proof is None:
-        raise Refused(Reason.BAD_SIGNATURE, "the signature is not one of Ed25519 in canonical base64")
+        raise MessageRefused(Reason.BAD_SIGNATURE, "the signature is not one of Ed25519 in canonical base64")
     size = len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
     if size > SSB_MESSAGE_SIZE_MAX:
-        raise Refused(Reason.TOO_LARGE, f"{size} characters, at most {SSB_MESSAGE_SIZE_MAX}")
+        raise MessageRefused(Reason.TOO_LARGE, f"{size} characters, at most {SSB_MESSAGE_SIZE_MAX}")
     if key != message_id:
-        raise Refused(Reason.WRONG_ID, f"the key of the line is {key[:60]!r}")
+        raise MessageRefused(Reason.WRONG_ID, f"the key of the line is {key[:60]!r}")
     encoded = text.encode()
     assert isinstance(author, str), "it was unwrapped"
     # The signature stands last, as canonical base64, so that the text ends with it, a quotation mark and the brace.
@@ -228,12 +231,14 @@ def _whole(value: JsonValue) -> int | None:
 def _check_content(content: JsonValue) -> None:
     if isinstance(content, str):
         if _BOX.fullmatch(content) is None:
-            raise Refused(Reason.BAD_CONTENT, "the content is a string, and not base64 that ends with .box")
+            raise MessageRefused(
+                Reason.BAD_CONTENT, "the content is a string, and not base64 that ends with .box"
+            )
         return
     kind = content.get("type") if isinstance(content, dict) else None
     if not isinstance(kind, str):
-        raise Refused(Reason.BAD_CONTENT, "the content is neither a box nor an object with a type")
+        raise MessageRefused(Reason.BAD_CONTENT, "the content is neither a box nor an object with a type")
     if len(kind.encode("utf-16-le", "surrogatepass")) // 2 not in _TYPE_LENGTHS:
-        raise Refused(
+        raise MessageRefused(
             Reason.BAD_CONTENT, f"the type has not {_TYPE_LENGTHS[0]} to {_TYPE_LENGTHS[-1]} characters"
         )

@@ -2,11 +2,11 @@
 
 import pytest
 
-from protocol import set_digest
 from protocol.codec import DecodeError
 from protocol.hashing import set_lanes
 from protocol.ids import CommitId
-from protocol.set_digest import LANES_SIZE, SetDigest
+from protocol.reconciliation import set_digest
+from protocol.reconciliation.set_digest import LANES_SIZE, SetDigest
 from tests.support.sets import ids
 
 

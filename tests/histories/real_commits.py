@@ -10,13 +10,13 @@ import pytest
 from node.authoring.author import Author
 from node.ingest.replica import Replica
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
-from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.commit import Content, HeaderKeys, Links, TanglePlace, create_commit
 from protocol.content import Post
 from protocol.ids import EpochId, UserId
 from protocol.keys import GivenKey, InvitationSeed, UserSeed
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
-from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.publication import NONCE_SIZE, create_publication, encode_publication
 from protocol.signing import key_pair
 from storage.repos.repos import Branch, Repo
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
@@ -53,22 +53,22 @@ def found(folder: Path) -> Founded:
 
 
 @dataclass(frozen=True)
-class Sealed:
+class RealCommits:
     """Ids of all commits of a history, and publications of those that are not the founding's."""
 
     ids: dict[int, bytes]
     items: dict[int, bytes]
 
 
-def seal(founded: Founded, tale: Tale) -> Sealed:
+def make_commits(founded: Founded, tale: Tale) -> RealCommits:
     """Make real commits of the steps."""
-    sealed = Sealed(dict(enumerate(founded.ids)), {})
+    commits = RealCommits(dict(enumerate(founded.ids)), {})
     for step in tale.steps[len(FOUNDING) :]:
-        sealed.ids[step.number], sealed.items[step.number] = _seal_one(founded, step, sealed.ids)
-    return sealed
+        commits.ids[step.number], commits.items[step.number] = _make_commit(founded, step, commits.ids)
+    return commits
 
 
-def _seal_one(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[bytes, bytes]:
+def _make_commit(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[bytes, bytes]:
     branch = founded.branches[step.branch]
     reference, blocks = build_object(encode_body(_body(founded, step, ids)), branch.convergence_secret)
     places: tuple[TanglePlace, ...] = ()
@@ -91,9 +91,9 @@ def _seal_one(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[b
     secret = key_pair(_seed(step.signer or step.author))[1]
     links = Links(lipmaa=None if step.skip is None else as_commit_id(ids[step.skip]))
     acks = tuple(as_commit_id(ids[one]) for one in step.acks)
-    commit, block = seal_commit(acks, links, content, secret, branch.convergence_secret)
+    commit, block = create_commit(acks, links, content, secret, branch.convergence_secret)
     assert branch.topic_seed is not None
-    publication = seal_publication(
+    publication = create_publication(
         branch.topic_seed, branch.read_key, commit.key, (block, *blocks), b"n" * NONCE_SIZE
     )
     encoded = tuple(one.encoded for one in publication.blocks)

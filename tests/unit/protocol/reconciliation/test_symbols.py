@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from protocol import symbols as symbols_module
 from protocol.codec import DecodeError, encode
 from protocol.hashing import symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
 from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.range_items import SortedItems
-from protocol.reconciling import FrameKind, Reconciler
-from protocol.riblt import SYMBOL_SIZE
-from protocol.symbols import (
+from protocol.reconciliation import symbols as symbols_module
+from protocol.reconciliation.range_items import SortedItems
+from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.riblt import SYMBOL_SIZE
+from protocol.reconciliation.symbols import (
     OPENING_COUNT,
     AskSymbols,
     Lacks,
@@ -26,7 +26,7 @@ from protocol.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, Talk, ids, prefix_of, talk_symbols
 
 
@@ -95,11 +95,11 @@ def test_the_asker_ends_when_all_that_it_asked_for_has_come(monkeypatch: pytest.
     frame_count = 0
     while True:
         frame_count += 1
-        step = asker.take(ours, *on_the_way.pop(0))
+        step = asker.handle(ours, *on_the_way.pop(0))
         if step.is_over:
             break
         for kind, frame in step.frames:
-            on_the_way += answerer.take(theirs, kind, frame).frames
+            on_the_way += answerer.handle(theirs, kind, frame).frames
     assert [kind for kind, _ in step.frames] == [FrameKind.LACKS, FrameKind.OVER]
     assert on_the_way == []
     assert frame_count > 10
@@ -116,7 +116,7 @@ def test_prefixes_of_different_lengths_agree_on_what_they_share() -> None:
 def test_too_large_a_difference_is_seen_from_the_opening() -> None:
     asker = SymbolsAsker(KEY, prefix_of(ids(1000, "here"), 256).symbols())
     with pytest.raises(Unreconciled, match="too_many_differences"):
-        asker.take(opening(prefix_of([], 256).symbols()))
+        asker.handle_frame(opening(prefix_of([], 256).symbols()))
 
 
 def test_a_prefix_that_does_not_suffice_is_asked_for_to_its_end_and_no_further() -> None:
@@ -187,7 +187,7 @@ def test_questions_out_of_range_are_refused(start: int, count: int) -> None:
 )
 def test_a_conversation_begins_with_an_opening(frame: bytes) -> None:
     with pytest.raises(Unreconciled, match="out_of_turn"):
-        SymbolsAsker(KEY, prefix_of([], 64).symbols()).take(frame)
+        SymbolsAsker(KEY, prefix_of([], 64).symbols()).handle_frame(frame)
 
 
 @pytest.mark.parametrize(
@@ -198,18 +198,18 @@ def test_a_conversation_begins_with_an_opening(frame: bytes) -> None:
 def test_what_was_not_asked_for_is_out_of_turn(start: int, count: int, length: int) -> None:
     # 40 ids that no answerer could explain with zeros, of which some 80 symbols are asked.
     asker = SymbolsAsker(KEY, prefix_of(ids(40), 256).symbols())
-    assert asker.take(_symbols(length=256, marks=64)) is not None
+    assert asker.handle_frame(_symbols(length=256, marks=64)) is not None
     with pytest.raises(Unreconciled, match="out_of_turn"):
-        asker.take(_symbols(count, length, start))
+        asker.handle_frame(_symbols(count, length, start))
 
 
 def test_after_the_end_nothing_more_is_wanted() -> None:
     members = ids(9)
     asker = SymbolsAsker(KEY, prefix_of(members).symbols())
-    assert asker.take(opening(prefix_of(members).symbols())) is None
+    assert asker.handle_frame(opening(prefix_of(members).symbols())) is None
     assert asker.is_done
     with pytest.raises(Unreconciled, match="out_of_turn"):
-        asker.take(_symbols(start=OPENING_COUNT, count=1, length=4096))
+        asker.handle_frame(_symbols(start=OPENING_COUNT, count=1, length=4096))
 
 
 def test_marks_that_lie_cost_rounds_and_no_result() -> None:

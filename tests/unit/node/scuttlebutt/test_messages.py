@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from node.importers.ssb_json import NotJson, canonical, format_number, parse_by_rules, write_by_rules
-from node.importers.ssb_messages import Reason, Refused, read_ssb_message, verify_ssb_signature
+from node.scuttlebutt.canonical_json import NotJson, canonical, format_number, parse_by_rules, write_by_rules
+from node.scuttlebutt.messages import MessageRefused, Reason, read_ssb_message, verify_ssb_signature
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_NESTING_MAX, SSB_SEQUENCE_MAX
 from tests.support.ssb import Feed, encode, line_of
 
@@ -23,7 +23,7 @@ def test_messages_that_node_js_made_are_read_and_verified(case: dict[str, Any]) 
     assert message.id == case["id"]
     hmac_key = base64.b64decode(case["hmac_key"]) if case["hmac_key"] else None
     verify_ssb_signature(message, hmac_key)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(MessageRefused) as caught:
         verify_ssb_signature(message, None if hmac_key else b"n" * 32)
     assert (caught.value.reason, caught.value.message_id) == (Reason.BAD_SIGNATURE, message.id)
 
@@ -70,7 +70,7 @@ def test_published_messages_are_judged_as_by_the_reference(message_id: str) -> N
 def _reason(line: bytes) -> Reason | None:
     try:
         verify_ssb_signature(read_ssb_message(line))
-    except Refused as refused:
+    except MessageRefused as refused:
         return refused.reason
     return None
 

@@ -7,7 +7,7 @@ from protocol.hashing import symbol_bits
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
-from protocol.riblt import (
+from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
     Prefix,
@@ -17,7 +17,7 @@ from protocol.riblt import (
     prefix_length,
     unpack_symbols,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, ids, prefix_of
 
@@ -98,7 +98,7 @@ def test_a_difference_is_told_whatever_is_common(difference: int) -> None:
     peeler = Peeler(KEY, prefix_of(common + here).symbols())
     theirs = prefix_of(common + there).symbols()
     while not peeler.is_done:
-        peeler.take(theirs[peeler.received : peeler.received + 8])
+        peeler.add_symbols(theirs[peeler.received : peeler.received + 8])
     assert set(peeler.differences) == _short(here + there)
     # 1.35 to 1.8 symbols each, eight at a time; more for the smallest.
     assert peeler.received <= 2 * len(here + there) + 24
@@ -107,23 +107,23 @@ def test_a_difference_is_told_whatever_is_common(difference: int) -> None:
 def test_nothing_is_done_before_anything_came() -> None:
     peeler = Peeler(KEY, prefix_of([]).symbols())
     assert not peeler.is_done
-    peeler.take([0])
+    peeler.add_symbols([0])
     assert peeler.is_done
 
 
 def test_more_symbols_than_there_are_is_the_end() -> None:
     peeler = Peeler(KEY, prefix_of([], 64).symbols())
-    peeler.take(prefix_of(ids(200), 64).symbols())
+    peeler.add_symbols(prefix_of(ids(200), 64).symbols())
     assert not peeler.is_done
     with pytest.raises(Unreconciled, match="too_many_differences"):
-        peeler.take([1])
+        peeler.add_symbols([1])
 
 
 def test_another_key_gives_other_symbols() -> None:
     assert prefix_of(ids(9)).symbols() != prefix_of(ids(9), key=HashKey(bytes(32))).symbols()
     # Not even the difference of none: an outsider who does not know the topic cannot steer anything.
     peeler = Peeler(KEY, prefix_of(ids(9), 64).symbols())
-    peeler.take(prefix_of(ids(9), 64, key=HashKey(bytes(32))).symbols())
+    peeler.add_symbols(prefix_of(ids(9), 64, key=HashKey(bytes(32))).symbols())
     assert not peeler.is_done
 
 
@@ -145,11 +145,11 @@ def _ground_alike(length: int) -> list[CommitId]:
 def test_ids_ground_to_share_their_symbols_are_not_told_and_nothing_wrong_is() -> None:
     alike = _ground_alike(64)
     peeler = Peeler(KEY, prefix_of([*ids(100), *alike], 64).symbols())
-    peeler.take(prefix_of(ids(100), 64).symbols())
+    peeler.add_symbols(prefix_of(ids(100), 64).symbols())
     assert not peeler.is_done
     assert peeler.differences == ()
     with pytest.raises(Unreconciled, match="too_many_differences"):
-        peeler.take([0])
+        peeler.add_symbols([0])
 
 
 def test_ids_ground_to_share_their_symbols_are_told_by_a_longer_prefix_and_harmless_once_both_have_them() -> (
@@ -157,11 +157,11 @@ def test_ids_ground_to_share_their_symbols_are_told_by_a_longer_prefix_and_harml
 ):
     alike = _ground_alike(64)
     peeler = Peeler(KEY, prefix_of([*ids(100), *alike]).symbols())
-    peeler.take(prefix_of(ids(100)).symbols())
+    peeler.add_symbols(prefix_of(ids(100)).symbols())
     assert peeler.is_done
     assert set(peeler.differences) == _short(alike)
     later = Peeler(KEY, prefix_of([*ids(101), *alike], 64).symbols())
-    later.take(prefix_of([*ids(100), *alike], 64).symbols())
+    later.add_symbols(prefix_of([*ids(100), *alike], 64).symbols())
     assert set(later.differences) == _short(ids(101)[100:])
 
 
@@ -169,7 +169,7 @@ def test_ids_equal_in_their_first_16_bytes_hide_each_other_from_symbols() -> Non
     # 2^64 steps for one such pair; the set digest differs, and ranges compare whole ids (test_ranges).
     ours, theirs = as_commit_id(b"\x11" * 16 + b"a" * 16), as_commit_id(b"\x11" * 16 + b"b" * 16)
     peeler = Peeler(KEY, prefix_of([*ids(5), ours]).symbols())
-    peeler.take(prefix_of([*ids(5), theirs]).symbols()[:64])
+    peeler.add_symbols(prefix_of([*ids(5), theirs]).symbols()[:64])
     assert peeler.is_done
     assert peeler.differences == ()
 
@@ -183,14 +183,14 @@ def test_an_id_in_a_symbol_that_is_not_its_own_is_a_lie() -> None:
     other = max(set(range(64)) - set(own))
     peeler = Peeler(KEY, [0] * 64)
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(ShortId(bytes(16))) * (place in (*own, other)) for place in range(64)])
+        peeler.add_symbols([_value(ShortId(bytes(16))) * (place in (*own, other)) for place in range(64)])
 
 
 def test_an_id_that_comes_up_again_is_a_lie() -> None:
     # In symbol 0 alone: peeled there, it appears wherever else it belongs, and again.
     peeler = Peeler(KEY, [0] * 64)
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(ShortId(bytes(16)))] + [0] * 63)
+        peeler.add_symbols([_value(ShortId(bytes(16)))] + [0] * 63)
 
 
 def test_more_ids_than_symbols_are_a_lie() -> None:
@@ -198,11 +198,11 @@ def test_more_ids_than_symbols_are_a_lie() -> None:
     peeler = Peeler(KEY, [0] * SYMBOL_PREFIX_LENGTH_MIN)
     peeler._peeled = dict.fromkeys([ShortId(bytes([number]) * 16) for number in range(1, 3)])
     with pytest.raises(Unreconciled, match="bad_symbols"):
-        peeler.take([_value(ShortId(bytes(16)))])
+        peeler.add_symbols([_value(ShortId(bytes(16)))])
 
 
 def test_noise_ends_without_a_result() -> None:
     peeler = Peeler(KEY, prefix_of(ids(20), 64).symbols())
-    peeler.take([int.from_bytes(noise[:24]) for noise in ids(64, "noise")])
+    peeler.add_symbols([int.from_bytes(noise[:24]) for noise in ids(64, "noise")])
     assert not peeler.is_done
     assert peeler.differences == ()

@@ -1,4 +1,4 @@
-"""Message exchange for reconciliation by coded symbols: one side sends, the other decodes (`protocol.riblt`).
+"""Message exchange for reconciliation by coded symbols: one side sends, the other decodes (`protocol.reconciliation.riblt`).
 
     answerer                                       asker
     symbols1: the first 48, and marks   ->         peels; done for up to some 28 differences, else counts them by marks
@@ -27,14 +27,14 @@ from protocol.codec import DecodeError, Wire, decode, encode
 from protocol.ids import SHORT_ID_SIZE, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.riblt import (
+from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
     is_prefix_length,
     pack_symbols,
     unpack_symbols,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 
 OPENING_COUNT: Final = 48
 """Symbols sent unasked: 98 of 100 differences of 20 ids are told by them, in 1.2 KB."""
@@ -134,7 +134,7 @@ def answer(symbols: Sequence[int], frame: bytes) -> Iterator[bytes]:
 
 
 class SymbolsAsker:
-    """The machine of who peels. `take` is its only entrance."""
+    """The machine of who peels. `handle_frame` is its only entrance."""
 
     __slots__ = ("_asked", "_heard", "_key", "_length", "_marks_equal", "_own", "_peeler", "estimate")
 
@@ -164,7 +164,7 @@ class SymbolsAsker:
         """Short ids that one side alone holds; all of them once `is_done`. Looking them up says which side."""
         return self._peeler.differences if self._peeler is not None else ()
 
-    def take(self, frame: bytes) -> bytes | None:
+    def handle_frame(self, frame: bytes) -> bytes | None:
         """A frame of the answerer; what to ask, or None while it is still sending, and at the end.
 
         Raises DecodeError and Unreconciled; after either this machine has ended.
@@ -181,7 +181,7 @@ class SymbolsAsker:
             raise Unreconciled("out_of_turn")
         if self.is_done:
             return None  # asked for before the end was known
-        self._peeler.take(symbols)
+        self._peeler.add_symbols(symbols)
         return None if self.is_done or self._heard < self._asked else self._ask_more()
 
     def _begin(self, said: Symbols, count: int) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from node.importers.ssb_messages import ssb_id
+from node.scuttlebutt.messages import ssb_id
 from protocol.content import Imported
 from protocol.ids import BlockId, CommitId
 from verifier.tangle_kinds import ReadCommit, TangleKind

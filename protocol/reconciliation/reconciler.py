@@ -1,10 +1,8 @@
 """Finds which commits of a topic only one of two nodes has: coded symbols first, then ranges, else all. Pure.
 
-Pure.
-
-Who holds more answers, the other asks (`is_answerer`; both know the counts). Coded symbols come first (`protocol.symbols`);
-where these cannot tell, or have told something wrong before, ranges (`protocol.ranges`); and where these do not come to
-an end either, each sends all that it has. What is held is looked up through `HeldSet`, so that this module knows no store.
+Who holds more answers, the other asks (`is_answerer`; both know the counts). Coded symbols come first (`symbols`); where
+these cannot tell, or have told something wrong before, ranges (`ranges`); and where these do not come to an end either, each
+sends all that it has. What is held is looked up through `HeldSet`, so that this module knows no store.
 
     answerer                                   asker
     SYMBOLS, SYMBOLS, ...       ->             peels
@@ -26,9 +24,9 @@ from protocol.codec import DecodeError
 from protocol.hashing import range_key, symbol_key
 from protocol.ids import SHORT_ID_SIZE, SessionId, ShortId, TopicKey
 from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
-from protocol.range_items import RangeLookup
-from protocol.ranges import RangesAsker, answer_ranges
-from protocol.symbols import (
+from protocol.reconciliation.range_items import RangeLookup
+from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.symbols import (
     OPENING_COUNT,
     SymbolsAsker,
     answer,
@@ -37,7 +35,7 @@ from protocol.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.unreconciled import Unreconciled
+from protocol.reconciliation.unreconciled import Unreconciled
 
 
 class FrameKind(IntEnum):
@@ -104,7 +102,7 @@ class Reconciler:
         self._symbols = held.symbols()
         return Step(((FrameKind.SYMBOLS, opening(self._symbols)),))
 
-    def take(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
+    def handle(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
         """The step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
         self._frame_count += 1
         if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
@@ -151,7 +149,7 @@ class Reconciler:
         if self._asker is None:
             self._asker = SymbolsAsker(symbol_key(self._topic), held.symbols())
         try:
-            question = self._asker.take(frame)
+            question = self._asker.handle_frame(frame)
         except Unreconciled:
             return self._compare_ranges(held)
         if question is not None:
@@ -171,7 +169,7 @@ class Reconciler:
         if self._ranges is None:
             raise Unreconciled("out_of_turn")
         try:
-            question = self._ranges.take(frame)
+            question = self._ranges.handle_frame(frame)
         except (Unreconciled, DecodeError):
             return Step(((FrameKind.ALL, b""), (FrameKind.OVER, b"")), held.everything(), is_over=True)
         if question is not None:
