@@ -1,7 +1,5 @@
 """Finds out which topics differ between two peers in a session: summary rounds, send plans, reconciliation. Pure.
 
-Pure.
-
 Both sides say a summary (round 0). Whose set is part of the other's holds less; so
 
 - who knows all heads of the other sends what these do not imply (where that is nothing, they imply what is not there);

@@ -2,6 +2,9 @@
 
 Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic can make.
 Every count is bounded by its type; `decode_message` is the only parser.
+
+Announce and Summary say which topics and what of them; Reconcile finds what one side lacks; Publications and Receipt bring
+it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays.
 """
 
 from typing import Annotated, Final, get_args

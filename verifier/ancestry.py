@@ -1,4 +1,4 @@
-"""Finds redundant parents of a commit: those that are ancestors of its other parents. Bounded graph walk.
+"""Finds implied parents (acks) of a commit: ancestors of its other parents. The walk is bounded (IMPLIED_ACK_VISITS_MAX).
 
 A rank is larger than those of all ancestors, so the walk goes down rank by rank and never below the lowest ack. It is
 bounded by a count that everyone applies alike: what is found depends on the commit and its past alone. Merges follow one

@@ -1,4 +1,4 @@
-"""Void rules (N1 to N4): a content commit is void when its author lost, or never had, the right to write.
+"""Decides which commits of excluded or demoted members are void (N1 to N4): their authors may not write, or no longer.
 
 A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules
 (docs/reference/membership-rules.md):

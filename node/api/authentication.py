@@ -1,6 +1,4 @@
-"""Authentication of the HTTP API: checks Host, Origin and token of every request, and formats errors.
-
-And the one form of its refusals.
+"""Authentication of the HTTP API: checks Host, Origin and token of every request, and formats its refusals.
 
 Anyone who holds the token, from this machine. A page in a browser does not: it cannot send the header to another origin
 without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the Host check.
@@ -34,7 +32,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
         if scope["type"] == "http":
-            error = self._objection(scope)
+            error = self._find_objection(scope)
             if error is not None:
                 await error_response(error)(scope, receive, send)
                 return
@@ -44,7 +42,7 @@ class Gate:
             return  # no WebSockets here; the server refuses what nothing accepts
         await self._application(scope, receive, send)
 
-    def _objection(self, scope: Scope) -> ServiceError | None:
+    def _find_objection(self, scope: Scope) -> ServiceError | None:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)

@@ -1,7 +1,5 @@
 """Builds a commit from a draft: encrypts, signs, and packs it into a publication. Pure but for random nonces.
 
-Pure, but for fresh nonces.
-
 Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.author`'s to find
 out.
 """

@@ -1,7 +1,5 @@
 """Creates, opens and re-encrypts the node's keys; `key_file` defines the file format.
 
-What their file holds is `node.home.key_file`.
-
     keys.json   the node's seed, the user's seed, the store's key; sealed by a passphrase or the keyring, or in the clear
 
 A folder of an older Ravel has node.key and user.key in the clear; they become a keys.json, in the clear too.

@@ -1,4 +1,4 @@
-"""Format and encryption of key files (docs/reference/key-file.md).
+"""Key files: their format, and the key that Argon2id makes of a passphrase (docs/reference/key-file.md).
 
 A file holds either a node's keys (the node's seed, the user's seed, the store's key) or a user's alone, which is what a
 person carries to another machine. They are sealed with XChaCha20-Poly1305 by a key that Argon2id makes of a passphrase
@@ -163,7 +163,7 @@ def _seal(
     if protection == "none":
         return msgspec.structs.replace(draft, box=content.hex())
     box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-        content, _beside_box(draft), bytes.fromhex(draft.nonce), _sealing_key(draft, secret)
+        content, _beside_box(draft), bytes.fromhex(draft.nonce), _key_from_secret(draft, secret)
     )
     return msgspec.structs.replace(draft, box=box.hex())
 
@@ -174,7 +174,7 @@ def _open(file: KeyFile, name: str, secret: bytes) -> bytes:
         return box
     try:
         return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-            box, _beside_box(file), bytes.fromhex(file.nonce), _sealing_key(file, secret)
+            box, _beside_box(file), bytes.fromhex(file.nonce), _key_from_secret(file, secret)
         )
     except CryptoError:
         if file.protection == "keyring":
@@ -184,7 +184,7 @@ def _open(file: KeyFile, name: str, secret: bytes) -> bytes:
         ) from None
 
 
-def _sealing_key(file: KeyFile, secret: bytes) -> bytes:
+def _key_from_secret(file: KeyFile, secret: bytes) -> bytes:
     if file.cost is None:
         return secret
     try:

@@ -343,14 +343,14 @@ class _Acceptance:
                 self.settled.clear()
         else:
             while released := find_released(connection, self.settled, budget, with_ready=with_ready):
-                self._run_released(connection, released)
+                self._judge_released(connection, released)
                 if self.is_slice_over():
                     break
         change.has_ready = budget.has_left_some or (change.has_ready and not with_ready)
         # A release that failed is taken up by the next.
         self.ingested.is_unfinished = bool(self.settled or change.unreleased or change.has_ready)
 
-    def _run_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
+    def _judge_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
         if self._change.has_changed_tables:
             self.reload_tables()

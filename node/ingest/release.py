@@ -1,4 +1,4 @@
-"""Chooses which pending commits one transaction releases, in which order, within a work budget.
+"""Chooses which pending commits are judged again now that their parents are here, in which order, within a budget.
 
 Whole chains are woken before the first of them is judged, on the guess that it will be accepted: so a chain costs one
 round of verdicts and not one for each link. Nothing rests on the guess, since verdicts look at what is accepted: what was

@@ -1,4 +1,4 @@
-"""Epoch keys of followed repos: takes up received secrets, and gives them to members who lack them.
+"""Epoch secrets of followed repos: adopts received ones, and gives them to members who lack them.
 
 Secrets come in boxes that members seal for this user (in an epoch's init or added to it later), and for earlier epochs
 in what the author of an epoch says of its history. Both can stand in commits that wait for causes which only these

@@ -1,4 +1,4 @@
-"""Joins repos by invitation link, across restarts, and runs the automatic work of members.
+"""Invitation links: what one holds, joining a repo by it across restarts, and the automatic work of members.
 
 The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
 whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.

@@ -1,6 +1,7 @@
 """One peer connection: does the I/O for the sync state machine (`protocol.session`) over an encrypted stream.
 
-Moves bytes, runs the machine's outputs, decides nothing.
+Moves bytes and runs the machine's outputs. It charges the peer's account, and ends the connection of a peer whose work
+comes to nothing.
 
 Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
 keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
@@ -477,9 +478,9 @@ class Connection:
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None, "run() is what starts work"
-        self._nursery.start_soon(self._guarded, work, args)
+        self._nursery.start_soon(self._end_if_it_fails, work, args)
 
-    async def _guarded(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
+    async def _end_if_it_fails(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
         try:
             await work(*args)
             self._look_at_budget()

@@ -1,4 +1,4 @@
-"""Position index of a branch's canonical order: converts commit to position and back by a tree of counts.
+"""CANONICAL_ORDER, the order of a timeline, and its position index: commit to position and back by a tree of counts.
 
 The order itself is the index (branch, checkpoints passed, rank, commit id). Beside it stands a tree of counts: level 0
 cuts the order into *spans* of some hundred commits, each level above cuts the one below into spans of its spans, and the

@@ -1,4 +1,4 @@
-"""Exceptions of a store that cannot be used: disk full, damage, no store, wrong schema version."""
+"""Exceptions of a store: StorageError (disk full, damage, server gone), no store, another schema version."""
 
 
 class StorageError(Exception):
