@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 jobs=$1
 # Percent, as measured when this was written. Raise them with the figures; a change that lowers one needs more tests. (Of the
 # verifier it was 93.2 while four well-covered modules were there that only the study uses.)
-declare -A floors=([protocol]=97.5 [verifier]=91.6)
+declare -A floors=([protocol]=98.0 [verifier]=92.0)
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

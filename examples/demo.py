@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -46,7 +45,7 @@ class CommandFailed(Exception):
 class Daemon:
     """One peer: a folder, a config, and a process that a thread starts again whenever it dies."""
 
-    def __init__(self, name: str, home: Path, listen: str) -> None:
+    def __init__(self, name: str, home: Path, host: str) -> None:
         self.name = name
         self.home = home
         self.log = home.parent / f"{name}.log"
@@ -54,12 +53,16 @@ class Daemon:
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self.ravel("init", "--clear", "--name", name, "--listen", listen, "--api", "127.0.0.1:0")
+        self.ravel("init", "--clear", "--name", name, "--listen", f"{host}:0", "--api", "127.0.0.1:0")
+        self._host = host
 
     def start(self) -> None:
-        """Start the daemon and wait until it answers."""
+        """Start the daemon and wait until it answers. A daemon that is started again listens where it did before."""
         self._supervisor.start()
         self.wait_ready()
+        listen = str(self.insist(lambda: self.ravel("status", quiet=True))["listen"])
+        config = self.home / "config.toml"
+        config.write_text(config.read_text().replace(f'"{self._host}:0"', f'"{listen}"', 1))
 
     def wait_ready(self) -> None:
         """Return when the daemon answers."""
@@ -164,7 +167,7 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
     # On every interface without `advertise`, a node has no address that a link could name: so nobody dials alice.
     host = "0.0.0.0" if with_relay else "127.0.0.1"  # noqa: S104  # so that no link can name alice: see above
     for name in ("alice", "bob"):
-        daemon = Daemon(name, folder / name, f"{host}:{_free_port()}")
+        daemon = Daemon(name, folder / name, host)
         daemons.append(daemon)
         daemon.start()
     alice, bob = daemons
@@ -238,7 +241,7 @@ def _main_branch(alice: Daemon, repo: str) -> str:
 
 
 def _start_relay(folder: Path) -> Daemon:
-    relay = Daemon("relay", folder / "relay", f"127.0.0.1:{_free_port()}")
+    relay = Daemon("relay", folder / "relay", "127.0.0.1")
     config = relay.home / "config.toml"
     config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
     return relay
@@ -308,12 +311,6 @@ def _compare_with_spark(out: Path, branch: str, digest: str) -> None:
     if computed["digest"] != digest:
         raise DemoFailed("Spark's order is not the nodes' order")
     say("Spark's order equals the node's for every commit")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _shown(argument: str) -> str:

@@ -1,17 +1,10 @@
 """Both machines of reconciliation by symbols: what they say, what it costs, what a peer cannot make them do."""
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 
 from protocol.codec import DecodeError, encode
-from protocol.hashing import symbol_key
-from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
-from protocol.keys import HashKey
+from protocol.ids import SHORT_ID_SIZE, ShortId
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.reconciliation import symbols as symbols_module
-from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.reconciliation.riblt import SYMBOL_SIZE
 from protocol.reconciliation.symbols import (
     OPENING_COUNT,
@@ -60,49 +53,6 @@ def test_ten_thousand_cost_60_bytes_each() -> None:
     _, talk = _reconcile(10_000)
     assert talk.asks == 1
     assert talk.asked + talk.answered + SHORT_ID_SIZE * 5000 <= 60 * 10_000
-
-
-class _Held:
-    """A set in memory (`reconciling.HeldSet`)."""
-
-    def __init__(self, members: list[CommitId], key: HashKey) -> None:
-        self._ids = sorted(members)
-        self._symbols = prefix_of(members, 4096, key).symbols()
-
-    def symbols(self) -> Sequence[int]:
-        return self._symbols
-
-    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
-        nums = {ShortId(member[:SHORT_ID_SIZE]): num for num, member in enumerate(self._ids)}
-        return {short_id: nums[short_id] for short_id in short_ids if short_id in nums}
-
-    def lookup(self) -> SortedItems:
-        return SortedItems((0, member) for member in self._ids)
-
-    def everything(self) -> Sequence[int]:
-        return range(len(self._ids))
-
-
-def test_the_asker_ends_when_all_that_it_asked_for_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many frames that takes: one that came after the end would begin another reconciliation."""
-    monkeypatch.setattr(symbols_module, "SYMBOL_FRAME_COUNT_MAX", symbols_module.OPENING_COUNT)
-    topic, shared = TopicKey(b"t" * 32), ids(50, "common")
-    theirs = _Held(shared + ids(600, "there"), symbol_key(topic))
-    ours = _Held(shared, symbol_key(topic))
-    answerer = Reconciler(topic, SessionId(b"s" * 32), is_answerer=True)
-    asker = Reconciler(topic, SessionId(b"s" * 32), is_answerer=False)
-    on_the_way = list(answerer.open(theirs, by_ranges=False).frames)
-    frame_count = 0
-    while True:
-        frame_count += 1
-        step = asker.handle(ours, *on_the_way.pop(0))
-        if step.is_over:
-            break
-        for kind, frame in step.frames:
-            on_the_way += answerer.handle(theirs, kind, frame).frames
-    assert [kind for kind, _ in step.frames] == [FrameKind.LACKS, FrameKind.OVER]
-    assert on_the_way == []
-    assert frame_count > 10
 
 
 def test_prefixes_of_different_lengths_agree_on_what_they_share() -> None:
