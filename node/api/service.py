@@ -16,9 +16,10 @@ from node.authoring.author import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
+from node.content.posts import Posts
 from node.content.texts import Texts
 from node.contract.branches import BranchList, BranchView
-from node.contract.commits import CommitView, VerdictView, VoidList, WrittenCommitView
+from node.contract.commits import CommitView, VerdictView, VoidList
 from node.contract.members import InvitationLinkView
 from node.contract.node import NodeLists, NodeStatus, QrCode
 from node.contract.repos import RepoFork, RepoList, RepoView
@@ -51,11 +52,9 @@ from node.timelines.tangles import TangleQuestion, show_tangle
 from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
-from protocol.content import Post
-from protocol.ids import CommitId, PeerId
+from protocol.ids import PeerId
 from protocol.text import PeerAddress, id_text
 from storage.commits.blocks import DamagedBlock
-from storage.commits.commits import load_facts
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
@@ -88,6 +87,7 @@ class NodeService:
         self._listen = listen
         self._clock = clock
         self.files = FileService(hub, author, self._branch)
+        self.posts = Posts(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
@@ -223,13 +223,6 @@ class NodeService:
         self._member_branch(branch)
         check_name(name)
         return await self._branch_view(await self.merging.fork(branch, name, commit))
-
-    async def write(self, branch: str, text: str) -> WrittenCommitView:
-        """Write one post on the branch's heads; it is durable when this returns."""
-        target = self._branch(branch)
-        written, ingested = await self._hub.write(self._author.write, target, Post(text))
-        self._hub.announce(ingested)
-        return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
 
     async def list_voids(self, branch: str) -> VoidList:
         """Void commits of a branch, and why they are."""
@@ -370,11 +363,6 @@ class NodeService:
                 )
 
         return await self._hub.run_blocking(read)
-
-    def _commit_view(self, branch: Branch, commit_id: CommitId) -> WrittenCommitView:
-        with self._hub.replica.database.read() as connection:
-            rank = load_facts(connection, [commit_id])[commit_id].rank
-        return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}
 
 
 def _with_members(repo: Repo) -> Repo:

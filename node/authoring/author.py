@@ -7,7 +7,7 @@ that first, so that who was excluded reads nothing of what follows.
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,21 +21,29 @@ from node.authoring.drafting import (
     Draft,
     EncodedCommit,
     WrittenCommit,
-    encode_draft,
     make_publication,
     new_branch,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
-from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_batch
+from node.authoring.feed_encoder import FeedEncoder, encode_dated
+from node.authoring.write_group import (
+    AfterWrite,
+    EncodedWrite,
+    Plan,
+    WriteGroup,
+    WriteRequest,
+    as_draft,
+    nothing_more,
+)
+from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import open_batch
+from node.ingest.publication_parsing import OpenedBatch, open_batch
 from node.ingest.replica import Replica
-from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError
 from protocol import sealing, signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, RepoInit
-from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
+from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys
 from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
 from protocol.ids import (
@@ -54,8 +62,6 @@ from protocol.keys import EpochSecret, GivenKey, ReadSecret, RepoSeed, UserSeed,
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.text import id_text
-from storage.commits.commits import load_commit_keys
-from storage.commits.feeds import load_feed_ids, load_feed_tip
 from storage.commits.heads import load_heads
 from storage.engine.database import Database, StorageError
 from storage.repos.repos import Branch, Epoch, Repo, add_epoch, add_repo
@@ -69,10 +75,6 @@ _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_
 _NEXT_STEPS: Final = {
     "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
 }
-
-
-def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
-    """Nothing else belongs into the transaction."""
 
 
 class Author:
@@ -98,62 +100,135 @@ class Author:
         return self._replica.database
 
     def write(
-        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
+        self, branch: Branch, draft: Draft | Body, *, after: AfterWrite = nothing_more
     ) -> tuple[WrittenCommit, IngestResult]:
         """Write one commit on the branch's current topic; a body alone goes on its heads. `after` runs in its transaction.
 
         Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
         """
-        with self._readied(branch) as current:
-            written, ingested = self.write_on(current, draft, after=after)
-        return written, self._with_begun(ingested)
-
-    def write_with_files(
-        self, branch: Branch, draft: Draft, *, after: InTransaction
-    ) -> tuple[WrittenCommit, IngestResult]:
-        """Write a commit whose files were encrypted for the topic that `branch` is on.
-
-        Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
-        """
-        with self._readied(branch) as current:
-            if current.topic_num != branch.topic_num:
-                raise ServiceError(
-                    "interrupted", "the repo got new secrets while the file was coming in", "add it again"
-                )
-            written, ingested = self.write_on(current, draft, after=after)
-        return written, self._with_begun(ingested)
-
-    def write_on(
-        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
-    ) -> tuple[WrittenCommit, IngestResult]:
-        """The same on the very topic that `branch` is on, whatever epoch there is now."""
-        with self._lock:
-            # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
-            with self._replica.database.read() as connection:
-                _check_begun(connection, branch)
-                written = self._encode_drafts(
-                    connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
-                )
-            ingested = self._ingest(branch, written, after=after)
+        written, ingested = self._write_alone(WriteRequest(branch, [as_draft(draft)], after))
         return written[0], ingested
 
     def write_many(
-        self,
-        branch: Branch,
-        plan: Callable[[Connection], Sequence[Draft]],
-        after: Callable[[Connection, Sequence[WrittenCommit]], None] = _nothing_more,
+        self, branch: Branch, plan: Plan, after: AfterWrite = nothing_more
     ) -> tuple[list[WrittenCommit], IngestResult]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
-        with self._readied(branch) as current:
-            with self._replica.database.read() as connection:  # closed before it is stored, as above
-                _check_begun(connection, current)
-                written = self._encode_drafts(connection, current, plan(connection))
-            ingested = IngestResult()
-            if written:
-                ingested = self._ingest(
-                    current, written, after=lambda transaction: after(transaction, written)
+        return self._write_alone(WriteRequest(branch, plan, after))
+
+    def _write_alone(self, request: WriteRequest) -> tuple[list[WrittenCommit], IngestResult]:
+        [outcome], ingested = self.write_group([request])
+        if isinstance(outcome, Exception):
+            self.hold(ingested)  # an epoch that was started for it: whoever asks next is told
+            raise outcome
+        return outcome, ingested
+
+    def write_group(
+        self, requests: Sequence[WriteRequest]
+    ) -> tuple[list[list[WrittenCommit] | Exception], IngestResult]:
+        """Write what several requests ask for, each whole or not at all, in few transactions.
+
+        Gives for each what it wrote, or why not. Requests on one branch follow one another: each acks the one before it.
+        Where the rules refuse one, or it fails at the end, the group is written again one by one, and only that one fails.
+        """
+        outcomes: list[list[WrittenCommit] | Exception] = [[] for _ in requests]
+        together = IngestResult()
+        with self._lock:
+            waiting = []
+            for place, request in enumerate(requests):
+                try:
+                    self._prepare(request.branch)
+                    waiting.append(place)
+                except (ServiceError, StorageError) as error:
+                    outcomes[place] = error
+            while waiting:
+                group = self._encode_group(requests, waiting, outcomes)
+                tried, waiting = waiting[: group.taken], waiting[group.taken :]
+                if not group.encoded:
+                    continue
+                try:
+                    together = together.with_more(self._store_group(requests, group, outcomes))
+                    waiting = [*group.deferred, *waiting]
+                except Exception as error:  # raised again where the request was made
+                    left = [place for place in tried if not isinstance(outcomes[place], Exception)]
+                    if len(left) == 1:
+                        outcomes[left[0]] = error
+                        continue
+                    for place in left:
+                        [outcomes[place]], ingested = self.write_group([requests[place]])
+                        together = together.with_more(ingested)
+        return outcomes, self._with_begun(together)
+
+    def _encode_group(
+        self,
+        requests: Sequence[WriteRequest],
+        waiting: Sequence[int],
+        outcomes: list[list[WrittenCommit] | Exception],
+    ) -> WriteGroup:
+        """Encode what the first of those that wait ask for, as much as one transaction is to hold."""
+        group = WriteGroup()
+        # Closed before it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
+        with self._replica.database.read() as connection:
+            for place in waiting:
+                if group.is_full:
+                    break
+                group.taken += 1
+                request = requests[place]
+                if callable(request.drafts) and group.writes_on(request.branch):
+                    group.deferred.append(place)
+                else:
+                    outcomes[place] = self._encode(connection, request, place, group)
+        return group
+
+    def _encode(
+        self, connection: Connection, request: WriteRequest, place: int, group: WriteGroup
+    ) -> list[WrittenCommit] | Exception:
+        """Encode one request into a group: what it will have written, or why not."""
+        try:
+            branch = self._current(request.branch)
+            if request.has_files and branch.topic_num != request.branch.topic_num:
+                raise ServiceError(
+                    "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
-        return written, self._with_begun(ingested)
+            encoder = group.encoders.get(branch.num)
+            if encoder is None:
+                encoder = group.encoders[branch.num] = self._make_encoder(connection, branch)
+            written = encoder.encode(request.make_drafts(connection))
+        except Exception as error:  # raised again where the request was made
+            return error
+        if written:
+            group.add(EncodedWrite(place, branch, written, request.after))
+        return written
+
+    def _store_group(
+        self,
+        requests: Sequence[WriteRequest],
+        group: WriteGroup,
+        outcomes: list[list[WrittenCommit] | Exception],
+    ) -> IngestResult:
+        """Judge and store a group in one transaction, in which what was deferred is encoded too."""
+
+        opened = [(branch, _open(branch, items)) for branch, items in group.by_branch()]
+
+        def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:
+            yield from opened
+            while group.deferred and not group.is_full:
+                place = group.deferred.pop(0)
+                group.encoders.clear()  # what they knew has been stored, and more
+                before = len(group.encoded)
+                outcomes[place] = self._encode(connection, requests[place], place, group)
+                for one in group.encoded[before:]:
+                    yield one.branch, _open(one.branch, [item.encoded for item in one.written])
+
+        return self._ingest(make_batches, after=group.after)
+
+    def write_on(self, branch: Branch, draft: Draft | Body) -> tuple[WrittenCommit, IngestResult]:
+        """Write one commit on the very topic that `branch` is on, whatever epoch there is now. Raises as `write`."""
+        with self._lock:
+            with self._replica.database.read() as connection:  # closed before it is stored, as above
+                written = self._make_encoder(connection, branch).encode([as_draft(draft)])
+            batch = _open(branch, [written[0].encoded])
+            ingested = self._ingest(lambda _: [(branch, batch)])
+        return written[0], ingested
 
     def seal_secret(self, repo: Repo, user: UserId, secret: ReadSecret | WriteSecret) -> bytes:
         """A secret of the repo for another user."""
@@ -211,10 +286,9 @@ class Author:
                 place = CommitPosition(epoch.epoch_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
                 pin = make_publication(root, self._encode_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
-            ingested = accept_batch(
+            ingested = accept_own(
                 self._replica,
-                None,
-                open_batch(root, ()),
+                lambda _: (),
                 self._clock_ms(),
                 before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
                 followups=followups,
@@ -250,8 +324,11 @@ class Author:
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
-            pin = self._encode_drafts(connection, root, [Draft(new.pin)])
-        ingested = self._ingest(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+            pin = self._make_encoder(connection, root).encode([Draft(new.pin)])
+        batch = _open(root, [pin[0].encoded])
+        ingested = self._ingest(
+            lambda _: [(root, batch)], followups=[(new.branch.topic, new.root_commit.encoded)]
+        )
         return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
 
     def _draft_branch(
@@ -318,28 +395,47 @@ class Author:
         with self._lock:
             yield
 
-    @contextmanager
-    def _readied(self, branch: Branch) -> Iterator[Branch]:
-        """The branch on the topic to write to, which no other writer changes meanwhile.
-
-        An epoch that is due is started before (E2).
-        """
+    def _prepare(self, branch: Branch) -> None:
+        """Start an epoch that is due before what is to be written (E2). Raises ServiceError where nothing may be written."""
         if not branch.facts.has_members:
             raise ServiceError(
                 "not_permitted", "this node follows the branch by a link, and may read it only"
             )
+        self.begin(self._replica.repos[branch.repo_num])
+
+    def _current(self, branch: Branch) -> Branch:
+        """The branch on the topic to write to. Raises ServiceError `incomplete` while its secrets are not here."""
+        repo = self._replica.repos[branch.repo_num]
+        current = self._replica.branches[branch.num]
+        is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
+        if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
+            raise ServiceError(
+                "incomplete",
+                "the repo has new secrets since somebody was excluded, and this node has not got them yet",
+                "it gets them when it meets the node of an admin",
+            )
+        return current
+
+    @contextmanager
+    def _readied(self, branch: Branch) -> Iterator[Branch]:
+        """The branch on the topic to write to, which no other writer changes meanwhile."""
         with self._lock:
-            self.begin(self._replica.repos[branch.repo_num])
-            repo = self._replica.repos[branch.repo_num]
-            current = self._replica.branches[branch.num]
-            is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
-            if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
-                raise ServiceError(
-                    "incomplete",
-                    "the repo has new secrets since somebody was excluded, and this node has not got them yet",
-                    "it gets them when it meets the node of an admin",
-                )
-            yield current
+            self._prepare(branch)
+            yield self._current(branch)
+
+    def _make_encoder(self, connection: Connection, branch: Branch) -> FeedEncoder:
+        """What encodes the user's next commits in a branch. Raises ServiceError `feed_uncertain`, `incomplete`."""
+        self._replica.own_feeds.check(branch.facts.repo_id)
+        repo = self._replica.repos[branch.repo_num]
+        root = None if branch.facts.is_root_branch else self._replica.root_branch(repo)
+        encoder = FeedEncoder(connection, self._keys, self._clock_ms, branch, root)
+        if not encoder.has_begun:
+            raise ServiceError(
+                "incomplete",
+                "the branch's first commit has not come here yet, and what is written must follow it",
+                "wait until a peer has sent it: `ravel status` shows how far each is",
+            )
+        return encoder
 
     def _with_begun(self, ingested: IngestResult) -> IngestResult:
         """Also what was begun for this write or for one that failed."""
@@ -383,38 +479,32 @@ class Author:
                     for user, level in zip(plan.members, held, strict=True)
                 ),
             )
-            written = self._encode_drafts(connection, root, [Draft(body, heads)])
+            written = self._make_encoder(connection, root).encode([Draft(body, heads)])
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
+        batch = _open(root, [written[0].encoded])
         ingested = self._ingest(
-            root,
-            written,
+            lambda _: [(root, batch)],
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
         )
         return epoch, ingested
 
     def _ingest(
         self,
-        branch: Branch,
-        written: Sequence[WrittenCommit],
+        make_batches: Callable[[Connection], Iterable[tuple[Branch, OpenedBatch]]],
         *,
         before: InTransaction | None = None,
         after: InTransaction | None = None,
         followups: Sequence[tuple[TopicKey, bytes]] = (),
     ) -> IngestResult:
-        batch = open_batch(branch, [item.encoded for item in written])
-        if batch.dropped or batch.rejected:
-            reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
-            raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
+        """Judge and store what was encoded for some branches, in one transaction. Raises ServiceError and StorageError."""
         try:
-            return accept_batch(
+            return accept_own(
                 self._replica,
-                branch,
-                batch,
+                make_batches,
                 self._clock_ms(),
                 before=before,
                 after=after,
                 followups=followups,
-                is_own=True,
             )
         except OwnCommitRejected as error:
             # Somebody, perhaps a second click, was faster.
@@ -422,61 +512,8 @@ class Author:
             next_step = _NEXT_STEPS.get(error.verdict.code, "")
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
-    def _encode_drafts(
-        self, connection: Connection, branch: Branch, drafts: Sequence[Draft]
-    ) -> list[WrittenCommit]:
-        """Encode drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
-        self._replica.own_feeds.check(branch.facts.repo_id)
-        tip = load_feed_tip(connection, branch.num, self.user)
-        sequence = tip.sequence if tip else 0
-        previous = tip.commit_id if tip else None
-        wanted = [lipmaa(number) for number in range(sequence + 1, sequence + 1 + len(drafts))]
-        feed = load_feed_ids(
-            connection, branch.num, self.user, [number for number in wanted if 0 < number <= sequence]
-        )
-        heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
-        named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
-        named.update(dep for draft in drafts for dep in draft.deps)
-        ids = sorted(raw for raw in named if isinstance(raw, bytes))
-        keys = load_commit_keys(connection, branch.epoch_num, ids)
-        seen: tuple[CommitId, ...] = ()
-        if not branch.facts.is_root_branch:
-            root = self._replica.root_branch(self._replica.repos[branch.repo_num])
-            seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-        written: list[WrittenCommit] = []
-        for draft in drafts:
-            acks = heads
-            if draft.acks is not None:
-                acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
-            deps = tuple(written[dep].commit_id if isinstance(dep, int) else dep for dep in draft.deps)
-            sequence += 1
-            skip = lipmaa(sequence)
-            place = CommitPosition(
-                branch.facts.epoch_id,
-                sequence,
-                previous,
-                feed[skip] if skip != sequence - 1 else None,
-                seen,
-                acks,
-                # Who holds the secrets of this epoch alone gets no key of an earlier one.
-                HeaderKeys(
-                    tuple(GivenKey(keys.get(ack, b"")) for ack in acks),
-                    tuple(GivenKey(keys.get(dep, b"")) for dep in deps),
-                    tuple(GivenKey(file.key) for file in draft.files),
-                ),
-            )
-            item = make_publication(branch, self._encode_draft(branch, replace(draft, deps=deps), place))
-            previous = feed[sequence] = item.commit_id
-            keys[item.commit_id] = item.key
-            heads = (item.commit_id,)
-            written.append(item)
-        return written
-
     def _encode_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
-        now_ms = self._clock_ms()
-        if draft.timestamp is None:
-            check_now(now_ms)
-        return encode_draft(self._keys, now_ms, branch, draft, place)
+        return encode_dated(self._keys, self._clock_ms, branch, draft, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,13 +525,13 @@ class _NewBranch:
     pin: BranchAdd
 
 
-def _check_begun(connection: Connection, branch: Branch) -> None:
-    if not load_heads(connection, branch.num, 1):
-        raise ServiceError(
-            "incomplete",
-            "the branch's first commit has not come here yet, and what is written must follow it",
-            "wait until a peer has sent it: `ravel status` shows how far each is",
-        )
+def _open(branch: Branch, items: Sequence[bytes]) -> OpenedBatch:
+    """What was encoded, read as what others send is. Raises ServiceError."""
+    batch = open_batch(branch, items)
+    if batch.dropped or batch.rejected:
+        reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
+        raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
+    return batch
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:

@@ -1,10 +1,12 @@
 """branch, write, log: branches and their timelines."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from node.cli.lines import group_lines
+from node.cli.progress import show_progress
 from node.cli.repo_commands import RepoArgument, note_addresses
 from node.cli.shared import (
     JsonOption,
@@ -19,6 +21,8 @@ from node.cli.shared import (
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from io import BufferedReader
+
     from node.contract.commits import CommitItem
     from node.contract.timelines import BranchState, PastCommits, TimelineWindow
 
@@ -238,10 +242,29 @@ def why(
     print_answer(answer, as_json=as_json)
 
 
-def write(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:
+def write(
+    context: typer.Context,
+    branch: BranchArgument,
+    text: Annotated[str, typer.Argument(help="The post. `-` reads standard input: each line is a post.")],
+    as_json: JsonOption = False,
+) -> None:
     """Write a post. It is durable when the command returns, and follows everything that this node has seen."""
-    answer = client(context).write(branch, text)
-    print_answer(answer, as_json=as_json)
+    api = client(context)
+    if text != "-":
+        print_answer(api.write(branch, text), as_json=as_json)
+        return
+    written, last = 0, ""
+    with show_progress("wrote", "posts", None) as progress:
+        for texts in group_lines(cast("BufferedReader", sys.stdin.buffer)):
+            try:
+                answer = api.write_posts(branch, texts)
+            except ServiceError as error:
+                raise ServiceError(
+                    error.code, f"{error}; before this part, {written} posts were written", error.next_step
+                ) from None
+            written, last = written + len(answer["commits"]), answer["commits"][-1]
+            progress(written)
+    print_answer({"posts": written, "last": last or None}, as_json=as_json)
 
 
 def log(

@@ -220,6 +220,10 @@ class ApiClient:
         """Write a post."""
         return self.call(commits.WRITE_POST, branch=branch, text=text)
 
+    def write_posts(self, branch: str, texts: Sequence[str]) -> commits.WrittenPosts:
+        """Write many posts, one after the other."""
+        return self.call(commits.WRITE_POSTS, branch=branch, texts=list(texts))
+
     def timeline(self, branch: str, after_position: int, limit: int) -> timelines.TimelineWindow:
         """A window of a timeline."""
         return self.call(timelines.SHOW_TIMELINE, branch=branch, after_position=after_position, limit=limit)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
@@ -66,8 +67,7 @@ class Compacting:
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, target, _find_let_go)
             if await self._hub.run_blocking(self._measure, target, find_unneeded) != found:
-                written, ingested = await self._hub.write(self._author.write, target, Draft(Compaction()))
-                self._hub.announce(ingested)
+                written = await write_commit(self._hub, self._author, target, Draft(Compaction()))
                 commits.append(id_text(written.commit_id))
                 found = await self._hub.run_blocking(self._measure, target, _find_let_go)
         return {

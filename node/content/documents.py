@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commits
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.content.snapshotting import snapshot
 from node.contract.document_values import DocumentSnapshot, ValuesService, ValuesWindow, WrittenValues
@@ -105,8 +106,7 @@ class Documents(ValuesService):
             own = self._reader.depths(connection, target)[target.num]
             return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
 
-        written, ingested = await self._hub.write(self._author.write_many, target, plan)
-        self._hub.announce(ingested)
+        written = await write_commits(self._hub, self._author, target, plan)
         return WrittenValues(
             id_text(target.branch_id),
             [id_text(one.commit_id) for one in written],
@@ -132,8 +132,7 @@ class Documents(ValuesService):
             entries = self._reduce_said(pass_over_missing(kind, said) if without_missing else said)
             return [Draft(body) for body in snapshot(entries, kind)]
 
-        written, ingested = await self._hub.write(self._author.write_many, target, plan)
-        self._hub.announce(ingested)
+        written = await write_commits(self._hub, self._author, target, plan)
         return {
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in written],

@@ -16,16 +16,16 @@ import trio
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commit, write_commits
 from node.contract.files import FileList, FileView, RemovedFile
-from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
-from protocol.block import WrongKey
+from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
 from protocol.content import FileEntry, Files
-from protocol.ids import BlockId
+from protocol.ids import BlockId, CommitId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -84,9 +84,17 @@ class FileService:
                         if builder.size + len(piece) > FILE_SIZE_MAX:
                             raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
                         await run(builder.add, piece)
-                row, ingested = await self._hub.write(self._keep, branch, name, builder, draft)
-        self._hub.announce(ingested)
-        return _view(row)
+                reference = await run(_finish, builder, draft)
+                [written] = await write_commits(
+                    self._hub,
+                    self._author,
+                    branch,
+                    [Draft(Files((FileEntry(name, builder.size),)), files=(reference,))],
+                    after=lambda connection, _written: draft.keep(connection),
+                    has_files=True,
+                )
+                draft.is_kept = True
+        return _view(await run(self._load_added, branch, written.commit_id))
 
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
@@ -136,8 +144,7 @@ class FileService:
         rows = await self._hub.run_blocking(self._resolve, target, file)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(Files(()), deps=adders, removed_files=(rows[0].object_id,))
-        written, ingested = await self._hub.write(self._author.write, target, draft)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, target, draft)
         return {
             "commit": id_text(written.commit_id),
             "file": id_text(rows[0].object_id),
@@ -154,16 +161,9 @@ class FileService:
 
     # --- in threads ---
 
-    def _keep(
-        self, branch: Branch, name: str, builder: ObjectBuilder, draft: PackDraft
-    ) -> tuple[FileRow, IngestResult]:
-        reference = builder.finish()
-        draft.finish()
-        commit = Draft(Files((FileEntry(name, builder.size),)), files=(reference,))
-        written, ingested = self._author.write_with_files(branch, commit, after=draft.keep)
-        draft.is_kept = True
+    def _load_added(self, branch: Branch, commit_id: CommitId) -> FileRow:
         with self._hub.replica.database.read() as connection:
-            return load_files_of(connection, branch.num, written.commit_id)[0], ingested
+            return load_files_of(connection, branch.num, commit_id)[0]
 
     def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
         with self._hub.replica.database.read() as connection:
@@ -199,6 +199,12 @@ class FileService:
         if len({row.object_id for row in rows}) > 1 or len(keys) > 1:
             raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
         return rows
+
+
+def _finish(builder: ObjectBuilder, draft: PackDraft) -> Reference:
+    reference = builder.finish()
+    draft.finish()
+    return reference
 
 
 def _find_missing(file: OpenFile, start: int, stop: int) -> list[BlockId]:

@@ -19,6 +19,7 @@ import trio
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commit
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError
@@ -73,8 +74,7 @@ class Texts:
             )
         if merged.update == merged.update_before:
             return {"branch": id_text(target.branch_id), "commit": None, "snapshot": None}
-        written, ingested = await self._hub.write(self._author.write, target, TextUpdate(update))
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, target, TextUpdate(update))
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
         return {
             "branch": id_text(target.branch_id),
@@ -149,8 +149,7 @@ class Texts:
         named = [*chosen, *missing]
         body = TextSnapshot(merged.update, tuple(dict.fromkeys(one.name for one in named)))
         draft = Draft(body, deps=deps_of(named, await self._hub.run_blocking(self._own_depth, branch)))
-        written, ingested = await self._hub.write(self._author.write, branch, draft)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, branch, draft)
         return id_text(written.commit_id)
 
     async def _merge(self, updates: list[bytes], root: str | None = None) -> Merged:

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from node.contract.endpoint import WRITE_ERRORS, Endpoint
 from node.contract.values import ByteCount, Id, Request, Text, UnixSeconds, one_of
+from protocol.limits.users import POSTS_COUNT_MAX
 
 Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
 BodyKind = Annotated[str, Meta(description="The kind of the body: `post`, `imported`, `files`, ...")]
@@ -19,6 +20,12 @@ class PostRequest(Request, frozen=True):
     """Writes a post."""
 
     text: Text
+
+
+class PostsRequest(Request, frozen=True):
+    """Writes posts, one after the other."""
+
+    texts: Annotated[list[Text], Meta(min_length=1, max_length=POSTS_COUNT_MAX)]
 
 
 class AuthorFields(TypedDict):
@@ -174,15 +181,37 @@ class WrittenCommitView(TypedDict):
     branch: Id
 
 
+class WrittenPosts(TypedDict):
+    """Posts that were written, durably."""
+
+    branch: Id
+    commits: Annotated[list[Id], Meta(description="One for each text, in order.")]
+    rank: Annotated[Rank, Meta(description="Of the last.")]
+
+
 WRITE_POST: Final = Endpoint(
     name="write_post",
     method="POST",
     path="/branches/{branch}/commits",
     summary="Write a post on the heads of a branch. It is durable when the answer comes.",
-    service="write",
+    service="posts.write",
     request=PostRequest,
     answer=WrittenCommitView,
     errors=WRITE_ERRORS,
+)
+WRITE_POSTS: Final = Endpoint(
+    name="write_posts",
+    method="POST",
+    path="/branches/{branch}/commits/batch",
+    summary="Write many posts, each following the one before it. All are durable when the answer comes.",
+    service="posts.write_many",
+    request=PostsRequest,
+    answer=WrittenPosts,
+    errors=WRITE_ERRORS,
+    details=(
+        "They are stored some hundred at a time. Where that fails in between, the error says how many are written: "
+        "these are the first, and they stay."
+    ),
 )
 SHOW_COMMIT: Final = Endpoint(
     name="show_commit",

@@ -26,6 +26,7 @@ from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, ope
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica, Tables
 from node.ingest.void_recheck import VoidRecheck
+from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
@@ -95,14 +96,10 @@ class OwnCommitRejected(Exception):
 
 def accept_batch(
     replica: Replica,
-    branch: Branch | None,
+    branch: Branch,
     batch: OpenedBatch,
     now_ms: int,
     *,
-    before: InTransaction | None = None,
-    after: InTransaction | None = None,
-    followups: Sequence[tuple[TopicKey, bytes]] = (),
-    is_own: bool = False,
     share: Share | None = None,
     in_slices: bool = False,
 ) -> IngestResult:
@@ -110,34 +107,24 @@ def accept_batch(
 
     What has to wait or is rejected, and of which the topic's signature was not checked yet, is kept by a second one, if that
     signature holds. What waited is released in further ones; `in_slices` leaves these to the caller (`release_more`). Where
-    one of these fails, that is logged, and not raised.
-    `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the
-    batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
-    none may be rejected: that undoes the transaction and raises OwnCommitRejected. Once the slice that `share` grants is
-    over, what was not judged is left to another transaction (`IngestResult.left`).
+    one of these fails, that is logged, and not raised. Once the slice that `share` grants is over, what was not judged is
+    left to another transaction (`IngestResult.left`).
     """
-    restored = [] if branch is None else restore_damaged(replica, branch, batch, now_ms)
+    restored = restore_damaged(replica, branch, batch, now_ms)
     share = share or Share()
-    ingested = _judge_batch(
-        replica, branch, batch, now_ms, restored, before, after, followups, share, is_own=is_own
-    )
+    ingested = _judge_batch(replica, branch, batch, now_ms, restored, share)
     left = ingested.left
     try:
-        if branch is not None and ingested.unproven:
+        if ingested.unproven:
             proven = prove_topics(ingested.unproven)
             ingested.unproven = []
-            again = replace(
-                share, is_over=lambda: False
-            )  # it has been judged once: as much as fits one slice
-            ingested = ingested.with_more(
-                _judge_batch(replica, branch, proven, now_ms, [], None, None, (), again, is_own=False)
-            )
-        # For an own commit nothing waits; what others left is not for a user's write to wait for.
-        while ingested.is_unfinished and not (in_slices or is_own):
+            # It has been judged once: as much as fits one slice.
+            again = replace(share, is_over=lambda: False)
+            ingested = ingested.with_more(_judge_batch(replica, branch, proven, now_ms, [], again))
+        while ingested.is_unfinished and not in_slices:
             ingested = ingested.with_more(release_more(replica, now_ms, share))
-    except (
-        StorageError
-    ) as error:  # what was accepted is to be told; the rest comes again, or is released later
+    except StorageError as error:
+        # What was accepted is to be told; the rest comes again, or is released later.
         log.error("what waits could not be kept or released", error=str(error))
     ingested.left = left
     return ingested
@@ -145,36 +132,51 @@ def accept_batch(
 
 def _judge_batch(
     replica: Replica,
-    branch: Branch | None,
+    branch: Branch,
     batch: OpenedBatch,
     now_ms: int,
     restored: Sequence[CommitId],
-    before: InTransaction | None,
-    after: InTransaction | None,
-    followups: Sequence[tuple[TopicKey, bytes]],
     share: Share,
-    *,
-    is_own: bool,
 ) -> IngestResult:
     with _transaction(replica, now_ms, share) as (work, connection):
-        if branch is not None:
-            work.recheck_restored(branch, restored)
+        work.recheck_restored(branch, restored)
+        if branch.topic_num in work.tables.on_topics:  # else it was forgotten while the batch was on its way
+            work.run_round(connection, branch, batch, may_leave=True)
+            work.release(connection, share.budget())
+    return work.ingested
+
+
+def accept_own(
+    replica: Replica,
+    make_batches: Callable[[Connection], Iterable[tuple[Branch, OpenedBatch]]],
+    now_ms: int,
+    *,
+    before: InTransaction | None = None,
+    after: InTransaction | None = None,
+    followups: Sequence[tuple[TopicKey, bytes]] = (),
+) -> IngestResult:
+    """Judge and store what this node wrote, all in one transaction or nothing of it; durable when it returns.
+
+    `make_batches` runs in the transaction: when it is asked for a batch, those before are stored. `before` and `after` run
+    in it too. `followups` are (topic, publication) pairs of branches that `before` or the batches add. What others have sent
+    and waits for these commits is not for a user's write to wait for: some of it is released, the rest later.
+
+    Raises OwnCommitRejected where the rules refuse a commit, ServiceError `not_found` and StorageError.
+    """
+    share = Share()
+    with _transaction(replica, now_ms, share) as (work, connection):
         if before is not None:
             before(connection)
             work.note_changed_tables()
             work.reload_tables()
-        if branch is not None and branch.topic_num not in work.tables.on_topics:
-            return work.ingested  # it was forgotten while the batch was on its way
-        if branch is not None:
-            work.run_round(connection, [(branch, batch)], is_proven=is_own, may_leave=True)
-            if is_own and work.ingested.rejected:
-                raise OwnCommitRejected(work.ingested.rejected[0])
-            if is_own and work.fault is not None:
-                raise work.fault
+        for branch, batch in make_batches(connection):
+            if branch.topic_num not in work.tables.on_topics:
+                raise ServiceError("not_found", "the branch was forgotten while it was being written to")
+            work.run_own_round(connection, branch, batch)
         for topic, encoded in followups:
             work.reload_tables()
             target = work.tables.by_topic[topic]
-            work.run_round(connection, [(target, open_batch(target, [encoded]))], is_proven=True)
+            work.run_own_round(connection, target, open_batch(target, [encoded]))
         work.release(connection, share.budget())
         if after is not None:
             after(connection)
@@ -191,7 +193,7 @@ def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
         for topic_num, items in pop_unread(connection).items():
             branch = work.tables.on_topics[topic_num]
             # An older one kept it without looking at the topic's signature.
-            work.run_round(connection, [(branch, open_batch(branch, items, checks_topics=True))])
+            work.run_round(connection, branch, open_batch(branch, items, checks_topics=True))
         work.settled.update(find_settled(connection))
         work.ingested.is_unfinished = is_any_pending(connection)
     ingested = work.ingested
@@ -302,32 +304,40 @@ class _Acceptance:
     def run_round(
         self,
         connection: Connection,
-        batches: list[tuple[Branch, OpenedBatch]],
+        branch: Branch,
+        batch: OpenedBatch,
         *,
         is_proven: bool = False,
         may_leave: bool = False,
     ) -> None:
-        """Judge some batches, each of one branch, and store what follows; all of it, or as much as fits the slice.
+        """Judge a batch of one branch, and store what follows; all of it, or as much as fits the slice.
 
         `is_proven` without topics' signatures.
         """
-        for branch, batch in batches:
-            self._look_up(connection, branch, batch)
-            new: list[NewCommit] = []
-            waiting = list(batch.waiting)
-            rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
-            self._again = []
-            for place, opened in enumerate(batch.opened):
-                if may_leave and place and self.is_slice_over():
-                    self.ingested.left = batch.opened[place:]
-                    break
-                self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
-            self._rejected.update(item.commit_id for item in rejected)
-            self._store(connection, branch, new, waiting, rejected)
-            fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
-            self.ingested.dropped.update(batch.dropped)
-            self.ingested.rejected += rejected
-            self._settle((item.commit_id for item in rejected), is_rejected=True)
+        self._look_up(connection, branch, batch)
+        new: list[NewCommit] = []
+        waiting = list(batch.waiting)
+        rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
+        self._again = []
+        for place, opened in enumerate(batch.opened):
+            if may_leave and place and self.is_slice_over():
+                self.ingested.left = batch.opened[place:]
+                break
+            self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
+        self._rejected.update(item.commit_id for item in rejected)
+        self._store(connection, branch, new, waiting, rejected)
+        fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
+        self.ingested.dropped.update(batch.dropped)
+        self.ingested.rejected += rejected
+        self._settle((item.commit_id for item in rejected), is_rejected=True)
+
+    def run_own_round(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
+        """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
+        self.run_round(connection, branch, batch, is_proven=True)
+        if self.ingested.rejected:
+            raise OwnCommitRejected(self.ingested.rejected[0])
+        if self.fault is not None:
+            raise self.fault
 
     def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
         self.settled.update((id_key(raw), is_rejected) for raw in ids)
@@ -366,7 +376,7 @@ class _Acceptance:
                     drop_causes(connection, num, find_causes(commit, branch.facts))
             for num in doomed.values():
                 drop_causes(connection, num, None)
-            self.run_round(connection, [(branch, batch)], is_proven=True)
+            self.run_round(connection, branch, batch, is_proven=True)
         self._is_releasing = False
 
     def review(self, connection: Connection) -> None:

@@ -10,6 +10,7 @@ from hmac import compare_digest
 from typing import Final
 
 from node.authoring.author import Author
+from node.authoring.writing import write_commit
 from node.contract.branches import MergeResult
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
 from node.ingest.replica import load_blocks_of, load_tables, open_stored
@@ -68,8 +69,7 @@ class Inbox(RepoActions):
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
         own = await self._own_branch(target)
         self._sharing.capability_of(own)  # before anything is written
-        written, ingested = await self._hub.write(self._author.write, own, Post(text))
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, own, Post(text))
         offers = await self._hub.run_blocking(self._offers, repo)
         mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
         known = [one for one in mine if _opens(one.body, own) and one.is_accepted is not False]
@@ -91,8 +91,7 @@ class Inbox(RepoActions):
         found = await self._find_offer(target, offer)
         root = self._hub.replica.root_branch(target)
         body = Answer(found.operation.commit_id, accepts)
-        written, ingested = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, root, body)
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
@@ -133,8 +132,7 @@ class Inbox(RepoActions):
         link = encode(self._sharing.capability_of(own))
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
-        written, ingested = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, root, body)
         return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
 
     async def _own_branch(self, target: Branch) -> Branch:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commit
 from node.contract.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
 from node.contract.values import RootCommit
 from node.membership.members import PERMISSIONS, find_user
@@ -115,8 +116,7 @@ class Quorums(RepoActions):
         if not await self._hub.run_blocking(self._is_open, branch, proposal):
             raise ServiceError("already_exists", "that checkpoint was made already")
         draft = Draft(Checkpoint(proposal.commit_id), tuple(body.commits))
-        written, ingested = await self._hub.write(self._author.write, branch, draft)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, branch, draft)
         return {
             "proposal": id_text(proposal.commit_id),
             "repo": id_text(repo.repo_id),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from node.authoring.author import Author
+from node.authoring.writing import write_commit
 from node.contract.values import RootCommit
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
@@ -31,8 +32,7 @@ class RepoActions:
     async def _write_root(self, repo: Repo, body: Body) -> RootCommit:
         """Write one commit of the root branch. Raises ServiceError where the rules refuse it."""
         root = self._hub.replica.root_branch(repo)
-        written, ingested = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, root, body)
         return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
 
 

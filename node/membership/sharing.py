@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import trio
 
 from node.authoring.author import Author
+from node.authoring.writing import write_commit
 from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
 from node.home.config import is_dialable
@@ -85,8 +86,7 @@ class Sharing:
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
-        written, ingested = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(ingested)
+        written = await write_commit(self._hub, self._author, root, body)
         epoch = self._hub.replica.writing_epoch(repo)
         link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
         return {

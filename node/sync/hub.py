@@ -20,6 +20,7 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
+from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.relay import RelayResult, RelayService
@@ -33,6 +34,7 @@ from protocol.limits.peers import (
     SLICE_SECONDS,
     SLICE_VISITS_MAX,
 )
+from protocol.limits.users import WRITE_GROUP_COUNT_MAX
 from protocol.signing import CheckClaims, check_claims
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
@@ -41,6 +43,7 @@ from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 T = TypeVar("T")
+Q = TypeVar("Q")
 
 
 class Listener(Protocol):
@@ -133,6 +136,7 @@ class Hub:
         self.byte_budget = ByteBudget()
         self._turn = threading.Lock()
         self._writing = trio.StrictFIFOLock()
+        self._groups: GroupLane[Any, Any] = GroupLane(self._writing, WRITE_GROUP_COUNT_MAX)
         self.totals = Totals()
         self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
@@ -278,6 +282,22 @@ class Hub:
         """
         async with self._writing:
             return await self.run_blocking(work, *args)
+
+    async def write_grouped(
+        self, work: Callable[[Sequence[Q]], tuple[list[T | Exception], IngestResult]], request: Q
+    ) -> T:
+        """Run work that writes what this request asks for, and with it all that were made while another write was stored.
+
+        `work` gives an outcome for each request, in order; what it came to is told.
+        """
+
+        async def run(requests: Sequence[Q]) -> list[T | Exception]:
+            outcomes, ingested = await self.run_blocking(work, requests)
+            self.announce(ingested)
+            return outcomes
+
+        outcome: T = await self._groups.run(request, run)
+        return outcome
 
     def find_followed(self, topic: TopicKey) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""

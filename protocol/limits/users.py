@@ -8,6 +8,14 @@ GROWTH_COMMIT_COUNT_MAX: Final = 100_000
 """Commits that are looked at to tell how the store has grown: 0.1 seconds."""
 GROWTH_DAY_COUNT_MAX: Final = 30
 """Days that are told of it."""
+WRITE_GROUP_COUNT_MAX: Final = 64
+"""Requests to write that share one transaction."""
+WRITE_GROUP_COMMITS_MAX: Final = 256
+"""Commits of a transaction after which no further request joins it: about 50 ms, for which others wait."""
+WRITE_GROUP_SIZE_MAX: Final = 4 * MIB
+"""Encoded bytes of a transaction after which none does."""
+POSTS_COUNT_MAX: Final = 10_000
+"""Posts of one request: some seconds of writing, between which others write."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 FORK_DEPTH_MAX: Final = 64

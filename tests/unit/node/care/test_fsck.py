@@ -131,7 +131,9 @@ def with_file(folder: Path) -> Node:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry("name", 2_560_000),))
-        node.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        node.author.write(
+            branch, Draft(entry, files=(reference,)), after=lambda connection, _: draft.keep(connection)
+        )
         draft.is_kept = True
     return node
 

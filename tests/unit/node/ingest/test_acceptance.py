@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from node.ingest.acceptance import accept_batch, retry_kept
+from node.ingest.acceptance import accept_own, retry_kept
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol import signing
@@ -382,7 +382,7 @@ def test_a_failed_transaction_changes_nothing(world: World) -> None:
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError):
-        accept_batch(replica, branch, open_batch(branch, items), NOW_MS, after=fail)
+        accept_own(replica, lambda _: [(branch, open_batch(branch, items))], NOW_MS, after=fail)
     assert timeline(replica, branch) == before
     assert give(replica, branch, items).accepted
 
@@ -404,9 +404,9 @@ def test_a_branch_is_seen_by_others_when_it_is_committed_and_never_if_it_is_not(
 
     ours = replica.by_topic[root.topic]
     with pytest.raises(RuntimeError):
-        accept_batch(replica, ours, open_batch(ours, [pin]), NOW_MS, after=fail)
+        accept_own(replica, lambda _: [(ours, open_batch(ours, [pin]))], NOW_MS, after=fail)
     assert added.topic not in replica.by_topic
-    accept_batch(replica, ours, open_batch(ours, [pin]), NOW_MS, after=look)
+    accept_own(replica, lambda _: [(ours, open_batch(ours, [pin]))], NOW_MS, after=look)
     assert meanwhile == [False] * 2
     assert added.topic in replica.by_topic
 

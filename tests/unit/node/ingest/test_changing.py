@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from node.ingest.acceptance import accept_batch
+from node.ingest.acceptance import accept_own
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica, load_tables
 from node.membership.offers import follow_accepted
+from node.runtime.errors import ServiceError
 from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
 from protocol.ids import BranchId, RepoId, TopicKey
@@ -103,17 +104,14 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
     with bob.replica.change() as change:
         assert add_branch_alone(bob.replica.database, change.connection, _link())
     branch = bob.branch()
-    began, found = threading.Event(), list[bool]()
+    began, found = threading.Event(), list[str]()
 
     def take() -> None:
         began.set()
-        accept_batch(
-            bob.replica,
-            branch,
-            open_batch(branch, ()),
-            0,
-            after=lambda _: found.append(branch.topic_num in bob.replica.on_topics),
-        )
+        try:
+            accept_own(bob.replica, lambda _: [(branch, open_batch(branch, ()))], 0)
+        except ServiceError as error:
+            found.append(error.code)
 
     waiting = threading.Thread(target=take)
     with bob.replica.change() as change:
@@ -121,7 +119,7 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
         assert began.wait(10)
         forget_repo(change.connection, branch.repo_num)
     waiting.join(10)
-    assert found == []  # the branch is not judged at all
+    assert found == ["not_found"]  # the branch is not judged at all
     assert not bob.replica.repos
 
 

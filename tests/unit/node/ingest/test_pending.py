@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 
 from node.ingest import acceptance, publication_parsing
-from node.ingest.acceptance import accept_batch, release_more, retry_kept
+from node.ingest.acceptance import accept_batch, accept_own, release_more, retry_kept
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
@@ -187,7 +187,7 @@ def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
     accept_batch(replica, branch, open_batch(branch, items), NOW_MS, in_slices=True)
     ingested = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
     assert ingested.is_unfinished
-    own = accept_batch(replica, branch, open_batch(branch, []), NOW_MS, is_own=True)
+    own = accept_own(replica, lambda _: [], NOW_MS)
     assert own.is_unfinished, "a user's write does not wait for what peers have left"
     assert not give(replica, branch, []).is_unfinished
     assert _state(replica) == (0, 0, 0)

@@ -16,7 +16,7 @@ from node.authoring.epoch_setup import set_up_epoch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
-from node.ingest.acceptance import accept_batch
+from node.ingest.acceptance import accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
@@ -92,7 +92,7 @@ def test_secrets_that_could_not_be_handed_over_are_handed_over_later(
         patch.setattr(author_module, "set_up_epoch", lambda *_: None)
         alice.author.start_epoch(repo)
     with monkeypatch.context() as patch:
-        patch.setattr(author_module, "accept_batch", _full)
+        patch.setattr(author_module, "accept_own", _full)
         with pytest.raises(StorageError):
             keeper.hand_over(repo)
     assert _said(alice) == (0, 0)
@@ -175,10 +175,10 @@ def test_no_snapshot_is_held_while_a_commit_is_stored(
 
     def watched(*args: Any, **options: Any) -> IngestResult:  # noqa: ANN401  # as the real one
         seen.append(len(held))
-        return accept_batch(*args, **options)
+        return accept_own(*args, **options)
 
     monkeypatch.setattr(database, "read", counted)
-    monkeypatch.setattr(author_module, "accept_batch", watched)
+    monkeypatch.setattr(author_module, "accept_own", watched)
     if write == "create_branch":
         alice.author.create_branch(repo, "side")
     else:

@@ -33,7 +33,8 @@ def _add(node: Node, branch: Branch, name: str, content: bytes) -> CommitId:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry(name, len(content)),))
-        written, _ = node.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        added = Draft(entry, files=(reference,))
+        written, _ = node.author.write(branch, added, after=lambda connection, _: draft.keep(connection))
         draft.is_kept = True
     return written.commit_id
 

@@ -76,7 +76,9 @@ async def _fill(alice: Node, bob: Node) -> None:
             draft.put(block)
         draft.finish()
         entry = Files((FileEntry("a file", 7000),))
-        alice.author.write_with_files(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        alice.author.write(
+            branch, Draft(entry, files=(reference,)), after=lambda connection, _: draft.keep(connection)
+        )
         draft.is_kept = True
     await bob.joiner.begin(alice.invite(repo))
     with bob.replica.change() as change:

@@ -38,7 +38,7 @@ def node(tmp_path: Path) -> Node:
                 draft.put(block)
             draft.finish()
             entry = Draft(Files((FileEntry(name, len(content)),)), files=(reference,))
-            node.author.write_with_files(branch, entry, after=draft.keep)
+            node.author.write(branch, entry, after=lambda connection, _: draft.keep(connection))
             draft.is_kept = True
     with node.replica.database.write() as connection:
         query = select(commits.c.num, commits.c.block_nums).where(commits.c.body_kind == "post")

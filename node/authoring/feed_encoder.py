@@ -1,0 +1,130 @@
+"""`FeedEncoder`: encodes drafts as the next commits of the user's feed in one branch, each after the one before it.
+
+What it starts from is read from the store once. What it made is not stored yet, and the next draft follows it all the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from node.authoring.drafting import (
+    AuthorKeys,
+    CommitPosition,
+    Draft,
+    EncodedCommit,
+    WrittenCommit,
+    encode_draft,
+    make_publication,
+)
+from node.runtime.clock import check_now
+from protocol.commit import HeaderKeys, lipmaa
+from protocol.ids import CommitId
+from protocol.keys import BlockKey, GivenKey
+from protocol.limits.formats import ACK_COUNT_MAX
+from storage.commits.commits import load_commit_keys
+from storage.commits.feeds import load_feed_ids, load_feed_tip
+from storage.commits.heads import load_heads
+from storage.repos.repos import Branch
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where the feed and the branch end: what the next commit follows."""
+
+    sequence: int
+    previous: CommitId | None
+    heads: tuple[CommitId, ...]
+    keys: dict[CommitId, BlockKey]
+    feed: dict[int, CommitId]
+
+
+class FeedEncoder:
+    """Encodes for one user and one branch, on the topic that `branch` is on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        keys: AuthorKeys,
+        clock_ms: Callable[[], int],
+        branch: Branch,
+        root: Branch | None,
+    ) -> None:
+        """Read where the feed ends. `root` is the repo's root branch, where the branch itself is none."""
+        self._connection = connection
+        self._keys = keys
+        self._clock_ms = clock_ms
+        self._branch = branch
+        tip = load_feed_tip(connection, branch.num, keys.user)
+        heads = load_heads(connection, branch.num, ACK_COUNT_MAX)
+        self._end = _End(
+            tip.sequence if tip else 0,
+            tip.commit_id if tip else None,
+            tuple(commit_id for commit_id, _ in heads),
+            {},
+            {tip.sequence: tip.commit_id} if tip else {},
+        )
+        seen = [] if root is None else load_heads(connection, root.num, ACK_COUNT_MAX)
+        self._seen = tuple(commit_id for commit_id, _ in seen)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the branch's first commit is here, which all others follow."""
+        return bool(self._end.heads)
+
+    def encode(self, drafts: Sequence[Draft]) -> list[WrittenCommit]:
+        """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
+        branch, end = self._branch, self._end
+        heads, previous, sequence = end.heads, end.previous, end.sequence
+        feed, keys = {**end.feed, **self._load_skipped(len(drafts))}, {**end.keys}
+        named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
+        named.update(dep for draft in drafts for dep in draft.deps)
+        unknown = sorted(raw for raw in named if isinstance(raw, bytes) and raw not in keys)
+        keys |= load_commit_keys(self._connection, branch.epoch_num, unknown)
+        written: list[WrittenCommit] = []
+        for draft in drafts:
+            acks = heads
+            if draft.acks is not None:
+                acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
+            deps = tuple(written[dep].commit_id if isinstance(dep, int) else dep for dep in draft.deps)
+            sequence += 1
+            skip = lipmaa(sequence)
+            place = CommitPosition(
+                branch.facts.epoch_id,
+                sequence,
+                previous,
+                feed[skip] if skip != sequence - 1 else None,
+                self._seen,
+                acks,
+                # Who holds the secrets of this epoch alone gets no key of an earlier one.
+                HeaderKeys(
+                    tuple(GivenKey(keys.get(ack, b"")) for ack in acks),
+                    tuple(GivenKey(keys.get(dep, b"")) for dep in deps),
+                    tuple(GivenKey(file.key) for file in draft.files),
+                ),
+            )
+            draft = replace(draft, deps=deps)
+            item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
+            previous = feed[sequence] = item.commit_id
+            keys[item.commit_id] = item.key
+            heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
+            written.append(item)
+        self._end = _End(sequence, previous, heads, keys, feed)
+        return written
+
+    def _load_skipped(self, count: int) -> dict[int, CommitId]:
+        """Ids at the stored places of the feed that the next `count` commits link to."""
+        end = self._end.sequence
+        skips = {lipmaa(number) for number in range(end + 1, end + 1 + count)}
+        stored = [skip for skip in skips if skip > 0 and skip <= end and skip not in self._end.feed]
+        return load_feed_ids(self._connection, self._branch.num, self._keys.user, stored)
+
+
+def encode_dated(
+    keys: AuthorKeys, clock_ms: Callable[[], int], branch: Branch, draft: Draft, place: CommitPosition
+) -> EncodedCommit:
+    """The commit that a draft becomes at its place. Raises ServiceError, also where the clock cannot be right."""
+    now_ms = clock_ms()
+    if draft.timestamp is None:
+        check_now(now_ms)
+    return encode_draft(keys, now_ms, branch, draft, place)

@@ -1,0 +1,103 @@
+"""Group commit: writes that arrive while another is being stored share the next transaction and its one fsync.
+
+`write_together` queues a request (`GroupLane`). `Author.write_group` encodes the requests of a group one after the other:
+each acks the one before it. Were all to ack the same heads, a group would leave as many heads as it has commits, the next
+write would have to name them all, and the timeline would order them by their ids instead of by when they came.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.feed_encoder import FeedEncoder
+from protocol.body import Body
+from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
+from storage.repos.repos import Branch
+
+Plan = Callable[[Connection], Sequence[Draft]]
+"""Makes drafts of the store as it stands. It may run twice, and then the second run counts."""
+AfterWrite = Callable[[Connection, Sequence[WrittenCommit]], None]
+"""Runs in the transaction that stores the commits."""
+
+
+def nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
+    """Nothing else belongs into the transaction."""
+
+
+def as_draft(draft: Draft | Body) -> Draft:
+    """A body alone goes on the branch's heads."""
+    return draft if isinstance(draft, Draft) else Draft(draft)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Commits to be written on the current topic of a branch: all of them or none."""
+
+    branch: Branch
+    drafts: Sequence[Draft] | Plan
+    """What is to be written; or a plan, which is to see what earlier requests of the group write on the branch."""
+    after: AfterWrite = nothing_more
+    has_files: bool = False
+    """Whether files were encrypted for the topic that `branch` is on, so that no other will do."""
+
+    def make_drafts(self, connection: Connection) -> Sequence[Draft]:
+        """The drafts. Raises what the plan raises."""
+        return self.drafts(connection) if callable(self.drafts) else self.drafts
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWrite:
+    """A request that was encoded."""
+
+    place: int
+    """Of the request."""
+    branch: Branch
+    """On the topic that it is written to."""
+    written: Sequence[WrittenCommit]
+    after: AfterWrite
+
+
+@dataclass(slots=True)
+class WriteGroup:
+    """What one transaction stores."""
+
+    encoded: list[EncodedWrite] = field(default_factory=list)
+    deferred: list[int] = field(default_factory=list)
+    """Places of requests with a plan that is to see what was encoded: they run in the transaction, when that is stored."""
+    encoders: dict[int, FeedEncoder] = field(default_factory=dict)
+    """By the branch's number."""
+    taken: int = 0
+    """Requests that were looked at, also those of which nothing came."""
+    commit_count: int = 0
+    size: int = 0
+    """Bytes of what is encoded."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further request joins."""
+        return self.commit_count >= WRITE_GROUP_COMMITS_MAX or self.size >= WRITE_GROUP_SIZE_MAX
+
+    def writes_on(self, branch: Branch) -> bool:
+        """Whether anything was encoded for a branch."""
+        return any(one.branch.num == branch.num for one in self.encoded)
+
+    def add(self, encoded: EncodedWrite) -> None:
+        """Count it, and keep it."""
+        self.encoded.append(encoded)
+        self.commit_count += len(encoded.written)
+        self.size += sum(len(one.encoded) for one in encoded.written)
+
+    def by_branch(self) -> list[tuple[Branch, list[bytes]]]:
+        """Encoded commits of each branch, in order."""
+        found: dict[int, tuple[Branch, list[bytes]]] = {}
+        for one in self.encoded:
+            _, items = found.setdefault(one.branch.num, (one.branch, []))
+            items += [item.encoded for item in one.written]
+        return [*found.values()]
+
+    def after(self, connection: Connection) -> None:
+        """What belongs into the transaction beside the commits."""
+        for one in self.encoded:
+            one.after(connection, one.written)

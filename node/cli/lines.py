@@ -1,0 +1,41 @@
+"""Lines of standard input, in the groups in which they come: a slow source is written line by line, a fast one in bulk."""
+
+from collections.abc import Iterator
+from io import BufferedIOBase
+from typing import Final
+
+from node.runtime.errors import ServiceError
+from protocol.limits.formats import KIB, TEXT_SIZE_MAX
+
+_READ_SIZE: Final = 64 * KIB
+"""Bytes read at once, which is what a pipe holds: some thousand short lines."""
+_LINE_SIZE_MAX: Final = 4 * TEXT_SIZE_MAX
+"""Bytes of a line: more cannot be a text."""
+
+
+def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
+    """Lines that have come, without their ends; blank ones are left out, and so are empty groups.
+
+    Raises ServiceError: `bad_input` for what is not UTF-8, `too_large` for a line that no text can be.
+    """
+    rest, number = b"", 0
+    while True:
+        read = source.read1(_READ_SIZE)
+        *whole, rest = (rest + read).split(b"\n") if read else (rest, b"")
+        if max(map(len, (*whole, rest))) > _LINE_SIZE_MAX:
+            raise ServiceError(
+                "too_large", f"line {number + 1} or one soon after it has over {_LINE_SIZE_MAX} bytes"
+            )
+        group = []
+        for line in whole:
+            number += 1
+            try:
+                text = line.removesuffix(b"\r").decode()
+            except UnicodeDecodeError as error:
+                raise ServiceError("bad_input", f"line {number} is not UTF-8: {error}") from None
+            if text.strip():
+                group.append(text)
+        if group:
+            yield group
+        if not read:
+            return

@@ -1,0 +1,87 @@
+"""`GroupLane`: requests that come while an earlier one is at work are worked on together, once it is done.
+
+The first that waits is the *leader*: it waits for the lock, takes all that wait by then, and hands each its answer. Who
+comes later finds nobody waiting and leads the next group. A request that is cancelled before it was taken leaves the lane,
+and where it led, the next one leads. One that was taken is worked on to the end, as work in a thread is.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+import trio
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class _Waiting(Generic[Q, A]):
+    def __init__(self, request: Q) -> None:
+        self.request = request
+        self.woken = trio.Event()  # it is answered, or leads
+        self.answers: list[A | Exception] = []
+
+
+class GroupLane(Generic[Q, A]):
+    """Requests in the order in which they came."""
+
+    def __init__(self, lock: trio.StrictFIFOLock, count_max: int) -> None:
+        """`lock` is held while a group is worked on. A group has at most `count_max` requests; the rest form the next."""
+        self._lock = lock
+        self._count_max = count_max
+        self._waiting: deque[_Waiting[Q, A]] = deque()
+
+    async def run(self, request: Q, work: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]) -> A:
+        """The answer to a request. `work` gives an answer, or what to raise, for each request of a group, in order.
+
+        What `work` itself raises is raised for each request of the group. All requests of a lane bring the same `work`.
+        """
+        own: _Waiting[Q, A] = _Waiting(request)
+        self._waiting.append(own)
+        try:
+            await self._wait_to_lead(own)
+            if not own.answers:
+                async with self._lock:
+                    await self._work_on_group(work)
+        finally:
+            self._leave(own)
+        [answer] = own.answers
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _wait_to_lead(self, own: _Waiting[Q, A]) -> None:
+        """Return when it leads, or is answered."""
+        if self._waiting[0] is own:
+            return
+        try:
+            await own.woken.wait()
+        except trio.Cancelled:
+            if own in self._waiting:
+                raise
+            # It is being stored: whoever asked must not clean up meanwhile what the transaction refers to.
+            with trio.CancelScope(shield=True):
+                await own.woken.wait()
+
+    async def _work_on_group(self, work: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]) -> None:
+        group = [self._waiting.popleft() for _ in range(min(self._count_max, len(self._waiting)))]
+        if self._waiting:
+            self._waiting[0].woken.set()
+        answers: Sequence[A | Exception] = [RuntimeError("the group was given up")] * len(group)
+        try:
+            with trio.CancelScope(shield=True):  # others wait for it, who were not cancelled
+                answers = await work([one.request for one in group])
+        except Exception as error:  # raised again in each
+            answers = [error] * len(group)
+        finally:  # when the process is ending too: they would wait for ever
+            for one, answer in zip(group, answers, strict=True):
+                one.answers.append(answer)
+                one.woken.set()
+
+    def _leave(self, own: _Waiting[Q, A]) -> None:
+        """Leave no request behind of who was cancelled before a group took it."""
+        if own in self._waiting:
+            was_first = self._waiting[0] is own
+            self._waiting.remove(own)
+            if was_first and self._waiting:
+                self._waiting[0].woken.set()

@@ -1,0 +1,222 @@
+"""Group commit: requests that come together are stored in one transaction, and each succeeds or fails by itself."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from sqlalchemy import Connection
+
+from node.authoring import write_group as write_group_module
+from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.write_group import WriteRequest
+from node.authoring.writing import write_commit
+from node.content.documents import Documents
+from node.ingest.replica import Change, Replica
+from node.runtime.errors import ServiceError
+from protocol.body import Grant, Permission, Remove
+from protocol.content import Post
+from protocol.document_kinds import DICT
+from protocol.ids import CommitId
+from protocol.keys import UserSeed
+from protocol.limits.formats import BODY_SIZE_MAX
+from protocol.signing import public_key
+from storage.commits.commits import load_facts, load_timeline
+from storage.engine.errors import StorageError
+from tests.support.builders import World, give, timeline
+from tests.support.nodes import Node, open_nodes
+
+_USER = public_key(UserSeed(b"b" * 32))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@contextmanager
+def counted(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Change]]:
+    """Transactions that were committed meanwhile."""
+    seen: list[Change] = []
+    show = replica.show
+
+    def note(change: Change, *rest: object) -> None:
+        seen.append(change)
+        show(change, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replica, "show", note)
+        yield seen
+
+
+def _post(world: World, text: str) -> WriteRequest:
+    return WriteRequest(world.branch, [Draft(Post(text))])
+
+
+def _ids(outcomes: Sequence[list[WrittenCommit] | Exception]) -> list[CommitId]:
+    found = []
+    for outcome in outcomes:
+        assert isinstance(outcome, list)
+        found += [one.commit_id for one in outcome]
+    return found
+
+
+def _heads(node: Node) -> int:
+    return len(node.heads(node.branch()))
+
+
+def test_requests_of_a_group_are_one_transaction_and_follow_one_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with counted(world.replica, monkeypatch) as transactions:
+        outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(9)])
+    assert len(transactions) == 1
+    ids = _ids(outcomes)
+    assert timeline(world.replica, world.branch)[-9:] == ids
+    with world.replica.database.read() as connection:
+        facts = load_facts(connection, ids)
+    assert [facts[commit_id].acks for commit_id in ids[1:]] == [(commit_id,) for commit_id in ids[:-1]]
+    assert [len(nums) for nums in ingested.accepted.values()] == [9]
+
+
+def test_others_take_a_group_as_they_take_single_commits(world: World) -> None:
+    outcomes, _ = world.author.write_group([_post(world, str(number)) for number in range(20)])
+    replica, branch = world.copy()
+    give(
+        replica, branch, [one.encoded for outcome in outcomes if isinstance(outcome, list) for one in outcome]
+    )
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+
+
+def test_several_branches_share_a_transaction(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    side = world.author.create_branch(world.repo, "side")[0]
+    root = world.replica.root_branch(world.repo)
+    grant = Grant(_USER, Permission.READ, None)
+    requests = [
+        _post(world, "a"),
+        WriteRequest(side, [Draft(Post("b"))]),
+        WriteRequest(root, [Draft(grant)]),
+        _post(world, "c"),
+    ]
+    with counted(world.replica, monkeypatch) as transactions:
+        outcomes, _ = world.author.write_group(requests)
+    assert len(transactions) == 1
+    ids = _ids(outcomes)
+    assert timeline(world.replica, world.branch)[-2:] == [ids[0], ids[3]]
+    assert timeline(world.replica, side)[-1] == ids[1]
+    assert world.replica.permission(world.repo, grant.user) is Permission.READ
+
+
+def test_one_that_the_rules_refuse_does_not_fail_the_others(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    nobody = Remove(_USER, None, ())
+    requests = [_post(world, "a"), WriteRequest(root, [Draft(nobody)]), _post(world, "b")]
+    outcomes, ingested = world.author.write_group(requests)
+    assert isinstance(outcomes[1], ServiceError)
+    assert outcomes[1].code == "already_exists"
+    assert timeline(world.replica, world.branch)[-2:] == _ids([outcomes[0], outcomes[2]])
+    assert sum(map(len, ingested.accepted.values())) == 2
+
+
+def test_one_that_cannot_be_encoded_does_not_fail_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its several commits none is written; the next request follows the one before."""
+    cut = WriteRequest(world.branch, [Draft(Post("x")), Draft(Post("y" * BODY_SIZE_MAX))])
+    with counted(world.replica, monkeypatch) as transactions:
+        outcomes, _ = world.author.write_group([_post(world, "a"), cut, _post(world, "b")])
+    assert len(transactions) == 1
+    assert isinstance(outcomes[1], ServiceError)
+    assert outcomes[1].code == "bad_request"
+    assert timeline(world.replica, world.branch)[-2:] == _ids([outcomes[0], outcomes[2]])
+
+
+def test_one_that_fails_at_the_end_does_not_fail_the_others(world: World) -> None:
+    def fail(_connection: Connection, _written: object) -> None:
+        raise StorageError("a row that cannot be")
+
+    failing = WriteRequest(world.branch, [Draft(Post("x"))], fail)
+    before = timeline(world.replica, world.branch)
+    outcomes, _ = world.author.write_group([_post(world, "a"), failing, _post(world, "b")])
+    assert isinstance(outcomes[1], StorageError)
+    assert timeline(world.replica, world.branch) == [*before, *_ids([outcomes[0], outcomes[2]])]
+
+
+def test_a_plan_that_fails_is_its_own_affair(world: World) -> None:
+    def fail(_connection: Connection) -> list[Draft]:
+        raise ServiceError("not_found", "no such thing")
+
+    outcomes, _ = world.author.write_group([WriteRequest(world.branch, fail), _post(world, "a")])
+    assert isinstance(outcomes[0], ServiceError)
+    assert _ids(outcomes[1:]) == timeline(world.replica, world.branch)[-1:]
+
+
+def test_a_plan_sees_what_the_group_wrote_before_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same transaction; one that finds nothing to do writes nothing."""
+    seen: list[int] = []
+
+    def plan(connection: Connection) -> list[Draft]:
+        seen.append(len(load_timeline(connection, world.branch.num, 0, 100)))
+        return [Draft(Post("planned"))] if len(seen) < 3 else []
+
+    before = len(timeline(world.replica, world.branch))
+    planned = WriteRequest(world.branch, plan)
+    with counted(world.replica, monkeypatch) as transactions:
+        outcomes, _ = world.author.write_group([planned, _post(world, "a"), planned, planned])
+    assert len(transactions) == 1
+    assert seen == [before, before + 2, before + 3]
+    assert outcomes[3] == []
+    assert timeline(world.replica, world.branch)[before:] == _ids(outcomes)
+
+
+def test_a_group_is_divided_into_transactions_of_a_bounded_size(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_group_module, "WRITE_GROUP_COMMITS_MAX", 3)
+    plan = WriteRequest(world.branch, lambda _: [Draft(Post("p"))])
+    with counted(world.replica, monkeypatch) as transactions:
+        outcomes, _ = world.author.write_group([_post(world, "a"), plan, *[_post(world, "b")] * 4, plan])
+    assert len(transactions) == 3
+    assert len(_ids(outcomes)) == 7
+    assert sorted(timeline(world.replica, world.branch)[-7:]) == sorted(_ids(outcomes))
+
+
+def test_an_epoch_that_is_due_is_started_once_for_all(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(_USER, Permission.READ, None))
+    world.author.write(root, Remove(_USER, None, ()))
+    outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(3)])
+    assert timeline(world.replica, world.branch)[-3:] == _ids(outcomes)
+    current = world.replica.branches[world.branch.num]
+    assert current.topic_num != world.branch.topic_num
+    assert len(ingested.accepted[current.topic]) == 3
+    assert len(ingested.accepted) == 3, "two topics of the root branch, and the new one of the branch"
+
+
+async def test_writes_that_come_together_through_the_hub_share_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        with counted(alice.replica, monkeypatch) as transactions:
+            async with trio.open_nursery() as nursery:
+                for number in range(20):
+                    nursery.start_soon(write_commit, alice.hub, alice.author, branch, Post(str(number)))
+        assert len(transactions) <= 2
+        assert alice.digest(branch)[1] == 21
+        assert _heads(alice) == 1
+
+
+async def test_two_who_set_one_key_at_the_same_moment_leave_no_conflict(tmp_path: Path) -> None:
+    """As if one had come after the other."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        documents = Documents(alice.hub, alice.author, lambda _: alice.branch())
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(documents.edit, DICT, "main", {"key": str(number)})
+        _, entry = await documents.read_entry(DICT, "main", "key")
+        assert len(entry.values) == 1
