@@ -156,6 +156,11 @@ class Author:
                     for place in left:
                         [outcomes[place]], ingested = self.write_group([requests[place]])
                         together = together.with_more(ingested)
+        for place, outcome in enumerate(outcomes):
+            if isinstance(outcome, list):
+                outcomes[place] = [
+                    replace(one, rank=together.own_ranks.get(one.commit_id)) for one in outcome
+                ]
         return outcomes, self._with_begun(together)
 
     def _encode_group(

@@ -54,6 +54,8 @@ class WrittenCommit:
     commit_id: CommitId
     key: BlockKey
     encoded: bytes
+    rank: int | None = None
+    """Known when it is stored."""
 
 
 @dataclass(frozen=True, slots=True)

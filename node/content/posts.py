@@ -11,7 +11,6 @@ from node.sync.hub import Hub
 from protocol.content import Post
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX
 from protocol.text import id_text
-from storage.commits.commits import load_facts
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
@@ -29,8 +28,11 @@ class Posts:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._find_branch(branch)
         written = await write_commit(self._hub, self._author, target, Post(text))
-        rank = await self._hub.run_blocking(self._find_rank, written)
-        return {"commit": id_text(written.commit_id), "rank": rank, "branch": id_text(target.branch_id)}
+        return {
+            "commit": id_text(written.commit_id),
+            "rank": _rank_of(written),
+            "branch": id_text(target.branch_id),
+        }
 
     async def write_many(self, branch: str, texts: list[str]) -> WrittenPosts:
         """Write posts one after the other, some hundred in a transaction; all are durable when this returns.
@@ -46,16 +48,16 @@ class Posts:
                 if not commits:
                     raise
                 raise _told_how_far(error, len(commits), len(texts)) from error
-        rank = await self._hub.run_blocking(self._find_rank, commits[-1])
         return {
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in commits],
-            "rank": rank,
+            "rank": _rank_of(commits[-1]),
         }
 
-    def _find_rank(self, written: WrittenCommit) -> int:
-        with self._hub.replica.database.read() as connection:
-            return load_facts(connection, [written.commit_id])[written.commit_id].rank
+
+def _rank_of(written: WrittenCommit) -> int:
+    assert written.rank is not None, "it is stored"
+    return written.rank
 
 
 def _drafts(texts: Sequence[str]) -> list[Draft]:

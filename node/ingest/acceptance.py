@@ -338,6 +338,8 @@ class _Acceptance:
             raise OwnCommitRejected(self.ingested.rejected[0])
         if self.fault is not None:
             raise self.fault
+        ids = (opened.signed.commit.commit_id for opened in batch.opened)
+        self.ingested.own_ranks.update((raw, self._facts[raw].rank) for raw in ids)
 
     def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
         self.settled.update((id_key(raw), is_rejected) for raw in ids)

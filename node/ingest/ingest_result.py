@@ -30,6 +30,7 @@ class IngestResult:
     released: dict[int, CommitId] = field(
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
+    own_ranks: dict[CommitId, int] = field(default_factory=dict)  # of what this node has written, by id
     restored: int = 0  # damaged ones whose blocks are back
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
     is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
@@ -51,6 +52,7 @@ class IngestResult:
             waiting=self.waiting + more.waiting,
             waited=self.waited | more.waited,
             released=self.released | more.released,
+            own_ranks=self.own_ranks | more.own_ranks,
             is_unfinished=more.is_unfinished,
             restored=self.restored + more.restored,
             is_about_repos=self.is_about_repos or more.is_about_repos,
