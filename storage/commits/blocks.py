@@ -7,13 +7,13 @@ from sqlalchemy import Connection, bindparam, select
 from protocol.block import Block
 from protocol.hashing import block_id
 from protocol.ids import BlockId
-from storage.engine.bulk import insert_rows
+from storage.engine.bulk import insert_rows, select_in
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import blocks as table
 
 _BY_KEY = select(table.c.num, table.c.encoded).where(table.c.id_key.in_(bindparam("keys", expanding=True)))
-_BY_NUM = select(table.c.num, table.c.encoded).where(table.c.num.in_(bindparam("nums", expanding=True)))
+_BY_NUM = select(table.c.num, table.c.encoded).where(table.c.num.in_(bindparam("keys", expanding=True)))
 
 
 class DamagedBlock(StorageError):
@@ -44,7 +44,7 @@ def find_blocks(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId,
     wanted = {raw: id_key(raw) for raw in ids}
     found: dict[BlockId, int] = {}
     for part in chunks(list(wanted.values())):
-        for num, encoded in connection.execute(_BY_KEY, {"keys": part}):
+        for num, encoded in select_in(connection, _BY_KEY, part):
             actual = block_id(encoded)
             if actual in wanted:
                 found[actual] = num
@@ -55,7 +55,7 @@ def read_blocks(connection: Connection, expected: Mapping[int, BlockId | None]) 
     """Encoded blocks by row number, each hashed again where its id is given. Raises DamagedBlock."""
     found: dict[int, bytes] = {}
     for part in chunks(list(expected)):
-        for num, encoded in connection.execute(_BY_NUM, {"nums": part}):
+        for num, encoded in select_in(connection, _BY_NUM, part):
             wanted = expected[num]
             if wanted is not None and block_id(encoded) != wanted:
                 raise DamagedBlock(f"block {wanted.hex()} (row {num})")

@@ -21,7 +21,7 @@ from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
 from storage.commits.position_index import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
-from storage.engine.bulk import insert_rows
+from storage.engine.bulk import change_named, insert_rows, select_in, select_named
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import (
@@ -61,6 +61,18 @@ _KEYS = (
     select(commits.c.commit_id, commits.c.commit_key)
     .join(topics, topics.c.num == commits.c.topic_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
+)
+_MERGED = (
+    select(checkpoints.c.merged)
+    .join(commits, commits.c.num == checkpoints.c.commit_num)
+    .where(checkpoints.c.branch_num == bindparam("branch"), ~commits.c.is_void)
+)
+_AUTHORS = select(authors.c.user, authors.c.num).where(authors.c.user.in_(bindparam("keys", expanding=True)))
+_MORE_IN_BRANCH, _MORE_ON_TOPIC = (
+    update(table)
+    .where(table.c.num == bindparam("number"))
+    .values(commit_count=table.c.commit_count + bindparam("more"))
+    for table in (branches, topics)
 )
 ROWS: Final = select(
     commits.c.num,
@@ -143,7 +155,7 @@ def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
     wanted = set(ids)
     found: dict[CommitId, CommitFacts] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, branch_id, user, sequence, rank, acks in connection.execute(_FACTS, {"keys": part}):
+        for commit_id, branch_id, user, sequence, rank, acks in select_in(connection, _FACTS, part):
             if commit_id in wanted:
                 found[commit_id] = CommitFacts(branch_id, user, sequence, rank, unpack_ids(acks))
     return found
@@ -154,7 +166,7 @@ def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitI
     wanted = set(ids)
     found: dict[CommitId, GraphNode] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, rank, acks in connection.execute(_PLACES, {"keys": part}):
+        for commit_id, rank, acks in select_in(connection, _PLACES, part):
             if commit_id in wanted:
                 found[commit_id] = GraphNode(rank, unpack_ids(acks))
     return found
@@ -166,7 +178,7 @@ def load_commit_keys(
     """Keys of those of these commits that are accepted here, and were published in that epoch."""
     found: dict[CommitId, BlockKey] = {}
     for part in chunks([id_key(raw) for raw in ids]):
-        rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
+        rows = select_in(connection, _KEYS, part, epoch=epoch_num)
         found.update((row[0], row[1]) for row in rows)
     mask, wanted = cipher_of(connection).mask, set(ids)
     return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
@@ -210,9 +222,8 @@ def accept_commits(
         for commit in stored
     ]
     keep_feed_forks(connection, branch.num, places)
-    for table, table_num in ((branches, branch.num), (topics, branch.topic_num)):
-        more = table.c.commit_count + len(new)
-        connection.execute(update(table).where(table.c.num == table_num).values(commit_count=more))
+    for statement, table_num in ((_MORE_IN_BRANCH, branch.num), (_MORE_ON_TOPIC, branch.topic_num)):
+        change_named(connection, statement, more=len(new), number=table_num)
     return list(nums)
 
 
@@ -379,24 +390,20 @@ def _row(
 
 def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:
     """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
-    query = (
-        select(checkpoints.c.merged)
-        .join(commits, commits.c.num == checkpoints.c.commit_num)
-        .where(checkpoints.c.branch_num == branch_num, ~commits.c.is_void)
-    )
-    return set(connection.execute(query).scalars())
+    return set(select_named(connection, _MERGED, branch=branch_num).scalars())
 
 
 def number_authors(database: Database, connection: Connection, users: set[UserId]) -> dict[UserId, int]:
     """Numbers of authors, new ones included."""
-    query = select(authors.c.user, authors.c.num).where(authors.c.user.in_(users))
-    found = {row[0]: row[1] for row in connection.execute(query)}
+    found: dict[UserId, int] = {}
+    for part in chunks(sorted(users)):
+        rows: Iterable[Any] = select_in(connection, _AUTHORS, part)
+        found.update((row[0], row[1]) for row in rows)
     new = sorted(users - found.keys())
     if new:
-        rows = [
-            {"num": num, "user": user}
-            for num, user in zip(database.next_nums(connection, authors, len(new)), new, strict=True)
-        ]
-        connection.execute(insert(authors), rows)
-        found.update((row["user"], row["num"]) for row in rows)
+        nums = database.next_nums(connection, authors, len(new))
+        connection.execute(
+            insert(authors), [{"num": num, "user": user} for num, user in zip(nums, new, strict=True)]
+        )
+        found.update(zip(new, nums, strict=True))
     return found

@@ -15,6 +15,7 @@ from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple
 
 from protocol.commit import Commit
 from protocol.ids import CommitId
+from storage.engine.bulk import select_in
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import commits
 
@@ -34,7 +35,7 @@ def find_display_times(
     """
     times: dict[CommitId, int] = {}
     for part in chunks([id_key(ack) for ack in before]):
-        found = connection.execute(_TIMES, {"keys": part})
+        found = select_in(connection, _TIMES, part)
         times.update((raw, time) for raw, time in found if raw in before)
     for commit in new:
         latest = min(commit.content.timestamp, received_at)

@@ -4,11 +4,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from protocol.ids import CommitId, UserId
+from storage.engine.bulk import select_in, select_named
 from storage.engine.id_keys import chunks
 from storage.schema.schema import authors, commits, feed_forks
+
+_OF_USER = (
+    select(commits.c.feed_sequence, commits.c.commit_id)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(commits.c.branch_num == bindparam("branch"), authors.c.user == bindparam("author"))
+)
+_TIP = _OF_USER.order_by(commits.c.feed_sequence.desc(), commits.c.commit_id).limit(1)
+_PLACES = _OF_USER.where(commits.c.feed_sequence.in_(bindparam("keys", expanding=True))).order_by(
+    commits.c.commit_id.desc()
+)
+_USED_TWICE_OF_AUTHOR = (
+    select(commits.c.feed_sequence)
+    .where(commits.c.branch_num == bindparam("branch"), commits.c.author_num == bindparam("author"))
+    .group_by(commits.c.feed_sequence)
+    .having(func.count() > 1)
+)
+_USED_TWICE_BETWEEN = _USED_TWICE_OF_AUTHOR.where(
+    commits.c.feed_sequence.between(bindparam("low"), bindparam("high"))
+)
+_USED_TWICE = _USED_TWICE_OF_AUTHOR.where(commits.c.feed_sequence.in_(bindparam("keys", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +70,7 @@ class FeedPlace(NamedTuple):
 
 def load_feed_tip(connection: Connection, branch_num: int, author: UserId) -> FeedTip | None:
     """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
-    query = (
-        select(commits.c.feed_sequence, commits.c.commit_id)
-        .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.branch_num == branch_num, authors.c.user == author)
-        .order_by(commits.c.feed_sequence.desc(), commits.c.commit_id)
-        .limit(1)
-    )
-    row = connection.execute(query).first()
+    row = select_named(connection, _TIP, branch=branch_num, author=author).first()
     return FeedTip(row[0], row[1]) if row else None
 
 
@@ -66,17 +80,8 @@ def load_feed_ids(
     """Ids at these places of an author's feed; of a forked place, the smallest id."""
     found: dict[int, CommitId] = {}
     for part in chunks(sorted(set(sequences))):
-        query = (
-            select(commits.c.feed_sequence, commits.c.commit_id)
-            .join(authors, authors.c.num == commits.c.author_num)
-            .where(
-                commits.c.branch_num == branch_num,
-                authors.c.user == author,
-                commits.c.feed_sequence.in_(part),
-            )
-            .order_by(commits.c.commit_id.desc())
-        )
-        found.update((row[0], row[1]) for row in connection.execute(query))
+        rows = select_in(connection, _PLACES, part, branch=branch_num, author=author)
+        found.update((row[0], row[1]) for row in rows)
     return found
 
 
@@ -150,27 +155,25 @@ def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedP
         sequences = sorted(places)
         # One range where it is about as long as the batch; an author chooses its numbers.
         is_dense = sequences[-1] - sequences[0] < 2 * len(sequences)
-        conditions = (
-            [commits.c.feed_sequence.between(sequences[0], sequences[-1])]
-            if is_dense
-            else [commits.c.feed_sequence.in_(part) for part in chunks(sequences)]
-        )
-        for condition in conditions:
-            query = (
-                select(commits.c.feed_sequence)
-                .where(commits.c.branch_num == branch_num, commits.c.author_num == author_num, condition)
-                .group_by(commits.c.feed_sequence)
-                .having(func.count() > 1)
+        found: list[int] = []
+        of_author = {"branch": branch_num, "author": author_num}
+        if is_dense:
+            used_twice = select_named(
+                connection, _USED_TWICE_BETWEEN, **of_author, low=sequences[0], high=sequences[-1]
             )
-            rows += [
-                {
-                    "branch_num": branch_num,
-                    "commit_id": commit_id,
-                    "author_num": author_num,
-                    "feed_sequence": sequence,
-                }
-                for sequence in connection.execute(query).scalars()
-                for commit_id in places.get(sequence, ())
-            ]
+            found += used_twice.scalars()
+        else:
+            for part in chunks(sequences):
+                found += select_in(connection, _USED_TWICE, part, **of_author).scalars()
+        rows += [
+            {
+                "branch_num": branch_num,
+                "commit_id": commit_id,
+                "author_num": author_num,
+                "feed_sequence": sequence,
+            }
+            for sequence in found
+            for commit_id in places.get(sequence, ())
+        ]
     if rows:
         connection.execute(insert(feed_forks), rows)

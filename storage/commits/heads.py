@@ -5,9 +5,10 @@ There may be as many as somebody likes to make: nothing here that a batch or a c
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, false, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, false, func, select, true, update
 
 from protocol.ids import CommitId
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_named
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import heads
@@ -15,27 +16,34 @@ from storage.schema.schema import heads
 Head = tuple[CommitId, int]
 """Id and rank."""
 
+_COLUMNS = ("topic_num", "commit_id", "branch_num", "rank", "is_acked")
+_OF_BRANCH = heads.c.branch_num == bindparam("branch")
+_GIVEN_IDS = heads.c.commit_id.in_(bindparam("keys", expanding=True))
+_AMONG = select(heads.c.commit_id).where(_OF_BRANCH, _GIVEN_IDS, heads.c.is_acked == false())
+_TOPICS = select(heads.c.topic_num, heads.c.commit_id).where(_OF_BRANCH, _GIVEN_IDS)
+_HIGHEST = (
+    select(heads.c.commit_id, heads.c.rank)
+    .where(_OF_BRANCH, heads.c.is_acked == false())
+    .order_by(heads.c.rank.desc(), heads.c.commit_id.desc())  # as the index has them, backwards
+    .limit(bindparam("count"))
+)
+_IS_IT = (heads.c.topic_num == bindparam("topic")) & (heads.c.commit_id == bindparam("commit"))
+_REMOVE = delete(heads).where(_IS_IT)
+_MARK = update(heads).where(_IS_IT).values(is_acked=true())
+
 
 def find_heads(connection: Connection, branch_num: int, ids: Iterable[CommitId]) -> set[CommitId]:
     """Those of these commits that are heads of the branch."""
     found: set[CommitId] = set()
     for part in chunks(sorted(set(ids))):
-        query = select(heads.c.commit_id).where(
-            heads.c.branch_num == branch_num, heads.c.commit_id.in_(part), ~heads.c.is_acked
-        )
-        found.update(connection.execute(query).scalars())
+        found.update(select_in(connection, _AMONG, part, branch=branch_num).scalars())
     return found
 
 
 def load_heads(connection: Connection, branch_num: int, limit: int) -> list[Head]:
     """(id, rank) of a branch's heads, those of highest rank first."""
-    query = (
-        select(heads.c.commit_id, heads.c.rank)
-        .where(heads.c.branch_num == branch_num, heads.c.is_acked == false())
-        .order_by(heads.c.rank.desc(), heads.c.commit_id.desc())  # as the index has them, backwards
-        .limit(limit)
-    )
-    found = [(row[0], row[1]) for row in connection.execute(query)]
+    rows = select_named(connection, _HIGHEST, branch=branch_num, count=limit)
+    found = [(row[0], row[1]) for row in rows]
     return sorted(found, key=lambda head: (-head[1], head[0]))
 
 
@@ -54,29 +62,15 @@ def advance_heads(
     """
     by_topic: dict[int, list[CommitId]] = {}
     for part in chunks(sorted(before)):
-        query = select(heads.c.topic_num, heads.c.commit_id).where(
-            heads.c.branch_num == branch.num, heads.c.commit_id.in_(part)
-        )
-        for topic_num, raw in connection.execute(query):
+        for topic_num, raw in select_in(connection, _TOPICS, part, branch=branch.num):
             by_topic.setdefault(topic_num, []).append(raw)
     for topic_num, ids in by_topic.items():
-        for part in chunks(ids):
-            # One topic at a time: for pairs of topic and id, SQLite reads the whole table.
-            here = (heads.c.topic_num == topic_num) & heads.c.commit_id.in_(part)
-            if topic_num == branch.topic_num:
-                connection.execute(delete(heads).where(here))
-            else:
-                connection.execute(update(heads).where(here).values(is_acked=True))
+        # One by one: for pairs of topic and id, SQLite reads the whole table.
+        statement = _REMOVE if topic_num == branch.topic_num else _MARK
+        change_rows(connection, statement, [(topic_num, raw) for raw in ids])
     rows = [
-        {
-            "topic_num": branch.topic_num,
-            "commit_id": commit_id,
-            "branch_num": branch.num,
-            "rank": rank,
-            "is_acked": False,
-        }
+        (branch.topic_num, commit_id, branch.num, rank, False)
         for commit_id, rank in new
         if commit_id not in acked
     ]
-    if rows:
-        connection.execute(insert(heads), rows)
+    insert_rows(connection, heads, _COLUMNS, rows)

@@ -24,13 +24,13 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
-    insert,
     select,
     tuple_,
     update,
 )
 
 from protocol.ids import NO_COMMIT, CommitId
+from storage.engine.bulk import change_rows, insert_rows, select_named
 from storage.engine.sums import sum_of
 from storage.schema.columns import Bytes
 from storage.schema.schema import commits, order_spans
@@ -85,7 +85,7 @@ _UPDATE: Final = (
     )
     .values(size=bindparam("new_size"), shown=bindparam("new_shown"))
 )
-_INSERT: Final = insert(order_spans)
+_COLUMNS: Final = ("branch_num", "level", "passed", "rank", "commit_id", "size", "shown")
 
 
 def _steps(key: Sequence[ColumnElement[Any]], of_source: ColumnElement[bool]) -> Select[Any]:
@@ -202,7 +202,7 @@ def _load_spans(
 
 
 def _load_span_of(connection: Connection, branch_num: int, level: int, key: OrderKey) -> OrderSpan | None:
-    row = connection.execute(_SPAN_OF, _at(branch_num, key, level)).first()
+    row = select_named(connection, _SPAN_OF, **_at(branch_num, key, level)).first()
     return None if row is None else _span(row)
 
 
@@ -262,34 +262,10 @@ def _store(
     changed: Sequence[OrderSpan],
     new: Sequence[OrderSpan],
 ) -> None:
-    if changed:
-        rows = [
-            {
-                "of_branch": branch_num,
-                "of_level": level,
-                "of_passed": span.first[0],
-                "of_rank": span.first[1],
-                "of_id": span.first[2],
-                "new_size": span.size,
-                "new_shown": span.shown,
-            }
-            for span in changed
-        ]
-        connection.execute(_UPDATE, rows)
-    if new:
-        rows = [
-            {
-                "branch_num": branch_num,
-                "level": level,
-                "passed": span.first[0],
-                "rank": span.first[1],
-                "commit_id": span.first[2],
-                "size": span.size,
-                "shown": span.shown,
-            }
-            for span in new
-        ]
-        connection.execute(_INSERT, rows)
+    updates = [(span.size, span.shown, branch_num, level, *span.first) for span in changed]
+    change_rows(connection, _UPDATE, updates)
+    rows = [(branch_num, level, *span.first, span.size, span.shown) for span in new]
+    insert_rows(connection, order_spans, _COLUMNS, rows)
 
 
 def _at(branch_num: int, key: OrderKey, level: int | None = None) -> dict[str, object]:

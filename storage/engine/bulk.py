@@ -4,12 +4,12 @@ SQLAlchemy makes the statement for whichever database it is; what it is spared i
 longer than SQLite does to insert a row. Types that convert values are therefore not for these tables.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Select, Table, Update, insert
+from sqlalchemy import Connection, CursorResult, Delete, Select, Table, Update, insert
 from sqlalchemy.engine import Dialect
 
 
@@ -23,7 +23,9 @@ def insert_rows(
     connection.exec_driver_sql(statement, [order(row) for row in rows])
 
 
-def change_rows(connection: Connection, statement: Update, rows: Sequence[tuple[Any, ...]]) -> None:
+def change_rows(
+    connection: Connection, statement: "Update | Delete", rows: Sequence[tuple[Any, ...]]
+) -> None:
     """Run a statement that stands in a constant for each of some tuples, which give its parameters in their order."""
     if rows:
         connection.exec_driver_sql(_text(statement, connection.dialect), list(rows))
@@ -34,6 +36,40 @@ def select_rows(
 ) -> "CursorResult[*tuple[Any, ...]]":
     """The rows of a query that stands in a constant, its parameters given in their order."""
     return connection.exec_driver_sql(_text(query, connection.dialect), values)
+
+
+def select_named(
+    connection: Connection, query: "Select[*tuple[Any, ...]]", **values: object
+) -> "CursorResult[*tuple[Any, ...]]":
+    """The same with parameters by name."""
+    text, order = _named(query, connection.dialect)
+    return connection.exec_driver_sql(text, order(values))
+
+
+def change_named(connection: Connection, statement: "Update | Delete", **values: object) -> None:
+    """Run a statement that stands in a constant once, its parameters given by name."""
+    text, order = _named(statement, connection.dialect)
+    connection.exec_driver_sql(text, order(values))
+
+
+def select_in(
+    connection: Connection,
+    query: "Select[*tuple[Any, ...]]",
+    keys: Sequence[object],
+    **values: object,
+) -> "CursorResult[*tuple[Any, ...]]":
+    """The rows of a query that stands in a constant and has `column IN :keys`, an expanding parameter; others by name.
+
+    SQLAlchemy writes such a statement anew for each execution. Here there is one text for each power of two of keys, and
+    the last key fills it up. At least one key must be given.
+    """
+    if connection.dialect.name != "sqlite":  # others write a type beside each value
+        return connection.execute(query, {"keys": keys, **values})
+    count = 1 << (len(keys) - 1).bit_length()
+    text, order = _expanded(query, count, connection.dialect)
+    before, after = order(values)
+    filled = (*keys, *[keys[-1]] * (count - len(keys)))
+    return connection.exec_driver_sql(text, (*before, *filled, *after))
 
 
 @lru_cache(maxsize=32)
@@ -49,6 +85,47 @@ def _compiled(
     return str(compiled), itemgetter(*places) if len(places) > 1 else tuple
 
 
-@lru_cache(maxsize=32)
-def _text(query: "Select[*tuple[Any, ...]] | Update", dialect: Dialect) -> str:
+_Order = Callable[[Mapping[str, object]], tuple[object, ...]]
+"""Puts parameters by name into a statement's order."""
+
+
+@lru_cache(maxsize=128)
+def _named(statement: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect) -> tuple[str, _Order]:
+    text, names, constants = _parameters(statement, dialect)
+
+    def order(values: Mapping[str, object]) -> tuple[object, ...]:
+        given = {**constants, **values}
+        return tuple([given[name] for name in names])
+
+    return text, order
+
+
+@lru_cache(maxsize=256)
+def _expanded(
+    query: "Select[*tuple[Any, ...]]", count: int, dialect: Dialect
+) -> tuple[str, Callable[[Mapping[str, object]], tuple[list[object], list[object]]]]:
+    """The statement with so many keys, and what gives the parameters before and after them."""
+    text, names, constants = _parameters(query, dialect)
+    at = names.index("keys")
+
+    def order(values: Mapping[str, object]) -> tuple[list[object], list[object]]:
+        given = {**constants, **values}
+        return [given[name] for name in names[:at]], [given[name] for name in names[at + 1 :]]
+
+    return text.replace("__[POSTCOMPILE_keys]", ", ".join("?" * count)), order
+
+
+def _parameters(
+    statement: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect
+) -> tuple[str, list[str], dict[str, object]]:
+    """The text, the names of its parameters in their order, and the values of those that stand in the statement."""
+    compiled = statement.compile(dialect=dialect)
+    names: list[str] | None = getattr(compiled, "positiontup", None)
+    assert names is not None, "the drivers take parameters by place"
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    return str(compiled), names, constants
+
+
+@lru_cache(maxsize=128)
+def _text(query: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect) -> str:
     return str(query.compile(dialect=dialect))
