@@ -1,12 +1,11 @@
 """branch, write, log: branches and their timelines."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.lines import group_lines
-from node.cli.progress import show_progress
+from node.cli.lines import write_lines
 from node.cli.repo_commands import RepoArgument, note_addresses
 from node.cli.shared import (
     JsonOption,
@@ -19,10 +18,9 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
+from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from io import BufferedReader
-
     from node.contract.commits import CommitItem
     from node.contract.timelines import BranchState, PastCommits, TimelineWindow
 
@@ -253,18 +251,7 @@ def write(
     if text != "-":
         print_answer(api.write(branch, text), as_json=as_json)
         return
-    written, last = 0, ""
-    with show_progress("wrote", "posts", None) as progress:
-        for texts in group_lines(cast("BufferedReader", sys.stdin.buffer)):
-            try:
-                answer = api.write_posts(branch, texts)
-            except ServiceError as error:
-                raise ServiceError(
-                    error.code, f"{error}; before this part, {written} posts were written", error.next_step
-                ) from None
-            written, last = written + len(answer["commits"]), answer["commits"][-1]
-            progress(written)
-    print_answer({"posts": written, "last": last or None}, as_json=as_json)
+    write_lines(lambda texts: api.write_posts(branch, texts), "posts", POSTS_COUNT_MAX, as_json=as_json)
 
 
 def log(

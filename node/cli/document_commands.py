@@ -3,6 +3,7 @@
 Each command imports the entries that it calls when it runs: `ravel --help` must be quick.
 """
 
+import json
 import sys
 from base64 import b64decode
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.lines import write_lines
 from node.cli.shared import (
     JsonOption,
     client,
@@ -24,6 +26,7 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
 
 if TYPE_CHECKING:
+    from node.client.client import ApiClient
     from node.contract.documents import DictEntryFields, SetItemView
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
@@ -33,7 +36,11 @@ GROUPS: Final = {"set": set_, "dict": dict_, "text": text}
 """Name of each group of commands -> the group."""
 
 ItemsArgument = Annotated[
-    list[str], typer.Argument(metavar="ITEM...", help="Texts of up to 1,024 characters.")
+    list[str],
+    typer.Argument(
+        metavar="ITEM...",
+        help="Texts of up to 1,024 characters. `-` reads standard input: each line is an item.",
+    ),
 ]
 
 
@@ -43,8 +50,18 @@ def add(
 ) -> None:
     """Add items. What somebody deletes at the same time without having seen this stays."""
     from node.contract.documents import EDIT_SET
+    from protocol.document_kinds import SET_EDIT_COUNT_MAX
 
-    answer = client(context).call(EDIT_SET, branch=branch, add=items)
+    api = client(context)
+    if items == ["-"]:
+        write_lines(
+            lambda part: api.call(EDIT_SET, branch=branch, add=part),
+            "items",
+            SET_EDIT_COUNT_MAX,
+            as_json=as_json,
+        )
+        return
+    answer = api.call(EDIT_SET, branch=branch, add=items)
     print_json(answer) if as_json else print_fields(
         [("added", answer["added"]), ("commits", answer["commits"])]
     )
@@ -56,8 +73,18 @@ def remove(
 ) -> None:
     """Delete items that this node has seen."""
     from node.contract.documents import EDIT_SET
+    from protocol.document_kinds import SET_EDIT_COUNT_MAX
 
-    answer = client(context).call(EDIT_SET, branch=branch, remove=items)
+    api = client(context)
+    if items == ["-"]:
+        write_lines(
+            lambda part: api.call(EDIT_SET, branch=branch, remove=part),
+            "items",
+            SET_EDIT_COUNT_MAX,
+            as_json=as_json,
+        )
+        return
+    answer = api.call(EDIT_SET, branch=branch, remove=items)
     print_json(answer) if as_json else print_fields(
         [("removed", answer["removed"]), ("commits", answer["commits"])]
     )
@@ -103,14 +130,26 @@ def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonO
 def put(
     context: typer.Context,
     branch: BranchArgument,
-    key: str,
-    value: Annotated[str, typer.Argument(help="A text of up to 16,384 characters.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="`-` reads keys and values from standard input: each line is a JSON object of texts by key."
+        ),
+    ],
+    value: Annotated[str | None, typer.Argument(help="A text of up to 16,384 characters.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
     from node.contract.documents import EDIT_DICT
+    from protocol.document_kinds import DICT_EDIT_COUNT_MAX
 
-    answer = client(context).call(EDIT_DICT, branch=branch, put={key: value})
+    api = client(context)
+    if key == "-" and value is None:
+        write_lines(lambda lines: _put_all(api, branch, lines), "lines", DICT_EDIT_COUNT_MAX, as_json=as_json)
+        return
+    if value is None:
+        raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
+    answer = api.call(EDIT_DICT, branch=branch, put={key: value})
     print_json(answer) if as_json else print_fields([("put", answer["put"]), ("commits", answer["commits"])])
 
 
@@ -214,3 +253,25 @@ def pull(
         raise ServiceError(
             "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
         ) from None
+
+
+def _put_all(api: "ApiClient", branch: str, lines: list[str]) -> None:
+    """Put what these lines say, the last one of a key, in as few commits as hold it."""
+    from node.contract.documents import EDIT_DICT
+    from protocol.document_kinds import DICT_EDIT_COUNT_MAX
+
+    entries = [*{key: value for line in lines for key, value in _read_entries(line).items()}.items()]
+    for start in range(0, len(entries), DICT_EDIT_COUNT_MAX):
+        api.call(EDIT_DICT, branch=branch, put=dict(entries[start : start + DICT_EDIT_COUNT_MAX]))
+
+
+def _read_entries(line: str) -> dict[str, str]:
+    try:
+        entries = json.loads(line)
+    except ValueError as error:
+        raise ServiceError("bad_input", f"a line is no JSON: {error}: {line[:80]!r}") from None
+    if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
+        raise ServiceError(
+            "bad_input", f"a line is no object of texts: {line[:80]!r}", 'write {"key": "value"} on each line'
+        )
+    return entries

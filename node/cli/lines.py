@@ -1,9 +1,12 @@
 """Lines of standard input, in the groups in which they come: a slow source is written line by line, a fast one in bulk."""
 
-from collections.abc import Iterator
-from io import BufferedIOBase
-from typing import Final
+import sys
+from collections.abc import Callable, Iterator
+from io import BufferedIOBase, BufferedReader
+from typing import Final, cast
 
+from node.cli.progress import show_progress
+from node.cli.shared import print_answer
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import KIB, TEXT_SIZE_MAX
 
@@ -39,3 +42,24 @@ def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
             yield group
         if not read:
             return
+
+
+def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int, *, as_json: bool) -> None:
+    """Write the lines of standard input, at most `count_max` by one call, and print how many were written.
+
+    Raises ServiceError; its message then says how many are durable.
+    """
+    written = 0
+    with show_progress("wrote", unit, None) as progress:
+        try:
+            for group in group_lines(cast("BufferedReader", sys.stdin.buffer)):
+                for start in range(0, len(group), count_max):
+                    part = group[start : start + count_max]
+                    write(part)
+                    written += len(part)
+                    progress(written)
+        except ServiceError as error:
+            raise ServiceError(
+                error.code, f"{error}; before that, {written} {unit} were written", error.next_step
+            ) from None
+    print_answer({unit: written}, as_json=as_json)

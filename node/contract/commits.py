@@ -4,7 +4,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from node.contract.endpoint import WRITE_ERRORS, Endpoint
+from node.contract.endpoint import LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
 from node.contract.values import ByteCount, Id, Request, Text, UnixSeconds, one_of
 from protocol.limits.users import POSTS_COUNT_MAX
 
@@ -212,6 +212,7 @@ WRITE_POSTS: Final = Endpoint(
         "They are stored some hundred at a time. Where that fails in between, the error says how many are written: "
         "these are the first, and they stay."
     ),
+    seconds_max=LONG_WRITE_SECONDS,
 )
 SHOW_COMMIT: Final = Endpoint(
     name="show_commit",

@@ -7,6 +7,7 @@ service method under their own names, so that an entry needs no code that takes 
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import structs
@@ -30,6 +31,9 @@ _GENERAL_ERRORS: Final = (
 _BODY_ERRORS: Final = ("bad_request", "too_large", "interrupted")
 WRITE_ERRORS: Final = ("bad_request", "already_exists", "not_permitted", "incomplete", "feed_uncertain")
 """Codes of every endpoint that writes commits."""
+LONG_WRITE_SECONDS: Final = 3600.0
+"""Seconds for which a client waits while many commits are written. A daemon that ends closes the connection at once; one
+that is slow, on a disk that others use, makes progress and is not to be given up."""
 LINK_ERRORS: Final = ("bad_config", "too_large")
 """Codes of every endpoint that makes a link."""
 
@@ -108,6 +112,11 @@ class StreamedEvent:
     description: str
 
 
+@cache
+def _fields_of(request: type[Request]) -> Mapping[str, structs.FieldInfo]:
+    return {field.encode_name: field for field in structs.fields(request)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint(Generic[A]):
     """One endpoint.
@@ -149,9 +158,7 @@ class Endpoint(Generic[A]):
     @property
     def body_fields(self) -> Mapping[str, structs.FieldInfo]:
         """The fields of the JSON body, by name as it is in JSON; none where there is no such body."""
-        if self.request is None:
-            return {}
-        return {field.encode_name: field for field in structs.fields(self.request)}
+        return {} if self.request is None else _fields_of(self.request)
 
     @property
     def is_download(self) -> bool:

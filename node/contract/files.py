@@ -4,7 +4,14 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.endpoint import WRITE_ERRORS, Endpoint, HeaderParameter, QueryParameter, limit_parameter
+from node.contract.endpoint import (
+    LONG_WRITE_SECONDS,
+    WRITE_ERRORS,
+    Endpoint,
+    HeaderParameter,
+    QueryParameter,
+    limit_parameter,
+)
 from node.contract.values import ByteCount, Count, Id, Name, Request, Text, UnixSeconds
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.users import (
@@ -129,6 +136,7 @@ IMPORT_COMMITS: Final = Endpoint(
     service="imports.add",
     request=ImportRequest,
     answer=ImportResult,
+    seconds_max=LONG_WRITE_SECONDS,
     errors=(*WRITE_ERRORS, "unknown_parent"),
 )
 LIST_IMPORTED: Final = Endpoint(

@@ -64,3 +64,27 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
         run_ravel(
             bob, "text", "push", branch, str(tmp_path / "update"), code=ERROR_KINDS["bad_input"].exit_code
         )
+
+
+def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> None:
+    bad_input = ERROR_KINDS["bad_input"].exit_code
+    with peers(tmp_path, "alice") as (alice,):
+        repo = str(alice.client.create_repo("notes")["repo"])
+        branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
+        posts = "".join(f"line {number}\n" for number in range(600))
+        done = run_ravel(alice, "write", branch, "-", "--json", stdin=f"{posts}\nthe last", forks=False)
+        assert json.loads(done.stdout) == {"posts": 601}
+        window = alice.client.timeline(branch, 599, 10)
+        assert [item["text"] for item in window["items"]] == ["line 599", "the last"]
+        run_ravel(alice, "set", "add", branch, "-", stdin="pears\nplums\n", forks=False)
+        run_ravel(alice, "set", "rm", branch, "-", stdin="plums\n", forks=False)
+        assert run_ravel(alice, "set", "list", branch).stdout == "pears\n"
+        entries = '{"a": "1", "b": "2"}\n{"a": "3"}\n'
+        run_ravel(alice, "dict", "put", branch, "-", stdin=entries, forks=False)
+        assert _ask(alice, "dict", "get", branch, "a")["value"] == "3"
+        said = run_ravel(
+            alice, "dict", "put", branch, "-", stdin='{"c": 1}\n', code=bad_input, forks=False
+        ).stderr
+        assert "a line is no object of texts" in said
+        assert "before that, 0 lines were written" in said
+        run_ravel(alice, "dict", "put", branch, "a", code=ERROR_KINDS["bad_request"].exit_code)
