@@ -27,7 +27,6 @@ from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
 from node.importers.imports import Imports
-from node.ingest.replica import load_tables
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
@@ -315,11 +314,8 @@ class NodeService:
             return count_pending(connection), count_damaged(connection)
 
     async def _fresh_branches(self) -> list[Branch]:
-        def read() -> list[Branch]:
-            with self._hub.replica.database.read() as connection:
-                return list(load_tables(connection).branches.values())
-
-        return await self._hub.run_blocking(read)
+        tables = await self._hub.run_blocking(self._hub.replica.read_tables)
+        return list(tables.branches.values())
 
     async def _repo_view(self, repo: Repo) -> RepoView:
         for view in await self._hub.run_blocking(self._repo_views, [repo]):
@@ -329,8 +325,7 @@ class NodeService:
     def _repo_views(self, repos: Sequence[Repo]) -> list[RepoView]:
         """Those of these repos that are here still. Of any number, all branches are read once."""
         replica = self._hub.replica
-        with replica.database.read() as connection:
-            tables = load_tables(connection)
+        tables = replica.read_tables()
         branches: dict[int, list[Branch]] = {}
         for branch in tables.branches.values():
             branches.setdefault(branch.repo_num, []).append(branch)

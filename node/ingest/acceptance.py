@@ -227,6 +227,7 @@ def _transaction(
             work.settled, change.unreleased = change.unreleased, {}
         yield work, change.connection
         work.review(change.connection)
+        work.show_tables()
         change.unreleased |= work.settled
 
 
@@ -236,6 +237,7 @@ class _Acceptance:
     def __init__(self, replica: Replica, now_ms: int, change: Change) -> None:
         self._replica = replica
         self._change = change
+        self._has_newest_tables = False
         self._now_ms = now_ms
         self._facts: dict[CommitId, CommitFacts] = {}
         self._heads: set[CommitId] = set()  # of what the batch acks, and of what it has added
@@ -266,6 +268,7 @@ class _Acceptance:
     def note_changed_tables(self, *, has_changed: bool = True) -> None:
         """Repos, epochs, branches or topics may be others now, where they have changed."""
         self._change.has_changed_tables |= has_changed
+        self._has_newest_tables &= not has_changed
 
     def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
@@ -277,8 +280,14 @@ class _Acceptance:
             self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
     def reload_tables(self) -> None:
-        """See the branches and repos that this transaction has added."""
-        self._change.reload()
+        """See the branches and repos that this transaction has added. All are read: not twice for nothing."""
+        if not self._has_newest_tables:
+            self._change.reload()
+            self._has_newest_tables = True
+
+    def show_tables(self) -> None:
+        """Nothing changes any more: what was read last need not be read again when it is shown."""
+        self._change.has_changed_tables &= not self._has_newest_tables
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -314,6 +323,7 @@ class _Acceptance:
 
         `is_proven` without topics' signatures.
         """
+        self._has_newest_tables = False  # counts change with each commit
         self._look_up(connection, branch, batch)
         new: list[NewCommit] = []
         waiting = list(batch.waiting)

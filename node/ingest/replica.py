@@ -30,7 +30,7 @@ from storage.commits.damaged import DamagedCount, count_damaged, find_damaged_in
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repo_changes import finish_join
-from storage.repos.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
+from storage.repos.repos import Branch, Epoch, Repo, RepoCaches, load_epochs, load_repos, make_branches
 from storage.topics.sketches import Sketches
 from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
@@ -77,10 +77,13 @@ class Tables:
         return found
 
 
-def load_tables(connection: Connection) -> Tables:
-    """The tables as this transaction sees them, its own changes included."""
-    repos = {repo.num: repo for repo in load_repos(connection)}
-    on_topics = {branch.topic_num: branch for branch in load_branches(connection)}
+def load_tables(connection: Connection, caches: RepoCaches | None = None) -> Tables:
+    """The tables as this transaction sees them, its own changes included. With `caches`, only what has changed is made."""
+    caches = caches or RepoCaches()
+    repos = {repo.num: repo for repo in load_repos(connection, caches)}
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection, caches)}
+    made = make_branches(connection, repos.values(), epochs.values(), caches)
+    on_topics = {branch.topic_num: branch for branch in made}
     # Of the epoch that is written in, else of the latest that has the branch.
     ordered = sorted(
         on_topics.values(),
@@ -94,7 +97,7 @@ def load_tables(connection: Connection) -> Tables:
     branches = {branch.num: branch for branch in _last_of_each(ordered)}
     return Tables(
         repos,
-        {epoch.num: epoch for epoch in load_epochs(connection)},
+        epochs,
         branches,
         on_topics,
         {branch.topic: branch for branch in on_topics.values()},
@@ -160,13 +163,22 @@ class Replica:
         """Whether commits were marked as ready to be judged, for want of time."""
         self._memberships: dict[RepoId, Membership] = {}
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
-        with self.database.read() as connection:
-            self.tables = load_tables(connection)
+        self._caches = RepoCaches()
+        self.tables = self.read_tables()
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
         for repo in self.repos.values():
             if repo.has_members:
                 self._load_membership(repo.repo_id)
         self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
+
+    def read_tables(self) -> Tables:
+        """The tables as the store has them now: their counts are newer than those of `tables`. Raises StorageError."""
+        with self.database.read() as connection:
+            return self.load_tables(connection)
+
+    def load_tables(self, connection: Connection) -> Tables:
+        """The tables as a transaction of this store sees them."""
+        return load_tables(connection, self._caches)
 
     def _load_membership(self, repo_id: RepoId) -> None:
         """At start. Of a repo whose root branch has damaged commits there is none until they are back."""
@@ -328,7 +340,7 @@ class Change:
 
     def reload(self) -> Tables:
         """See what this transaction has added."""
-        self.tables = load_tables(self.connection)
+        self.tables = self._replica.load_tables(self.connection)
         return self.tables
 
     def prepare(self) -> None:

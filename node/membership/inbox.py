@@ -13,7 +13,7 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.branches import MergeResult
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
-from node.ingest.replica import load_blocks_of, load_tables, open_stored
+from node.ingest.replica import load_blocks_of, open_stored
 from node.membership.merging import MergePlan, run_merge
 from node.membership.offers import decode_link
 from node.membership.repo_actions import RepoActions
@@ -166,8 +166,7 @@ class Inbox(RepoActions):
 
     def _followed(self) -> dict[TopicKey, Branch]:
         """All branches of this node on their topics, by topic, as they stand in the store."""
-        with self._hub.replica.database.read() as connection:
-            return dict(load_tables(connection).by_topic)
+        return dict(self._hub.replica.read_tables().by_topic)
 
     def _views(self, repo: Repo) -> list[OfferView]:
         followed = self._followed()

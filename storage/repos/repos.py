@@ -4,6 +4,7 @@ A branch has a topic for each epoch (and for each renewal inside one). A `Branch
 topic, with the keys of that: many values may be one branch, of which the repo's writing epoch has the current one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,11 +28,27 @@ from storage.engine.column_encryption import (
 )
 from storage.engine.database import Database, StorageError
 from storage.repos.deletion import forget_repo
+from storage.repos.row_cache import RowCache
 from storage.schema.schema import branches, commits, epochs, repos, topics
 from verifier.facts import BranchFacts
 
 _KEYS_REMEMBERED_MAX = 8192
 """Branches on their topics whose derived keys are remembered: about 500 bytes each."""
+_ALL_REPOS = select(repos).order_by(repos.c.num)
+_ALL_EPOCHS = select(epochs).order_by(epochs.c.num)
+_ALL_BRANCHES = (
+    select(
+        topics.c.num.label("topic_num"),
+        topics.c.epoch_num,
+        topics.c.generation,
+        topics.c.topic,
+        topics.c.channel,
+        topics.c.commit_count.label("topic_commit_count"),
+        branches,
+    )
+    .join(branches, branches.c.num == topics.c.branch_num)
+    .order_by(topics.c.num)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,40 +350,46 @@ def _claim_or_ours(connection: Connection, epoch: Epoch, topic: TopicKey) -> boo
     return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
 
 
-def load_repos(connection: Connection) -> list[Repo]:
+class RepoCaches:
+    """What was made of the rows of repos, epochs and topics of one store."""
+
+    def __init__(self) -> None:
+        self.repos: RowCache[Repo] = RowCache()
+        self.epochs: RowCache[Epoch] = RowCache()
+        self.branches: RowCache[Branch] = RowCache()
+
+
+def load_repos(connection: Connection, caches: RepoCaches | None = None) -> list[Repo]:
     """All repos, oldest first."""
-    cipher = cipher_of(connection)
-    return [_repo(cipher, row) for row in connection.execute(select(repos).order_by(repos.c.num))]
+    cipher, cache = cipher_of(connection), (caches or RepoCaches()).repos
+    return cache.make_all(connection.execute(_ALL_REPOS).all(), lambda row: _repo(cipher, row))
 
 
-def load_epochs(connection: Connection) -> list[Epoch]:
+def load_epochs(connection: Connection, caches: RepoCaches | None = None) -> list[Epoch]:
     """All epochs of all repos, in the order in which they came to this node."""
-    cipher = cipher_of(connection)
-    return [_epoch(cipher, row) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
+    cipher, cache = cipher_of(connection), (caches or RepoCaches()).epochs
+    return cache.make_all(connection.execute(_ALL_EPOCHS).all(), lambda row: _epoch(cipher, row))
 
 
-def load_branches(connection: Connection) -> list[Branch]:
+def load_branches(connection: Connection, caches: RepoCaches | None = None) -> list[Branch]:
     """All branches of all repos on all their topics, in the order in which the topics came, with their keys derived."""
-    by_num = {repo.num: repo for repo in load_repos(connection)}
-    opened = {epoch.num: epoch for epoch in load_epochs(connection)}
-    query = (
-        select(
-            topics.c.num.label("topic_num"),
-            topics.c.epoch_num,
-            topics.c.generation,
-            topics.c.topic,
-            topics.c.channel,
-            topics.c.commit_count.label("topic_commit_count"),
-            branches,
-        )
-        .join(branches, branches.c.num == topics.c.branch_num)
-        .order_by(topics.c.num)
+    return make_branches(
+        connection, load_repos(connection, caches), load_epochs(connection, caches), caches or RepoCaches()
     )
+
+
+def make_branches(
+    connection: Connection, all_repos: Iterable[Repo], all_epochs: Iterable[Epoch], caches: RepoCaches
+) -> list[Branch]:
+    """The same, of repos and epochs that were loaded in the same transaction."""
+    by_num = {repo.num: repo for repo in all_repos}
+    opened = {epoch.num: epoch for epoch in all_epochs}
     cipher = cipher_of(connection)
-    return [
-        _branch(cipher, row, by_num[row.repo_num], opened.get(row.epoch_num))
-        for row in connection.execute(query)
-    ]
+    return caches.branches.make_all(
+        connection.execute(_ALL_BRANCHES).all(),
+        lambda row: _branch(cipher, row, by_num[row.repo_num], opened.get(row.epoch_num)),
+        lambda row: (by_num[row.repo_num], opened.get(row.epoch_num)),
+    )
 
 
 def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:

@@ -126,7 +126,7 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
 def test_what_cannot_be_shown_is_not_stored(nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> None:
     bob = nodes[1]
 
-    def fail(_connection: object) -> None:
+    def fail(_connection: object, _caches: object) -> None:
         raise StorageError("the tables cannot be read")
 
     monkeypatch.setattr("node.ingest.replica.load_tables", fail)
