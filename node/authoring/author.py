@@ -141,7 +141,11 @@ class Author:
                 except (ServiceError, StorageError) as error:
                     outcomes[place] = error
             while waiting:
-                group = self._encode_group(requests, waiting, outcomes)
+                try:
+                    group = self._encode_group(requests, waiting, outcomes)
+                except StorageError as error:  # what was stored before is to be told all the same
+                    outcomes = [error if place in waiting else one for place, one in enumerate(outcomes)]
+                    break
                 tried, waiting = waiting[: group.taken], waiting[group.taken :]
                 if not group.encoded:
                     continue
@@ -211,7 +215,6 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception],
     ) -> IngestResult:
         """Judge and store a group in one transaction, in which what was deferred is encoded too."""
-
         opened = [(branch, _open(branch, items)) for branch, items in group.by_branch()]
 
         def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:

@@ -1,7 +1,7 @@
 """Group commit: requests that come together are stored in one transaction, and each succeeds or fails by itself."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,6 +182,27 @@ def test_a_group_is_divided_into_transactions_of_a_bounded_size(
     assert len(transactions) == 3
     assert len(_ids(outcomes)) == 7
     assert sorted(timeline(world.replica, world.branch)[-7:]) == sorted(_ids(outcomes))
+
+
+def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transaction(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_group_module, "WRITE_GROUP_COMMITS_MAX", 2)
+    read, count = world.replica.database.read, 0
+
+    def fail_later() -> AbstractContextManager[Connection]:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise StorageError("the disk is gone")
+        return read()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.replica.database, "read", fail_later)
+        outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(4)])
+    assert timeline(world.replica, world.branch)[-2:] == _ids(outcomes[:2])
+    assert [type(outcome) for outcome in outcomes[2:]] == [StorageError] * 2
+    assert sum(map(len, ingested.accepted.values())) == 2
 
 
 def test_an_epoch_that_is_due_is_started_once_for_all(world: World) -> None:
