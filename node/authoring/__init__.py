@@ -1,4 +1,4 @@
 """From what a user writes to a commit, its blocks and its publication.
 
-The result passes `node.ingest` as everybody's does. Start with `author`.
+The result passes `node.ingest` as what others write does. Services write by `writing`. Start with `author`.
 """
