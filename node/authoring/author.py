@@ -118,7 +118,7 @@ class Author:
     def _write_alone(self, request: WriteRequest) -> tuple[list[WrittenCommit], IngestResult]:
         [outcome], ingested = self.write_group([request])
         if isinstance(outcome, Exception):
-            self.hold(ingested)  # an epoch that was started for it: whoever asks next is told
+            self.hold(ingested)  # the next write tells of an epoch that was started for this one
             raise outcome
         return outcome, ingested
 
@@ -143,7 +143,7 @@ class Author:
             while waiting:
                 try:
                     group = self._encode_group(requests, waiting, outcomes)
-                except StorageError as error:  # what was stored before is to be told all the same
+                except StorageError as error:  # the caller still learns what was stored before
                     outcomes = [error if place in waiting else one for place, one in enumerate(outcomes)]
                     break
                 tried, waiting = waiting[: group.taken], waiting[group.taken :]
@@ -152,7 +152,7 @@ class Author:
                 try:
                     together = together.with_more(self._store_group(requests, group, outcomes))
                     waiting = [*group.deferred, *waiting]
-                except Exception as error:  # raised again where the request was made
+                except Exception as error:  # what one request raises, of any type, must not fail the others
                     left = [place for place in tried if not isinstance(outcomes[place], Exception)]
                     if len(left) == 1:
                         outcomes[left[0]] = error
@@ -185,11 +185,11 @@ class Author:
                 if callable(request.drafts) and group.writes_on(request.branch):
                     group.deferred.append(place)
                 else:
-                    outcomes[place] = self._encode(connection, request, place, group)
+                    outcomes[place] = self._encode(connection, request, group)
         return group
 
     def _encode(
-        self, connection: Connection, request: WriteRequest, place: int, group: WriteGroup
+        self, connection: Connection, request: WriteRequest, group: WriteGroup
     ) -> list[WrittenCommit] | Exception:
         """Encode one request into a group: what it will have written, or why not."""
         try:
@@ -202,10 +202,10 @@ class Author:
             if encoder is None:
                 encoder = group.encoders[branch.num] = self._make_encoder(connection, branch)
             written = encoder.encode(request.make_drafts(connection))
-        except Exception as error:  # raised again where the request was made
+        except Exception as error:  # a plan may raise anything, and must fail its own request alone
             return error
         if written:
-            group.add(EncodedWrite(place, branch, written, request.after))
+            group.add(EncodedWrite(branch, written, request.after))
         return written
 
     def _store_group(
@@ -223,7 +223,7 @@ class Author:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
-                outcomes[place] = self._encode(connection, requests[place], place, group)
+                outcomes[place] = self._encode(connection, requests[place], group)
                 for one in group.encoded[before:]:
                     yield one.branch, _open(one.branch, [item.encoded for item in one.written])
 
@@ -315,7 +315,9 @@ class Author:
 
         Raises ServiceError where the rules refuse it, or the name is to be unique in the repo and is not.
         """
-        with self._readied(self._replica.root_branch(repo)) as root:
+        with self._lock:
+            self._prepare(self._replica.root_branch(repo))
+            root = self._current(self._replica.root_branch(repo))
             here = [one.name for one in self._replica.branches.values() if one.repo_num == repo.num]
             if is_unique and name in here:
                 raise ServiceError(
@@ -404,7 +406,7 @@ class Author:
             yield
 
     def _prepare(self, branch: Branch) -> None:
-        """Start an epoch that is due before what is to be written (E2). Raises ServiceError where nothing may be written."""
+        """Start an epoch if one is due (E2). Raises ServiceError where this node may not write."""
         if not branch.facts.has_members:
             raise ServiceError(
                 "not_permitted", "this node follows the branch by a link, and may read it only"
@@ -419,17 +421,10 @@ class Author:
         if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
             raise ServiceError(
                 "incomplete",
-                "the repo has new secrets since somebody was excluded, and this node has not got them yet",
+                "the repo has new secrets since an exclusion, and this node lacks them",
                 "it gets them when it meets the node of an admin",
             )
         return current
-
-    @contextmanager
-    def _readied(self, branch: Branch) -> Iterator[Branch]:
-        """The branch on the topic to write to, which no other writer changes meanwhile."""
-        with self._lock:
-            self._prepare(branch)
-            yield self._current(branch)
 
     def _make_encoder(self, connection: Connection, branch: Branch) -> FeedEncoder:
         """What encodes the user's next commits in a branch. Raises ServiceError `feed_uncertain`, `incomplete`."""

@@ -1,8 +1,8 @@
 """Group commit: writes that arrive while another is being stored share the next transaction and its one fsync.
 
-`write_together` queues a request (`GroupLane`). `Author.write_group` encodes the requests of a group one after the other:
-each acks the one before it. Were all to ack the same heads, a group would leave as many heads as it has commits, the next
-write would have to name them all, and the timeline would order them by their ids instead of by when they came.
+`Author.write_group` encodes the requests of a group one after the other, and each acks the one before it. If all acked the
+same heads, a group would leave as many heads as it has commits. The next write would have to name them all, and the timeline
+would order them by their ids instead of by when they came.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class WriteRequest:
 
     branch: Branch
     drafts: Sequence[Draft] | Plan
-    """What is to be written; or a plan, which is to see what earlier requests of the group write on the branch."""
+    """Drafts, or a plan that makes them. A plan sees what earlier requests of the group write on the branch."""
     after: AfterWrite = nothing_more
     has_files: bool = False
     """Whether files were encrypted for the topic that `branch` is on, so that no other will do."""
@@ -51,8 +51,6 @@ class WriteRequest:
 class EncodedWrite:
     """A request that was encoded."""
 
-    place: int
-    """Of the request."""
     branch: Branch
     """On the topic that it is written to."""
     written: Sequence[WrittenCommit]

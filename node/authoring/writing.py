@@ -1,4 +1,7 @@
-"""How services write: requests that come together share a transaction (`node.authoring.write_group`)."""
+"""How services write: async, by way of the hub, so that requests share a transaction (`node.authoring.write_group`).
+
+`Author` works in threads and knows no hub.
+"""
 
 from collections.abc import Sequence
 

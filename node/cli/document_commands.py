@@ -7,7 +7,7 @@ import json
 import sys
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -49,22 +49,7 @@ def add(
     context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
 ) -> None:
     """Add items. What somebody deletes at the same time without having seen this stays."""
-    from node.contract.documents import EDIT_SET
-    from protocol.document_kinds import SET_EDIT_COUNT_MAX
-
-    api = client(context)
-    if items == ["-"]:
-        write_lines(
-            lambda part: api.call(EDIT_SET, branch=branch, add=part),
-            "items",
-            SET_EDIT_COUNT_MAX,
-            as_json=as_json,
-        )
-        return
-    answer = api.call(EDIT_SET, branch=branch, add=items)
-    print_json(answer) if as_json else print_fields(
-        [("added", answer["added"]), ("commits", answer["commits"])]
-    )
+    _edit_set(context, branch, items, "add", "added", as_json=as_json)
 
 
 @set_.command("rm")
@@ -72,22 +57,7 @@ def remove(
     context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
 ) -> None:
     """Delete items that this node has seen."""
-    from node.contract.documents import EDIT_SET
-    from protocol.document_kinds import SET_EDIT_COUNT_MAX
-
-    api = client(context)
-    if items == ["-"]:
-        write_lines(
-            lambda part: api.call(EDIT_SET, branch=branch, remove=part),
-            "items",
-            SET_EDIT_COUNT_MAX,
-            as_json=as_json,
-        )
-        return
-    answer = api.call(EDIT_SET, branch=branch, remove=items)
-    print_json(answer) if as_json else print_fields(
-        [("removed", answer["removed"]), ("commits", answer["commits"])]
-    )
+    _edit_set(context, branch, items, "remove", "removed", as_json=as_json)
 
 
 @set_.command("list")
@@ -253,6 +223,34 @@ def pull(
         raise ServiceError(
             "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
         ) from None
+
+
+def _edit_set(
+    context: typer.Context,
+    branch: str,
+    items: list[str],
+    field: Literal["add", "remove"],
+    answered: Literal["added", "removed"],
+    *,
+    as_json: bool,
+) -> None:
+    """Edit a set by one field of the request, whose answer stands in another; the one item `-` stands for lines."""
+    from node.contract.documents import EDIT_SET
+    from protocol.document_kinds import SET_EDIT_COUNT_MAX
+
+    api = client(context)
+    if items == ["-"]:
+        write_lines(
+            lambda part: api.call(EDIT_SET, branch=branch, **{field: part}),
+            "items",
+            SET_EDIT_COUNT_MAX,
+            as_json=as_json,
+        )
+        return
+    answer = api.call(EDIT_SET, branch=branch, **{field: items})
+    print_json(answer) if as_json else print_fields(
+        [(answered, answer[answered]), ("commits", answer["commits"])]
+    )
 
 
 def _put_all(api: "ApiClient", branch: str, lines: list[str]) -> None:

@@ -124,7 +124,7 @@ def accept_batch(
         while ingested.is_unfinished and not in_slices:
             ingested = ingested.with_more(release_more(replica, now_ms, share))
     except StorageError as error:
-        # What was accepted is to be told; the rest comes again, or is released later.
+        # The caller tells what was accepted. The rest comes again, or is released later.
         log.error("what waits could not be kept or released", error=str(error))
     ingested.left = left
     return ingested

@@ -1,8 +1,8 @@
 """`GroupLane`: requests that come while an earlier one is at work are worked on together, once it is done.
 
-The first that waits is the *leader*: it waits for the lock, takes all that wait by then, and hands each its answer. Who
-comes later finds nobody waiting and leads the next group. A request that is cancelled before it was taken leaves the lane,
-and where it led, the next one leads. One that was taken is worked on to the end, as work in a thread is.
+The first that waits is the *leader*. It waits for the lock, takes all that wait by then, and hands each its answer. The
+next request finds the lane empty and leads the next group. A cancelled request leaves the lane, and if it led, the next one
+leads. A request that a group has taken is worked on to the end, as work in a thread is.
 """
 
 from collections import deque
@@ -59,7 +59,7 @@ class GroupLane(Generic[Q, A]):
         except trio.Cancelled:
             if own in self._waiting:
                 raise
-            # It is being stored: whoever asked must not clean up meanwhile what the transaction refers to.
+            # A group works on it. A caller that cleaned up now would delete what the transaction refers to.
             with trio.CancelScope(shield=True):
                 await own.woken.wait()
 
@@ -71,7 +71,7 @@ class GroupLane(Generic[Q, A]):
         try:
             with trio.CancelScope(shield=True):  # others wait for it, who were not cancelled
                 answers = await work([one.request for one in group])
-        except Exception as error:  # raised again in each
+        except Exception as error:  # each request of the group must learn it, whatever it is
             answers = [error] * len(group)
         finally:  # when the process is ending too: they would wait for ever
             for one, answer in zip(group, answers, strict=True):
@@ -79,7 +79,7 @@ class GroupLane(Generic[Q, A]):
                 one.woken.set()
 
     def _leave(self, own: _Waiting[Q, A]) -> None:
-        """Leave no request behind of who was cancelled before a group took it."""
+        """Take a request out that was cancelled before a group took it."""
         if own in self._waiting:
             was_first = self._waiting[0] is own
             self._waiting.remove(own)

@@ -80,7 +80,7 @@ class Packs:
 
     def find(self, connection: Connection, block_id: BlockId) -> Block | None:
         """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
-        for found, name, offset, size in select_rows(connection, _BY_KEY, id_key(block_id)):
+        for found, name, offset, size in select_rows(connection, _BY_KEY, key=id_key(block_id)):
             if found == block_id:
                 return _checked(block_id, self._read(name, offset, size))
         nums = find_blocks(connection, [block_id])

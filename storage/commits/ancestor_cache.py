@@ -76,7 +76,7 @@ class AncestorCache:
 
     def _read_ahead(self, connection: Connection, commit_id: CommitId) -> None:
         """Read what came before a commit by its topic: causes are accepted before effects."""
-        for topic_num, num, raw in select_rows(connection, _ARRIVAL, id_key(commit_id)):
+        for topic_num, num, raw in select_rows(connection, _ARRIVAL, key=id_key(commit_id)):
             if raw == commit_id:
                 before = {"topic": topic_num, "num": num, "count": self._ahead}
                 fresh = {

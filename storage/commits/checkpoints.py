@@ -123,7 +123,7 @@ def _load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[Commit
     wanted = list(ids)
     if len(wanted) != 1:
         return load_places(connection, wanted)
-    rows = select_rows(connection, _PLACE, id_key(wanted[0]))
+    rows = select_rows(connection, _PLACE, key=id_key(wanted[0]))
     return {raw: GraphNode(rank, unpack_ids(acks)) for raw, rank, acks in rows if raw == wanted[0]}
 
 

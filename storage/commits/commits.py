@@ -21,7 +21,7 @@ from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
 from storage.commits.position_index import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
-from storage.engine.bulk import change_named, insert_rows, select_in, select_named
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import (
@@ -223,7 +223,7 @@ def accept_commits(
     ]
     keep_feed_forks(connection, branch.num, places)
     for statement, table_num in ((_MORE_IN_BRANCH, branch.num), (_MORE_ON_TOPIC, branch.topic_num)):
-        change_named(connection, statement, more=len(new), number=table_num)
+        change_rows(connection, statement, [(len(new), table_num)])
     return list(nums)
 
 
@@ -390,7 +390,7 @@ def _row(
 
 def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:
     """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
-    return set(select_named(connection, _MERGED, branch=branch_num).scalars())
+    return set(select_rows(connection, _MERGED, branch=branch_num).scalars())
 
 
 def number_authors(database: Database, connection: Connection, users: set[UserId]) -> dict[UserId, int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select
 
 from protocol.ids import CommitId, UserId
-from storage.engine.bulk import select_in, select_named
+from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
 from storage.schema.schema import authors, commits, feed_forks
 
@@ -70,7 +70,7 @@ class FeedPlace(NamedTuple):
 
 def load_feed_tip(connection: Connection, branch_num: int, author: UserId) -> FeedTip | None:
     """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
-    row = select_named(connection, _TIP, branch=branch_num, author=author).first()
+    row = select_rows(connection, _TIP, branch=branch_num, author=author).first()
     return FeedTip(row[0], row[1]) if row else None
 
 
@@ -158,7 +158,7 @@ def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedP
         found: list[int] = []
         of_author = {"branch": branch_num, "author": author_num}
         if is_dense:
-            used_twice = select_named(
+            used_twice = select_rows(
                 connection, _USED_TWICE_BETWEEN, **of_author, low=sequences[0], high=sequences[-1]
             )
             found += used_twice.scalars()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, bindparam, delete, false, func, select, true, update
 
 from protocol.ids import CommitId
-from storage.engine.bulk import change_rows, insert_rows, select_in, select_named
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import heads
@@ -42,7 +42,7 @@ def find_heads(connection: Connection, branch_num: int, ids: Iterable[CommitId])
 
 def load_heads(connection: Connection, branch_num: int, limit: int) -> list[Head]:
     """(id, rank) of a branch's heads, those of highest rank first."""
-    rows = select_named(connection, _HIGHEST, branch=branch_num, count=limit)
+    rows = select_rows(connection, _HIGHEST, branch=branch_num, count=limit)
     found = [(row[0], row[1]) for row in rows]
     return sorted(found, key=lambda head: (-head[1], head[0]))
 

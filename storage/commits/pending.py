@@ -28,7 +28,7 @@ from protocol.limits.peers import (
     UNREAD_SENT_MAX,
 )
 from protocol.publication import decode_publication, is_bare
-from storage.engine.bulk import insert_rows, select_named
+from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.sums import sum_of
@@ -309,7 +309,7 @@ def keep_rejections(
 def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[CommitId]:
     """Those of these ids that were rejected."""
     found: set[CommitId] = set()
-    if select_named(connection, _ANY_REJECTION).first() is None:
+    if select_rows(connection, _ANY_REJECTION).first() is None:
         return found  # the usual case, and this stands in the way of every batch
     for part in chunks(ids):
         found.update(

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from protocol.ids import CommitId
 from storage.commits.pending import CAUSES, READY, UNREAD
-from storage.engine.bulk import change_rows, select_named
+from storage.engine.bulk import change_rows, select_rows
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.schema.schema import commits, pending, pending_causes, pending_publications, rejections
@@ -51,7 +51,7 @@ class ReleaseResult:
 
 def is_any_pending(connection: Connection) -> bool:
     """Whether anything waits. Mostly nothing does, and this stands in the way of every batch."""
-    return select_named(connection, _ANY_PENDING).first() is not None
+    return select_rows(connection, _ANY_PENDING).first() is not None
 
 
 def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> ReleaseResult:

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 
 from protocol.ids import NO_COMMIT, CommitId
-from storage.engine.bulk import change_rows, insert_rows, select_named
+from storage.engine.bulk import change_rows, insert_rows, select_rows
 from storage.engine.sums import sum_of
 from storage.schema.columns import Bytes
 from storage.schema.schema import commits, order_spans
@@ -202,7 +202,7 @@ def _load_spans(
 
 
 def _load_span_of(connection: Connection, branch_num: int, level: int, key: OrderKey) -> OrderSpan | None:
-    row = select_named(connection, _SPAN_OF, **_at(branch_num, key, level)).first()
+    row = select_rows(connection, _SPAN_OF, **_at(branch_num, key, level)).first()
     return None if row is None else _span(row)
 
 

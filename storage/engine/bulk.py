@@ -32,24 +32,11 @@ def change_rows(
 
 
 def select_rows(
-    connection: Connection, query: "Select[*tuple[Any, ...]]", *values: object
-) -> "CursorResult[*tuple[Any, ...]]":
-    """The rows of a query that stands in a constant, its parameters given in their order."""
-    return connection.exec_driver_sql(_text(query, connection.dialect), values)
-
-
-def select_named(
     connection: Connection, query: "Select[*tuple[Any, ...]]", **values: object
 ) -> "CursorResult[*tuple[Any, ...]]":
-    """The same with parameters by name."""
+    """The rows of a query that stands in a constant, its parameters given by name."""
     text, order = _named(query, connection.dialect)
     return connection.exec_driver_sql(text, order(values))
-
-
-def change_named(connection: Connection, statement: "Update | Delete", **values: object) -> None:
-    """Run a statement that stands in a constant once, its parameters given by name."""
-    text, order = _named(statement, connection.dialect)
-    connection.exec_driver_sql(text, order(values))
 
 
 def select_in(
@@ -90,8 +77,8 @@ _Order = Callable[[Mapping[str, object]], tuple[object, ...]]
 
 
 @lru_cache(maxsize=128)
-def _named(statement: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect) -> tuple[str, _Order]:
-    text, names, constants = _parameters(statement, dialect)
+def _named(query: "Select[*tuple[Any, ...]]", dialect: Dialect) -> tuple[str, _Order]:
+    text, names, constants = _parameters(query, dialect)
 
     def order(values: Mapping[str, object]) -> tuple[object, ...]:
         given = {**constants, **values}
@@ -116,10 +103,10 @@ def _expanded(
 
 
 def _parameters(
-    statement: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect
+    query: "Select[*tuple[Any, ...]]", dialect: Dialect
 ) -> tuple[str, list[str], dict[str, object]]:
     """The text, the names of its parameters in their order, and the values of those that stand in the statement."""
-    compiled = statement.compile(dialect=dialect)
+    compiled = query.compile(dialect=dialect)
     names: list[str] | None = getattr(compiled, "positiontup", None)
     assert names is not None, "the drivers take parameters by place"
     constants = {name: value for name, value in compiled.params.items() if value is not None}
@@ -127,5 +114,5 @@ def _parameters(
 
 
 @lru_cache(maxsize=128)
-def _text(query: "Select[*tuple[Any, ...]] | Update | Delete", dialect: Dialect) -> str:
-    return str(query.compile(dialect=dialect))
+def _text(statement: "Update | Delete", dialect: Dialect) -> str:
+    return str(statement.compile(dialect=dialect))

@@ -1,6 +1,6 @@
 """Group commit: requests that come together are stored in one transaction, and each succeeds or fails by itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from node.runtime.errors import ServiceError
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.document_kinds import DICT
-from protocol.ids import CommitId
+from protocol.ids import CommitId, RepoId, UserId
 from protocol.keys import UserSeed
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.signing import public_key
@@ -43,9 +43,9 @@ def counted(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
     seen: list[Change] = []
     show = replica.show
 
-    def note(change: Change, *rest: object) -> None:
+    def note(change: Change, persons: Mapping[RepoId, Mapping[UserId, UserId]]) -> None:
         seen.append(change)
-        show(change, *rest)  # type: ignore[arg-type]
+        show(change, persons)
 
     with monkeypatch.context() as patch:
         patch.setattr(replica, "show", note)
@@ -112,8 +112,8 @@ def test_several_branches_share_a_transaction(world: World, monkeypatch: pytest.
 
 def test_one_that_the_rules_refuse_does_not_fail_the_others(world: World) -> None:
     root = world.replica.root_branch(world.repo)
-    nobody = Remove(_USER, None, ())
-    requests = [_post(world, "a"), WriteRequest(root, [Draft(nobody)]), _post(world, "b")]
+    of_no_member = Remove(_USER, None, ())
+    requests = [_post(world, "a"), WriteRequest(root, [Draft(of_no_member)]), _post(world, "b")]
     outcomes, ingested = world.author.write_group(requests)
     assert isinstance(outcomes[1], ServiceError)
     assert outcomes[1].code == "already_exists"

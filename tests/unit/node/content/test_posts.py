@@ -1,9 +1,12 @@
 """Posts: one at a time, and many by one request."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from node.authoring.drafting import WrittenCommit
+from node.authoring.write_group import WriteRequest
 from node.content import posts as posts_module
 from node.content.posts import Posts
 from node.ingest.ingest_result import IngestResult
@@ -43,10 +46,12 @@ async def test_what_is_cut_says_what_is_durable(
         alice.create_repo()
         write_group, count = alice.author.write_group, 0
 
-        def fail_at_third(requests: object) -> object:
+        def fail_at_third(
+            requests: Sequence[WriteRequest],
+        ) -> tuple[list[list[WrittenCommit] | Exception], IngestResult]:
             nonlocal count
             count += 1
-            return ([error], IngestResult()) if count == 3 else write_group(requests)  # type: ignore[arg-type]
+            return ([error], IngestResult()) if count == 3 else write_group(requests)
 
         monkeypatch.setattr(alice.author, "write_group", fail_at_third)
         with pytest.raises(ServiceError, match="the first 8 of 20 posts are written") as caught:

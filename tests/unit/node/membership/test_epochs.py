@@ -321,7 +321,7 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
         await together(alice, bob)
         await meet(alice, dave)
         assert dave.repo().is_behind
-        with pytest.raises(ServiceError, match="has not got them yet"):
+        with pytest.raises(ServiceError, match="this node lacks them"):
             dave.write(dave.branch(), "where?")
         await renewing_of(alice).rekey("", id_text(dave.author.user))
         await meet(alice, dave)

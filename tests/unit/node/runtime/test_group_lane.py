@@ -1,4 +1,4 @@
-"""Requests that come together are worked on together, whatever becomes of whoever asked."""
+"""A lane works on requests together, and no cancelled request harms another."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -94,7 +94,7 @@ async def test_what_fails_as_a_whole_fails_for_each_and_for_no_later_one() -> No
     assert asking.outcomes == {1: 2, 2: "OSError", 13: "OSError", 4: 8}
 
 
-async def test_whoever_leaves_before_it_was_taken_is_not_worked_on() -> None:
+async def test_a_request_that_leaves_before_it_was_taken_is_not_worked_on() -> None:
     """A follower that leaves, and a leader, whose place the next one takes."""
     async with trio.open_nursery() as nursery:
         asking = Asking(nursery)
