@@ -21,7 +21,7 @@ from node.authoring.drafting import Draft
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from node.membership.epochs import EpochKeeper
+from node.membership.epoch_secrets import EpochKeeper
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.ids import UserId

@@ -15,9 +15,9 @@ from protocol.limits.peers import (
     INTRODUCTIONS_SENT_AT_ONCE_MAX,
     INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
 )
+from protocol.links import PeerAddress
 from protocol.messages import Introduce
 from protocol.session_events import FindPeers, LearnPeers, Output, PeersFound, Send
-from protocol.text import PeerAddress
 from protocol.topic_progress import TopicProgress
 
 _CHECKS_BETWEEN: Final = 10

@@ -26,7 +26,7 @@ from protocol.limits.peers import (
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
-from protocol.text import PeerAddress
+from protocol.links import PeerAddress
 
 
 class Announce(Wire, frozen=True, tag="announce2"):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from protocol.ids import AnnouncedTopic, BlockId, CommitId, Digest, ItemId, ShortId, TopicKey
+from protocol.links import PeerAddress
 from protocol.messages import Announce, Deposit, Message
-from protocol.text import PeerAddress
 
 # --- events ---
 

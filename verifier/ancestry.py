@@ -196,7 +196,7 @@ class _Walk:
         )
 
 
-def find_implied(
+def find_implied_once(
     acks: Sequence[CommitId], load_places: LoadPlaces, *, floor: int = 0, visits_max: int
 ) -> set[CommitId]:
     """What `AckWalks.find_implied` finds, and remember nothing."""

@@ -67,7 +67,7 @@ class Linearization:
     causes: Ints  # row of every ack in the input; the number of rows for one that is not there
 
 
-def linearize(tangles: Tangles) -> Linearization:
+def linearize_tangles(tangles: Tangles) -> Linearization:
     """Order all tangles. Raises ValueError if an id stands twice in a tangle or a column has the wrong length."""
     count = len(tangles.tangle)
     _check_shape(tangles, count)

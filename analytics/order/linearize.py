@@ -207,7 +207,7 @@ def _linearize_task(
     branches: Any = table["branch_id"].combine_chunks()
     commit_ids = columns.ids(table["commit_id"])
     acks, ack_offsets = columns.id_lists(table["acks"])
-    order = kernel.linearize(
+    order = kernel.linearize_tangles(
         kernel.Tangles(
             tangle=branches.indices.to_numpy().astype(np.int64),
             commit_ids=commit_ids,

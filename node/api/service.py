@@ -52,7 +52,8 @@ from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
 from protocol.ids import PeerId
-from protocol.text import PeerAddress, id_text
+from protocol.links import PeerAddress
+from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.heads import count_heads, load_heads

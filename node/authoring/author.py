@@ -447,10 +447,10 @@ class Author:
         return begun.with_more(ingested)
 
     def _start_whole_epoch(self, repo: Repo) -> IngestResult:
-        """Start and furnish it before anybody else writes as this user: else `node.membership.epochs` would furnish it once
-        more.
+        """Start an epoch and add its boxes and topics, before another task writes as this user.
 
-        Once it has begun it is told of, whether or not it could be furnished: `node.membership.epochs` makes up for that.
+        Otherwise `node.membership.epoch_secrets` adds them a second time. The epoch is told of once it has begun, even where
+        the boxes could not be added: `node.membership.epoch_secrets` adds them later.
         """
         epoch, ingested = self._start_epoch(repo)
         self.hold(ingested)

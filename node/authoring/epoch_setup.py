@@ -1,6 +1,6 @@
 """Completes a new epoch: publishes keys of earlier epochs and its branch topics; also tells when one is due.
 
-`node.authoring.author` starts epochs; `node.membership.epochs` opens later what was not known then.
+`node.authoring.author` starts epochs; `node.membership.epoch_secrets` opens later what was not known then.
 """
 
 from collections.abc import Callable, Iterable

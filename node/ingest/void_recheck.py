@@ -88,7 +88,7 @@ class VoidRecheck:
             if branch.branch_id == branch_id:
                 self._look_at(branch, load_judged(self._connection, branch.num, ids))
 
-    def find_void(self, branch: Branch, one: Judged) -> Void | None:
+    def find_reason(self, branch: Branch, one: Judged) -> Void | None:
         """Whether a commit is void, and why."""
         if not self._membership.now().counting:
             return None
@@ -113,14 +113,14 @@ class VoidRecheck:
         found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):
             with suppress(DamagedBlock, WrongKey, DecodeError):
-                found[one.commit_id] = self.find_void(branch, one) is not None
+                found[one.commit_id] = self.find_reason(branch, one) is not None
         return found
 
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:
         new: dict[bool, list[int]] = {True: [], False: []}
         for one in judged:
             try:
-                is_void = self.find_void(branch, one) is not None
+                is_void = self.find_reason(branch, one) is not None
             except DamagedBlock:  # looked at again when its blocks are back
                 continue
             if is_void != one.is_void:

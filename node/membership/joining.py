@@ -13,7 +13,7 @@ import trio
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.membership.devices import DeviceKeeper
-from node.membership.epochs import EpochKeeper
+from node.membership.epoch_secrets import EpochKeeper
 from node.membership.offers import follow_accepted
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -23,16 +23,16 @@ from protocol.codec import encode
 from protocol.devices import DevicesRepo
 from protocol.ids import CommitId, ObjectId, TopicKey, UserId
 from protocol.keys import InvitationSeed
-from protocol.proofs import prove_invitation
-from protocol.text import (
+from protocol.links import (
     BranchCapability,
     DeviceLink,
     InvitationLink,
     PeerAddress,
     ReadCapability,
     decode_kept_link,
-    id_text,
 )
+from protocol.proofs import prove_invitation
+from protocol.text import id_text
 from storage.engine.database import StorageError
 from storage.repos.repos import Epoch, Repo, add_repo
 from storage.repos.single_branch import add_branch_alone

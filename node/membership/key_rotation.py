@@ -4,7 +4,7 @@ from node.authoring.epoch_setup import topic_in
 from node.contract.branches import BranchRenewal
 from node.contract.repos import EpochList, EpochView, NewEpoch, RekeyedMember
 from node.ingest.ingest_result import IngestResult
-from node.membership.epochs import EpochKeeper
+from node.membership.epoch_secrets import EpochKeeper
 from node.membership.members import find_user
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError

@@ -4,7 +4,7 @@ from node.ingest.replica import Replica
 from protocol.body import Offer
 from protocol.codec import DecodeError
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
-from protocol.text import BranchCapability, decode_branch_capability
+from protocol.links import BranchCapability, decode_branch_capability
 from storage.repos.repos import Repo
 from storage.repos.single_branch import add_branch_alone
 from verifier.offers import find_offers

@@ -28,8 +28,9 @@ from protocol.body import Permission, RepoInit
 from protocol.devices import Device, DeviceEnd, DevicesRepo
 from protocol.ids import UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
+from protocol.links import device_link_text
 from protocol.proofs import device_end_digest
-from protocol.text import device_link_text, id_text
+from protocol.text import id_text
 from storage.repos.repos import Repo
 
 _REPO_NAME: Final = "devices"

@@ -26,8 +26,7 @@ from protocol.hashing import branch_secret
 from protocol.ids import ObjectId, UserId
 from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
-from protocol.signing import key_pair
-from protocol.text import (
+from protocol.links import (
     BranchCapability,
     BranchChannel,
     DeviceLink,
@@ -43,6 +42,7 @@ from protocol.text import (
     parse_device_link,
     parse_invitation,
 )
+from protocol.signing import key_pair
 from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0

@@ -49,6 +49,7 @@ from protocol.limits.peers import (
     STRANGER_IDLE_SECONDS,
     TOPIC_COUNT_MAX,
 )
+from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
     Blocks,
@@ -87,7 +88,7 @@ from protocol.session_events import (
     TopicsRefused,
     say_together,
 )
-from protocol.text import PeerAddress, id_text
+from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch

@@ -17,9 +17,9 @@ import trio
 from node.sync.addresses import AddressBook, AddressSource
 from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
+from protocol.links import PeerAddress
 from protocol.reach import as_seen, host_of, may_travel
 from protocol.session_events import FindPeers, LearnPeers
-from protocol.text import PeerAddress
 from storage.repos.repos import Branch
 
 YIELD_SECONDS: Final = 3.0

@@ -35,8 +35,9 @@ from protocol.limits.peers import (
     REACHED_PEERS_MAX,
     RELAY_CONNECTIONS_MAX,
 )
+from protocol.links import PeerAddress
 from protocol.signing import public_key
-from protocol.text import PeerAddress, id_text
+from protocol.text import id_text
 from storage.engine.database import StorageError
 from storage.peers.addresses import ReachedRow, forget_reached, put_reached
 from storage.repos.repos import Branch

@@ -64,7 +64,7 @@ def explain(replica: Replica, text: str) -> VerdictView:
         if adoption is not None:
             by = [id_text(adoption.commit_id)]
             return {**judged, **_verdict("accepted", "N3", "it was adopted", by)}
-        void = review.find_void(branch, commit)
+        void = review.find_reason(branch, commit)
         if void is not None:
             return {**judged, **_explain_void(void)}
         grants = membership.now().effective_grants(commit.author)
@@ -79,7 +79,7 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
         review = VoidRecheck(connection, replica.tables, branch.repo_num, membership)
         ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
         judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
-        voids = [(judged[raw], review.find_void(branch, judged[raw])) for raw in ids]
+        voids = [(judged[raw], review.find_reason(branch, judged[raw])) for raw in ids]
         return [
             {"commit": id_text(one.commit_id), "author": id_text(one.author), **_explain_void(void)}
             for one, void in voids

@@ -26,7 +26,8 @@ from storage.check.check_derived import (
 )
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_pending import find_wrong_pending
-from storage.commits.position_index import FIRST, count_changes
+from storage.commits.canonical_order import FIRST
+from storage.commits.position_index import count_changes
 from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.engine.streaming import stream_rows

@@ -17,10 +17,11 @@ from protocol.ids import BlockId, CommitId, UserId
 from protocol.keys import BlockKey
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
+from storage.commits.canonical_order import CANONICAL_ORDER, OrderKey
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
-from storage.commits.position_index import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
+from storage.commits.position_index import count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from protocol.limits.users import EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
+from storage.commits.canonical_order import OrderKey
 from storage.commits.edits import Edit, StoredEdits, load_edits
-from storage.commits.position_index import OrderKey, find_position
+from storage.commits.position_index import find_position
 
 
 @dataclass(frozen=True, slots=True)

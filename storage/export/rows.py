@@ -17,7 +17,7 @@ from sqlalchemy import Column, Connection, Select, exists, func, select
 from protocol.codec import DecodeError
 from protocol.ids import Digest, UserId
 from protocol.publication import decode_publication
-from storage.commits.position_index import CANONICAL_ORDER
+from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.engine.streaming import stream_parts
 from storage.export.manifest import Mark
 from storage.export.parts import ROWS_PER_GROUP, make_batch

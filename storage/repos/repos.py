@@ -16,7 +16,7 @@ from protocol.codec import decode
 from protocol.ids import BranchId, CommitId, EpochId, RepoId, TopicKey, UserId, root_branch
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, ReadSecret, TopicSeed, WriteSecret
 from protocol.limits.formats import LINK_SIZE_MAX
-from protocol.text import BranchChannel
+from protocol.links import BranchChannel
 from storage.engine.column_encryption import (
     ColumnCipher,
     cipher_of,

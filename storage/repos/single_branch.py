@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from protocol.codec import encode
 from protocol.ids import first_commit, root_branch
-from protocol.text import BranchCapability
+from protocol.links import BranchCapability
 from storage.engine.column_encryption import cipher_of, repo_place, topic_place
 from storage.engine.database import Database
 from storage.repos.repos import add_branch

@@ -20,6 +20,16 @@ from protocol.content import Post
 from protocol.hashing import commit_digest, link_checksum
 from protocol.ids import AnyId, BlockId, BranchId, CommitId, Digest, ObjectId, RepoId, Signature, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
+from protocol.links import (
+    branch_capability_text,
+    capability_text,
+    device_link_text,
+    invitation_text,
+    parse_branch_capability,
+    parse_capability,
+    parse_device_link,
+    parse_invitation,
+)
 from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
 from protocol.publication import (
@@ -30,19 +40,7 @@ from protocol.publication import (
     encode_publication,
 )
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
-from protocol.text import (
-    branch_capability_text,
-    capability_text,
-    device_link_text,
-    id_text,
-    invitation_text,
-    parse_branch_capability,
-    parse_capability,
-    parse_device_link,
-    parse_id,
-    parse_id_prefix,
-    parse_invitation,
-)
+from protocol.text import id_text, parse_id, parse_id_prefix
 from storage.repos.repos import Branch
 from tests.support.ids import as_commit_id, as_epoch_id
 from verifier.facts import BranchFacts

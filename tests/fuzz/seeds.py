@@ -22,6 +22,7 @@ from protocol.commit import Content, HeaderKeys, Links, create_commit
 from protocol.hashing import convergence_secret
 from protocol.ids import AnnouncedTopic, BlindTopic, TopicKey
 from protocol.keys import BlockKey, NodeSeed, ReadSecret, UserSeed
+from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
     Blocks,
@@ -42,7 +43,7 @@ from protocol.messages import (
 )
 from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
-from protocol.text import PeerAddress, id_text
+from protocol.text import id_text
 from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.support.ids import as_epoch_id
 from tests.support.streams import ACCEPTOR_SEED, recorded_session

@@ -20,6 +20,7 @@ from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     TOPIC_COUNT_MAX,
 )
+from protocol.links import PeerAddress
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
@@ -52,7 +53,6 @@ from protocol.session_events import (
     TopicFollowed,
     WantedFound,
 )
-from protocol.text import PeerAddress
 from tests.support.ids import as_commit_id
 
 SESSION_ID: Final = SessionId(b"s" * 32)

@@ -11,6 +11,7 @@ from protocol.codec import encode
 from protocol.ids import AnnouncedTopic, BlindTopic, Digest, TopicKey
 from protocol.keys import NodeSeed
 from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX
+from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
     Blocks,
@@ -30,7 +31,6 @@ from protocol.messages import (
     Want,
     encode_message,
 )
-from protocol.text import PeerAddress
 from tests.hostile.peer import Attacker, Parted
 from tests.hostile.table import Role, attack
 

@@ -7,6 +7,7 @@ import trio
 from protocol.codec import encode
 from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, PeerId, ShortId
 from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
+from protocol.links import PeerAddress
 from protocol.messages import (
     Blocks,
     Fetch,
@@ -27,7 +28,6 @@ from protocol.reconciliation.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range
 from protocol.reconciliation.reconciler import FrameKind
 from protocol.reconciliation.riblt import SYMBOL_SIZE
 from protocol.reconciliation.symbols import AskSymbols, Lacks, Symbols, decode_symbols
-from protocol.text import PeerAddress
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
 from tests.support.ids import as_commit_id

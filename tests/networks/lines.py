@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from msgspec import structs
 
 from node.client.client import ApiClient
-from protocol.text import invitation_text, parse_invitation
+from protocol.links import invitation_text, parse_invitation
 from tests.e2e.cluster import Peer, run_ravel
 
 Place = Callable[[], AbstractContextManager[None]]

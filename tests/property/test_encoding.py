@@ -11,9 +11,10 @@ from protocol.body import Body, UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode, peek_tag
 from protocol.ids import AnyId, BlindTopic, BlockId, CommitId
 from protocol.keys import ConvergenceSecret
+from protocol.links import parse_invitation
 from protocol.messages import Message, Receipt, Want, decode_message, encode_message
 from protocol.publication import decode_publication
-from protocol.text import id_text, parse_id, parse_invitation
+from protocol.text import id_text, parse_id
 from tests.support.strategies import bodies, ids
 
 DECODERS: dict[str, Callable[[bytes], object]] = {

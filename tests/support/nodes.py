@@ -23,8 +23,9 @@ from protocol.body import Invite, Permission
 from protocol.content import Post
 from protocol.ids import CommitId, ObjectId
 from protocol.keys import AgreementSecret, InvitationSeed, NodeSeed, UserSeed
+from protocol.links import InvitationLink, ReadCapability
 from protocol.signing import key_pair
-from protocol.text import InvitationLink, ReadCapability, id_text
+from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Epoch, Repo

@@ -36,19 +36,18 @@ from protocol.limits.peers import (
     SUMMARY_ROUND_MAX,
     WANT_COUNT_MAX,
 )
-from protocol.messages import decode_message
-from protocol.object import open_object
-from protocol.publication import decode_publication
-from protocol.text import (
+from protocol.links import (
     InvitationLink,
     ReadCapability,
     capability_text,
-    id_text,
     invitation_text,
     parse_capability,
-    parse_id,
     parse_invitation,
 )
+from protocol.messages import decode_message
+from protocol.object import open_object
+from protocol.publication import decode_publication
+from protocol.text import id_text, parse_id
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
 NO_SIGNATURE = Signature(bytes(64))

@@ -70,6 +70,18 @@ from protocol.ids import (
 )
 from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadSecret, RepoSeed, UserSeed, WriteSecret
 from protocol.limits.formats import LEAF_SIZE
+from protocol.links import (
+    BranchCapability,
+    BranchChannel,
+    DeviceLink,
+    InvitationLink,
+    PeerAddress,
+    ReadCapability,
+    branch_capability_text,
+    capability_text,
+    device_link_text,
+    invitation_text,
+)
 from protocol.messages import (
     Announce,
     Blocks,
@@ -98,19 +110,7 @@ from protocol.reconciliation.riblt import Prefix, prefix_length
 from protocol.reconciliation.set_digest import SetDigest
 from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.sealing import seal_secret
-from protocol.text import (
-    BranchCapability,
-    BranchChannel,
-    DeviceLink,
-    InvitationLink,
-    PeerAddress,
-    ReadCapability,
-    branch_capability_text,
-    capability_text,
-    device_link_text,
-    id_text,
-    invitation_text,
-)
+from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused

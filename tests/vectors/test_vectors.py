@@ -10,7 +10,7 @@ import pytest
 
 from node.authoring.author import Author
 from node.ingest.replica import Replica
-from node.membership.epochs import EpochKeeper
+from node.membership.epoch_secrets import EpochKeeper
 from node.timelines.views import place_text
 from protocol.hashing import epoch_read_secret, timeline_digest
 from protocol.ids import RepoId, Signature, TopicKey, UserId

@@ -12,6 +12,7 @@ from protocol.limits.peers import (
     INTRODUCTIONS_SENT_AT_ONCE_MAX,
     INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
 )
+from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
     Introduce,
@@ -35,7 +36,6 @@ from protocol.session_events import (
     Send,
     TopicFollowed,
 )
-from protocol.text import PeerAddress
 
 SESSION_ID = SessionId(b"s" * 32)
 ROOT = TopicKey(b"r" * 32)

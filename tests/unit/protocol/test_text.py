@@ -8,15 +8,8 @@ from protocol.block import Reference
 from protocol.codec import DecodeError
 from protocol.ids import AnyId, PeerId, RepoId, UserId
 from protocol.keys import BlockKey, ReadSecret
-from protocol.text import (
-    PeerAddress,
-    ReadCapability,
-    capability_text,
-    id_text,
-    parse_capability,
-    parse_id_prefix,
-    parse_invitation,
-)
+from protocol.links import PeerAddress, ReadCapability, capability_text, parse_capability, parse_invitation
+from protocol.text import id_text, parse_id_prefix
 from tests.support.ids import as_epoch_id, as_object_id
 
 CAPABILITY = ReadCapability(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocol.ids import CommitId
 from tests.support.ids import as_commit_id
-from verifier.ancestry import AckWalks, GraphNode, find_implied
+from verifier.ancestry import AckWalks, GraphNode, find_implied_once
 
 
 def _id(number: int) -> CommitId:
@@ -31,7 +31,7 @@ class _Graph:
         return found
 
     def implied(self, acks: set[int], *, floor: int = 0, visits_max: int = 10**9) -> set[int]:
-        found = find_implied(
+        found = find_implied_once(
             [_id(ack) for ack in sorted(acks)], self.load, floor=floor, visits_max=visits_max
         )
         return {int.from_bytes(raw, "big") for raw in found}
@@ -94,7 +94,7 @@ def test_walks_that_go_on_from_earlier_ones_find_what_fresh_ones_find(
         named = [_id(ack) for ack in sorted(acks)]
         floor = min((graph.places[raw].rank for raw in named), default=0) + rank_gain
         found = walks.find_implied(_id(number), named, graph.load, floor=floor)
-        assert found == find_implied(named, graph.load, floor=floor, visits_max=bound)
+        assert found == find_implied_once(named, graph.load, floor=floor, visits_max=bound)
 
 
 def _merges(count: int, *, every: int, back: int) -> list[set[int]]:
@@ -138,7 +138,7 @@ def test_what_one_search_visits_is_bounded_when_much_has_come_since_the_walk_tha
     walks = AckWalks(100)
     walks.find_implied(_id(101), [_id(5), _id(100)], graph.load)
     before = walks.visits
-    assert walks.find_implied(as_commit_id(b""), [_id(5), _id(101), _id(501)], graph.load) == find_implied(
-        [_id(5), _id(101), _id(501)], graph.load, visits_max=100
-    )
+    assert walks.find_implied(
+        as_commit_id(b""), [_id(5), _id(101), _id(501)], graph.load
+    ) == find_implied_once([_id(5), _id(101), _id(501)], graph.load, visits_max=100)
     assert walks.visits - before < 3 * 500

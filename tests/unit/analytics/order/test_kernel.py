@@ -99,7 +99,7 @@ def _by_definition(commits: Commits) -> dict[tuple[int, str], tuple[int, int, in
 
 
 def _check(commits: Commits) -> None:
-    order = kernel.linearize(_columns(commits))
+    order = kernel.linearize_tangles(_columns(commits))
     assert sorted(order.row.tolist()) == list(range(len(commits)))
     found = {
         commits[row][:2]: (passed, rank, position, fault)
@@ -131,7 +131,7 @@ def test_causal_order_takes_the_fast_way_to_the_same_order(commits: Commits) -> 
 
 def test_equal_prefixes_of_ids_are_told_apart() -> None:
     low, high = bytes(32), bytes(31) + b"\x01"
-    order = kernel.linearize(
+    order = kernel.linearize_tangles(
         kernel.Tangles(
             tangle=np.zeros(3, np.int64),
             commit_ids=_matrix([high, low, id_of("effect")]),
@@ -148,14 +148,14 @@ def test_equal_prefixes_of_ids_are_told_apart() -> None:
 def test_a_long_chain_needs_no_recursion_in_either_direction() -> None:
     chain: Commits = [(0, f"c{number}", (f"c{number - 1}",) if number else (), 0) for number in range(5_000)]
     for commits in (chain, chain[::-1]):
-        order = kernel.linearize(_columns(commits))
+        order = kernel.linearize_tangles(_columns(commits))
         assert order.rank.tolist() == list(range(5_000))
 
 
 def test_an_id_twice_in_a_tangle_is_refused_and_in_two_tangles_is_not() -> None:
     with pytest.raises(ValueError, match="twice"):
-        kernel.linearize(_columns([(0, "a", (), 0), (0, "a", (), 0)]))
-    assert kernel.linearize(_columns([(0, "a", (), 0), (1, "a", (), 0)])).position.tolist() == [0, 0]
+        kernel.linearize_tangles(_columns([(0, "a", (), 0), (0, "a", (), 0)]))
+    assert kernel.linearize_tangles(_columns([(0, "a", (), 0), (1, "a", (), 0)])).position.tolist() == [0, 0]
 
 
 def test_columns_that_do_not_fit_together_are_refused() -> None:
@@ -168,4 +168,4 @@ def test_columns_that_do_not_fit_together_are_refused() -> None:
     ):
         columns = {name: getattr(sound, name) for name in kernel.Tangles.__slots__}
         with pytest.raises(ValueError, match=r"length|bytes|span"):
-            kernel.linearize(kernel.Tangles(**{**columns, **broken}))
+            kernel.linearize_tangles(kernel.Tangles(**{**columns, **broken}))

@@ -31,7 +31,8 @@ from protocol.limits.users import (
     IMPORTED_WINDOW_MAX,
     PAGE_CODE_BODY_SIZE_MAX,
 )
-from protocol.text import id_text, parse_invitation
+from protocol.links import parse_invitation
+from protocol.text import id_text
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
 from tests.support.answers import CHECKED

@@ -16,7 +16,7 @@ from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
 from protocol.ids import BranchId, RepoId, TopicKey
 from protocol.keys import BranchSecret, ConvergenceSecret
-from protocol.text import BranchCapability, BranchChannel
+from protocol.links import BranchCapability, BranchChannel
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.single_branch import add_branch_alone

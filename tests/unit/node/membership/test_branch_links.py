@@ -20,13 +20,8 @@ from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError
 from protocol.content import Post
 from protocol.ids import BranchId, TopicKey
-from protocol.text import (
-    BranchCapability,
-    PeerAddress,
-    branch_capability_text,
-    id_text,
-    parse_branch_capability,
-)
+from protocol.links import BranchCapability, PeerAddress, branch_capability_text, parse_branch_capability
+from protocol.text import id_text
 from storage.repos.deletion import forget_repo
 from storage.schema.schema import branches, commits, files, repos, sequences
 from tests.support.machine import fail_after

@@ -18,8 +18,9 @@ from protocol.devices import DevicesRepo, HandOn
 from protocol.ids import UserId, root_branch
 from protocol.keys import UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
+from protocol.links import DeviceLink, parse_device_link
 from protocol.proofs import prove_invitation
-from protocol.text import DeviceLink, id_text, parse_device_link
+from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes

@@ -17,7 +17,8 @@ from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.ids import BranchId
-from protocol.text import PeerAddress, id_text
+from protocol.links import PeerAddress
+from protocol.text import id_text
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 from tests.support.ids import as_commit_id

@@ -19,7 +19,7 @@ from node.content.texts import Texts
 from node.ingest.acceptance import accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from node.membership.epochs import EpochKeeper
+from node.membership.epoch_secrets import EpochKeeper
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
@@ -28,8 +28,8 @@ from node.sync.block_repair import BlockRepairer
 from node.sync.network import Network
 from protocol.body import Permission
 from protocol.ids import TopicKey, UserId
+from protocol.links import PeerAddress
 from protocol.session_events import CommitsAccepted, Event, Output
-from protocol.text import PeerAddress
 from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo

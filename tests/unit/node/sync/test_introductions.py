@@ -13,8 +13,9 @@ from node.sync.introductions import Introducer
 from node.sync.network import Network, listening_address, open_listener
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
+from protocol.links import PeerAddress
 from protocol.session_events import FindPeers
-from protocol.text import PeerAddress, id_text
+from protocol.text import id_text
 from storage.peers.addresses import load_reached
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together, until_equal

@@ -18,8 +18,8 @@ from protocol.limits.peers import (
     LEARNED_DIALS_AT_ONCE_MAX,
     LEARNED_PEERS_WANTED,
 )
+from protocol.links import PeerAddress
 from protocol.session_events import FindPeers
-from protocol.text import PeerAddress
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 

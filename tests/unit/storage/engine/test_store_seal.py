@@ -13,8 +13,8 @@ from node.ingest.replica import Replica
 from protocol.content import FileEntry, Files
 from protocol.ids import BranchId, RepoId, TopicKey
 from protocol.keys import BlockKey, BranchSecret, ConvergenceSecret, StoreKey
+from protocol.links import BranchCapability, BranchChannel
 from protocol.object import build_object
-from protocol.text import BranchCapability, BranchChannel
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_commit_keys
 from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place

@@ -1,0 +1,225 @@
+"""`ravel:` links: invitations, read capabilities, capabilities of branches and links for devices, with a checksum.
+
+A link is base32 of an encoded struct. Its kind stands in clear, and the checksum (5 bytes) finds what was mistyped.
+"""
+
+from hmac import compare_digest
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from protocol import hashing
+from protocol.block import Reference
+from protocol.body import Permission
+from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
+from protocol.content import Name, UnixMilliseconds
+from protocol.ids import BranchId, CommitId, EpochId, PeerId, RepoId, TopicKey, UserId, root_branch
+from protocol.keys import BranchSecret, ConvergenceSecret, InvitationSeed, ReadSecret, WriteSecret
+from protocol.limits.formats import (
+    ADDRESS_SIZE_MAX,
+    LINK_CHANNEL_COUNT_MAX,
+    LINK_PEER_COUNT_MAX,
+    LINK_SIZE_MAX,
+)
+from protocol.text import base32_text, id_text, parse_base32
+
+_LINK_SCHEME: Final = "ravel:"
+_INVITATION_KIND: Final = "invite"
+_CAPABILITY_KIND: Final = "read"
+_BRANCH_KIND: Final = "branch"
+_DEVICE_KIND: Final = "device"
+_KIND_NAMES: Final = {
+    _INVITATION_KIND: "an invitation",
+    _CAPABILITY_KIND: "a read capability",
+    _BRANCH_KIND: "a branch's capability",
+    _DEVICE_KIND: "a link for a device",
+}
+_CHECKSUM_SIZE: Final = 5
+
+
+class PeerAddress(Wire, frozen=True):
+    """Where a peer may be reached: host:port, and the key that it must prove."""
+
+    address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
+    peer: PeerId
+
+
+class InvitationLink(Wire, frozen=True, tag="invitation2"):
+    """All that a newcomer needs: an epoch's secrets, the invitation's key, and where to find a peer.
+
+    It is a bearer secret: anyone who has the link can read the repo. `write_secret` is there only when it grants writing.
+    The secrets of earlier epochs are in the epoch, as its author says (`body.EpochHistory`).
+    """
+
+    repo: RepoId
+    root: Reference
+    epoch: EpochId
+    epoch_author: UserId
+    read_secret: ReadSecret
+    write_secret: WriteSecret | None
+    invitation: CommitId
+    invitation_seed: InvitationSeed
+    permission: Permission
+    expires_at: UnixMilliseconds
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets: links end up in logs only in this form."""
+        return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
+
+
+class DeviceLink(Wire, frozen=True, tag="device-link1"):
+    """All that makes a user a device of `person`: the encoded invitation to the repo of that person's devices.
+
+    It is a bearer secret: anyone who uses it first is given all that the person has.
+    """
+
+    person: UserId
+    invitation: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"DeviceLink(person={id_text(self.person)})"
+
+    def opened(self) -> InvitationLink:
+        """The invitation. Raises DecodeError."""
+        return decode(InvitationLink, self.invitation, size_max=LINK_SIZE_MAX)
+
+
+class ReadCapability(Wire, frozen=True, tag="read2"):
+    """All that opens a repo for reading, and where to find a peer: who holds it reads and follows, and is no member.
+
+    It is a bearer secret that does not expire; what is written in later epochs it does not open.
+    """
+
+    repo: RepoId
+    root: Reference
+    epoch: EpochId
+    epoch_author: UserId
+    read_secret: ReadSecret
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"ReadCapability(repo={id_text(self.repo)})"
+
+
+class BranchChannel(Wire, frozen=True):
+    """What opens one branch on one topic, and nothing else of the epoch."""
+
+    epoch: EpochId
+    topic: TopicKey
+    branch_secret: BranchSecret
+    convergence_secret: ConvergenceSecret
+
+
+class BranchCapability(Wire, frozen=True, tag="branch1"):
+    """All that opens one branch for reading, and where to find a peer. Tells nothing of other branches or of members.
+
+    It is a bearer secret: it opens what was written, and what follows until the branch's secrets are renewed.
+    """
+
+    repo: RepoId
+    init: CommitId
+    branch: BranchId
+    name: Name
+    channels: Annotated[tuple[BranchChannel, ...], Meta(min_length=1, max_length=LINK_CHANNEL_COUNT_MAX)]
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"BranchCapability(branch={id_text(self.branch)})"
+
+
+def invitation_text(link: InvitationLink) -> str:
+    """`ravel:invite:` and the link in base32, checksum last."""
+    return _link_text(_INVITATION_KIND, link)
+
+
+def parse_invitation(text: str) -> InvitationLink:
+    """The invitation that `text` is.
+
+    Raises DecodeError: `not_a_link`, `other_kind`, `mistyped` (checksum), or what `decode` says of an unknown version.
+    """
+    return decode(InvitationLink, _payload(_INVITATION_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def device_link_text(link: DeviceLink) -> str:
+    """`ravel:device:` and the link in base32, checksum last."""
+    return _link_text(_DEVICE_KIND, link)
+
+
+def parse_device_link(text: str) -> DeviceLink:
+    """The link for a device that `text` is. Raises DecodeError as `parse_invitation` does."""
+    link: DeviceLink = decode(DeviceLink, _payload(_DEVICE_KIND, text), size_max=LINK_SIZE_MAX)
+    link.opened()
+    return link
+
+
+def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, UserId | None]:
+    """An invitation as it is kept until it is used, and whose device it makes the user, if any's. Raises DecodeError."""
+    if peek_tag(encoded) != DeviceLink.__struct_config__.tag:
+        return decode(InvitationLink, encoded, size_max=LINK_SIZE_MAX), None
+    link: DeviceLink = decode(DeviceLink, encoded, size_max=LINK_SIZE_MAX)
+    return link.opened(), link.person
+
+
+def capability_text(capability: ReadCapability) -> str:
+    """`ravel:read:` and the capability in base32, checksum last."""
+    return _link_text(_CAPABILITY_KIND, capability)
+
+
+def parse_capability(text: str) -> ReadCapability:
+    """The read capability that `text` is. Raises DecodeError as `parse_invitation` does."""
+    return decode(ReadCapability, _payload(_CAPABILITY_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def branch_capability_text(capability: BranchCapability) -> str:
+    """`ravel:branch:` and the capability in base32, checksum last. Raises DecodeError `too_large`."""
+    return _link_text(_BRANCH_KIND, capability)
+
+
+def parse_branch_capability(text: str) -> BranchCapability:
+    """The capability of a branch that `text` is. Raises DecodeError as `parse_invitation` does."""
+    return decode_branch_capability(_payload(_BRANCH_KIND, text))
+
+
+def decode_branch_capability(encoded: bytes) -> BranchCapability:
+    """The capability of a branch whose encoding is given. Raises DecodeError, also for a root branch: that opens a repo."""
+    capability: BranchCapability = decode(BranchCapability, encoded, size_max=LINK_SIZE_MAX)
+    if capability.branch == root_branch(capability.repo):
+        raise DecodeError("bad_shape", "a root branch is not followed by itself")
+    return capability
+
+
+def is_branch_link(text: str) -> bool:
+    """Whether a text says that it is a branch's capability."""
+    return text.strip().startswith(f"{_LINK_SCHEME}{_BRANCH_KIND}:")
+
+
+def _link_text(kind: str, link: Wire) -> str:
+    payload = encode(link)
+    if len(payload) * 8 // 5 + 64 > LINK_SIZE_MAX:
+        raise DecodeError("too_large", "a link")
+    return f"{_LINK_SCHEME}{kind}:{base32_text(payload + _checksum(kind, payload))}"
+
+
+def _payload(kind: str, text: str) -> bytes:
+    """What a link of that kind encodes."""
+    text = text.strip()
+    if len(text) > LINK_SIZE_MAX:
+        raise DecodeError("too_large", "a link")
+    if not text.startswith(_LINK_SCHEME):
+        raise DecodeError("not_a_link", f"a link starts with {_LINK_SCHEME}")
+    found, _, coded = text.removeprefix(_LINK_SCHEME).partition(":")
+    if found != kind:
+        raise DecodeError("other_kind", _KIND_NAMES.get(found, f"a link of kind {found[:20]!r}"))
+    raw = parse_base32(coded, "mistyped")
+    payload, checksum = raw[:-_CHECKSUM_SIZE], raw[-_CHECKSUM_SIZE:]
+    if not compare_digest(_checksum(kind, payload), checksum):
+        raise DecodeError("mistyped", "the checksum does not match")
+    return payload
+
+
+def _checksum(kind: str, payload: bytes) -> bytes:
+    return hashing.link_checksum(kind.encode() + payload)
