@@ -1,14 +1,17 @@
 """Validated ingest of small commits into SQLite: the whole way in, durable, against bare libsodium verification.
 
 Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
-writer makes the topic's signature itself when it sends, as decision 10 says). Signatures are checked in a process of
-their own and the next batches opened while one is stored, as a daemon does. With `--storage-url` and an empty PostgreSQL
+writer makes the topic's signature itself when it sends, as decision 10 says). Worker processes read the next batches and
+check signatures while one is stored, as in a daemon. With `--storage-url` and an empty PostgreSQL
 database, the same into that, held against SQLite in the same run.
 """
 
 import argparse
+import os
 import tempfile
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
@@ -22,19 +25,27 @@ from benchmarks.common import (
     timed,
     write_history,
 )
+from node.home.config import WORKERS_DEFAULT
+from node.ingest.reading_workers import ReadingWorkers
+from node.ingest.reading_workers import worker_count as count_workers
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
-from node.sync.signature_pool import SignaturePool
-from protocol.ids import Digest, Signature, UserId
-from protocol.signing import Claim
 from storage.repos.repos import Branch
 
 _UNDER_WAY = 4
 
 
-async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], pool: SignaturePool) -> None:
-    hub = Hub(replica, threads(), clock_ms, pool.check)
+class Measured(NamedTuple):
+    """What ingest came to."""
+
+    rate: float  # commits per second
+    here: float  # processor seconds of this process for each commit
+    workers: float  # the same of all workers together
+
+
+async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], workers: ReadingWorkers) -> None:
+    hub = Hub(replica, threads(), clock_ms, workers)
     slots = trio.Semaphore(_UNDER_WAY)
     turn = trio.Event()
     turn.set()
@@ -52,8 +63,8 @@ async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], poo
             nursery.start_soon(take, items, previous, turn)
 
 
-def measure(commit_count: int, url: str = "") -> float:
-    """Commits per second of validated ingest, into SQLite or the PostgreSQL database of a URL."""
+def measure(commit_count: int, worker_count: int | None = None, url: str = "") -> Measured:
+    """Validated ingest into SQLite or the PostgreSQL database of a URL."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, repo, branch = write_history(folder / "source", commit_count)
@@ -61,19 +72,26 @@ def measure(commit_count: int, url: str = "") -> float:
         root = source.root_branch(repo)
         root_made = batches(source, root)
         replica = follow(folder / "target", source, repo, url)
-        pool = SignaturePool()
-        claim = Claim(UserId(bytes(32)), Digest(bytes(32)), Signature(bytes(64)))
-        pool.check([claim] * 100)  # the workers have started
-        trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, pool)
+        workers = ReadingWorkers(count_workers(WORKERS_DEFAULT) if worker_count is None else worker_count)
+        workers.start_all()
+        trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, workers)
         target = replica.by_topic[branch.topic]
-        seconds = timed(lambda: trio.run(_ingest, replica, target, made, pool))
+        before = time.process_time(), _processor_seconds(workers)
+        seconds = timed(lambda: trio.run(_ingest, replica, target, made, workers))
+        here, there = time.process_time() - before[0], _processor_seconds(workers) - before[1]
         with replica.change():
             pass  # reads the counts
         assert replica.branches[target.num].commit_count == commit_count + 1
-        pool.close()
+        workers.close()
         source.close()
         replica.close()
-    return commit_count / seconds
+    return Measured(commit_count / seconds, here / commit_count, there / commit_count)
+
+
+def _processor_seconds(workers: ReadingWorkers) -> float:
+    """What the workers have used of the processor so far."""
+    stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in workers.pids())
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -81,16 +99,23 @@ def main() -> None:
     tune_interpreter()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=20_000, help="commits")
+    parser.add_argument("--workers", type=int, help="reading workers (by default as many as a daemon has)")
     parser.add_argument("--storage-url", default="", help="an empty PostgreSQL database")
     given = parser.parse_args()
     count = given.count
     limit = libsodium_verifications_per_second()
     note(f"bare libsodium: {limit:.0f} verifications/s, one thread")
-    rate = measure(count)
+    found = measure(count, given.workers)
+    rate = found.rate
     figure("ingest", rate, "commits/s", commits=count)
     figure("ingest_to_bare_verification", rate / limit, "ratio", goal=0.5)
+    figure("ingest_cpu_of_daemon", found.here * 1e6, "us")
+    figure("ingest_cpu_of_workers", found.workers * 1e6, "us")
+    if found.workers:
+        # What this process could judge and store, had it as many cores and workers as it can keep busy.
+        figure("ingest_with_cores_enough_to_bare_verification", 1 / found.here / limit, "ratio", goal=1.3)
     if given.storage_url:
-        other = measure(count, given.storage_url)
+        other = measure(count, given.workers, given.storage_url).rate
         figure("ingest_postgresql", other, "commits/s", commits=count)
         figure("ingest_postgresql_to_sqlite", other / rate, "ratio")
 

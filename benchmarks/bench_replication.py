@@ -90,9 +90,9 @@ def main() -> None:
     """Print the figures."""
     sync_count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     memory_count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    before = measure_ingest(sync_count)
+    before = measure_ingest(sync_count).rate
     rate = first_sync(sync_count)
-    ingest = (before + measure_ingest(sync_count)) / 2  # both, since neighbours come and go
+    ingest = (before + measure_ingest(sync_count).rate) / 2  # both, since neighbours come and go
     note(f"validated ingest in this run: {ingest:.0f} commits/s")
     figure("first_sync", rate, "commits/s", commits=sync_count)
     figure("first_sync_to_ingest", rate / ingest, "ratio", goal=0.7)

@@ -29,6 +29,7 @@ from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
 from node.ingest.acceptance import retry_kept
+from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.runtime import logs
@@ -45,7 +46,6 @@ from node.sync.hub import Hub
 from node.sync.lan import LanDiscovery, watch_lan
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.relay import RelayService
-from node.sync.signature_pool import SignaturePool
 from protocol.ids import PeerId
 from protocol.limits.formats import MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
@@ -86,11 +86,11 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
         except StorageError as error:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
-        pool = SignaturePool()
+        workers = ReadingWorkers(worker_count(home.config.node.workers))
         try:
-            trio.run(_serve, home, keys, replica, pool)
+            trio.run(_serve, home, keys, replica, workers)
         finally:
-            pool.close()
+            workers.close()
             replica.close()
 
 
@@ -100,13 +100,13 @@ def _advice(home: Home) -> str:
     return "check the disk and the folder's permissions"
 
 
-async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) -> None:
+async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
     token = home.api_token
-    hub = Hub(replica, threads(), now_ms, pool.check)
+    hub = Hub(replica, threads(), now_ms, workers)
     if home.config.relay.enabled:
         hub.relay = RelayService(
-            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, pool.check
+            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, workers.check
         )
     author = Author(replica, keys.user_seed, now_ms)
     joiner = Joiner(hub, author)

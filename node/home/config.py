@@ -27,6 +27,10 @@ CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20
 LISTEN_DEFAULT: Final = "127.0.0.1:7474"
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
+WORKERS_DEFAULT: Final = 4
+"""Three read as fast as one process judges and stores; the fourth is for relayed topics and for other repos."""
+WORKERS_MAX: Final = 64
+"""Some 40 MB each, and one process judges what they read."""
 SIZE_MAX_MIB: Final = 2**30
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -44,9 +48,10 @@ class PeerConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """[node]"""
+    """[node]: `workers` is how many processes read what peers send, at most; fewer where there are fewer cores."""
 
     name: str = ""
+    workers: int = WORKERS_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Config:
 
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "node": ("name",),
+    "node": ("name", "workers"),
     "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
     "export": EXPORT_KEYS,
@@ -119,6 +124,9 @@ def default_config_text(
 [node]
 # A name for people; peers do not see it.
 name = {_quoted(name)}
+# Processes that read what peers send, at most. The node starts them when there is work, and one fewer than there are cores.
+# 0: the daemon reads all by itself.
+workers = {WORKERS_DEFAULT}
 
 [network]
 # host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
@@ -205,7 +213,10 @@ def read_config(
     """
     reader = _Reader(path, document, origins)
     return Config(
-        NodeConfig(reader.text("node", "name", "")),
+        NodeConfig(
+            reader.text("node", "name", ""),
+            reader.whole("node", "workers", WORKERS_DEFAULT, low=0, high=WORKERS_MAX),
+        ),
         NetworkConfig(
             reader.address("network", "listen", LISTEN_DEFAULT),
             reader.advertised(),

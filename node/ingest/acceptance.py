@@ -1,4 +1,4 @@
-"""Ingest, step 2: judges opened commits and stores the results in one transaction.
+"""Ingest, step 3: judges opened commits and stores the results in one transaction.
 
 Everything that is kept has passed here.
 

@@ -17,7 +17,9 @@ import trio
 
 from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import OpenedBatch, ReadBatch, read_batch, settle_batch
+from node.ingest.publication_parsing import OpenedBatch, opening_keys, settle_batch
+from node.ingest.publication_reading import ReadBatch, read_batch
+from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
 from node.runtime.group_lane import GroupLane
@@ -33,9 +35,9 @@ from protocol.limits.peers import (
     SIGNATURE_SECONDS,
     SLICE_SECONDS,
     SLICE_VISITS_MAX,
+    UNREADABLE_SECONDS,
 )
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
-from protocol.signing import CheckClaims, check_claims
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -119,18 +121,20 @@ class Hub:
         replica: Replica,
         run_blocking: RunBlocking,
         clock_ms: Callable[[], int],
-        check: CheckClaims = check_claims,
+        workers: ReadingWorkers | None = None,
         cpu_clock: Callable[[], float] = time.thread_time,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """`cpu_clock` counts what a worker used of the processor, in seconds; `clock` those that pass."""
+        """`workers` read batches; without them all is read here. `cpu_clock` counts what a thread used of the processor, in
+        seconds; `clock` those that pass."""
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
-        self._check = check
+        self._workers = workers or ReadingWorkers(0)
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(clock)
-        self._reading = FairLock()
+        # One in this process and one with each worker.
+        self._reading = FairLock(1 + self._workers.count)
         self._storing = FairLock()
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.byte_budget = ByteBudget()
@@ -195,11 +199,12 @@ class Hub:
         while done < len(items):
             part = items[done : done + bill.account.reading.count]
             async with self._reading.held(bill, len(items) - done):
-                read, seconds = await self.run_blocking(self._read, branch, part)
+                read, holds, seconds = await self.run_blocking(self._read, branch, part)
                 bill.charge(seconds)
             bill.account.reading.note(len(part), seconds)
             bill.charge(len(read.claims) * SIGNATURE_SECONDS)
-            holds = await self.run_blocking(self._check, read.claims)
+            if holds is None:
+                holds = await self.run_blocking(self._workers.check, read.claims)
             found.append(settle_batch(read, holds))
             done += len(part)
         return found
@@ -237,10 +242,20 @@ class Hub:
         self.announce(ingested, branch.topic, source)
         return ingested
 
-    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, float]:
+    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, Sequence[bool] | None, float]:
+        """Read publications: by a worker, with the answers to the claims, or here, without them; and the seconds it took."""
+        try:
+            # While another thread judges, a busy worker is done sooner than the interpreter is free.
+            reading = self._workers.read(opening_keys(branch), items, may_wait=self._turn.locked())
+        except UnreadableBatch as error:
+            log.error("a batch cannot be read", topic=branch.topic.hex(), error=str(error))
+            nothing = ReadBatch(checks_topics=False, dropped=Counter({"unreadable_batch": len(items)}))
+            return nothing, [], UNREADABLE_SECONDS
+        if reading is not None:
+            return reading
         with self._turn:
             began = self.cpu_clock()
-            return read_batch(branch, items), self.cpu_clock() - began
+            return read_batch(opening_keys(branch), items), None, self.cpu_clock() - began
 
     def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()

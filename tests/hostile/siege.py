@@ -18,7 +18,7 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
-from node.ingest import publication_parsing
+from node.ingest import publication_reading
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
@@ -271,10 +271,10 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         if connection.engine.url == url:
             counts.of["statements"] += 1
 
-    monkeypatch.setattr(victim.hub, "_check", check)
+    monkeypatch.setattr(victim.hub._workers, "check", check)
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
-    counting(publication_parsing, "open_commit", lambda _: add("opened", 1))
+    counting(publication_reading, "open_commit", lambda _: add("opened", 1))
     counting(AncestorCache, "load", lambda found: add("places", len(found)))
     counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())

@@ -126,8 +126,8 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
     for path in (ROOT / "verifier").glob("*.py"):
         name = str(path.relative_to(ROOT))
         found |= codes_of(name, 0, "CommitRefused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
-    found |= codes_of("node/ingest/publication_parsing.py", 0, "_Drop") | codes_of(
-        "node/ingest/publication_parsing.py", 1, "Rejected"
+    found |= codes_of("node/ingest/publication_reading.py", 0, "Drop") | codes_of(
+        "node/ingest/publication_reading.py", 1, "Rejected"
     )
     found |= {"bad_topic_signature"}  # counted where claims are settled
     documented = {code for row in table("what | where it does not hold") for code in CODE.findall(row[1])}

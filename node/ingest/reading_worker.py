@@ -1,0 +1,99 @@
+"""Process that reads publications and checks signatures for the daemon: one request, one answer, until the daemon is gone.
+
+It writes one byte once it is ready. A request is a header and its content. Claims have a fixed size, and the answer is one
+byte for each. Keys and publications come pickled, and the answer is a length and the pickled parts of a `WorkerReading`.
+Both ends are processes of one user and trust each other; what strangers sent are bytes inside.
+"""
+
+import pickle
+import select
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from typing import IO, Final, NamedTuple
+
+from node.ingest.publication_reading import OpeningKeys, ReadBatch, read_batch
+from protocol.ids import Digest, Signature, UserId
+from protocol.signing import Claim, check_claims
+
+REQUEST_HEADER: Final = struct.Struct("<cI")
+"""What is asked for, and the bytes that follow."""
+ANSWER_HEADER: Final = struct.Struct("<I")
+CHECK: Final = b"c"
+READ: Final = b"r"
+READY: Final = b"+"
+CLAIM_SIZE: Final = 32 + 32 + 64
+IDLE_SECONDS: Final = 120.0
+"""Seconds without a request after which a worker ends: an idle node does not hold its 40 MB."""
+
+
+class WorkerReading(NamedTuple):
+    """A batch as `read_batch` gives it, which of its claims hold, and what reading it took of the processor."""
+
+    batch: ReadBatch
+    claims_hold: list[bool]
+    seconds: float
+
+
+def pack_claims(claims: Sequence[Claim]) -> bytes:
+    """Claims, one after the other: key, digest and signature have fixed sizes."""
+    packed = b"".join(part for claim in claims for part in claim)
+    assert len(packed) == CLAIM_SIZE * len(claims), "claims of another shape"
+    return packed
+
+
+def pack_reading(keys: OpeningKeys, items: Sequence[bytes]) -> bytes:
+    """A request to read publications."""
+    return pickle.dumps((tuple(keys), list(items)), pickle.HIGHEST_PROTOCOL)
+
+
+def read_exactly(pipe: IO[bytes], size: int) -> bytes:
+    """So many bytes. Raises EOFError where the other end has closed the pipe."""
+    data = pipe.read(size)
+    if len(data) != size:
+        raise EOFError("the pipe was closed")
+    return data
+
+
+def _check(packed: bytes) -> bytes:
+    claims = (
+        # Whose key each is, only who asked knows.
+        Claim(
+            UserId(packed[at : at + 32]),
+            Digest(packed[at + 32 : at + 64]),
+            Signature(packed[at + 64 : at + CLAIM_SIZE]),
+        )
+        for at in range(0, len(packed), CLAIM_SIZE)
+    )
+    return bytes(check_claims(claims))
+
+
+def _read(packed: bytes) -> bytes:
+    keys, items = pickle.loads(packed)  # noqa: S301  # the daemon made it
+    began = time.process_time()
+    batch = read_batch(OpeningKeys(*keys), items)
+    seconds = time.process_time() - began
+    # A plain tuple: this module has another name in this process, so its own classes cannot be pickled by name.
+    answer = (batch, check_claims(batch.claims), seconds)
+    encoded = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+    return ANSWER_HEADER.pack(len(encoded)) + encoded
+
+
+def serve(requests: IO[bytes], answers: IO[bytes], idle_seconds: float = IDLE_SECONDS) -> None:
+    """Answer requests until the daemon is gone, or asks for nothing for so long."""
+    answers.write(READY)
+    answers.flush()
+    # Each request is read to its end before it is answered, so nothing waits unseen in the buffer.
+    while select.select([requests], [], [], idle_seconds)[0]:
+        header = requests.read(REQUEST_HEADER.size)
+        if len(header) < REQUEST_HEADER.size:
+            return
+        kind, size = REQUEST_HEADER.unpack(header)
+        packed = read_exactly(requests, size)
+        answers.write(_check(packed) if kind == CHECK else _read(packed))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,258 @@
+"""Worker processes answer as the functions do; a dead one costs time, and a batch that kills them is refused."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from node.authoring.drafting import Draft
+from node.authoring.write_group import WriteRequest
+from node.ingest import reading_workers
+from node.ingest.publication_parsing import opening_keys
+from node.ingest.publication_reading import OpeningKeys, read_batch
+from node.ingest.reading_worker import CHECK, READY, REQUEST_HEADER, pack_claims, serve
+from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
+from node.runtime.blocking import inline
+from node.sync.hub import Hub
+from protocol.content import Post
+from protocol.ids import Digest, Signature
+from protocol.keys import UserSeed
+from protocol.limits.peers import UNREADABLE_SECONDS
+from protocol.publication import decode_publication
+from protocol.signing import Claim, check_claims, key_pair, sign
+from tests.support.builders import World
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpeningKeys, list[bytes]]:
+    """Publications of a branch, some of which are damaged or of another topic, and what opens them."""
+    world = _world(tmp_path_factory.mktemp("world") / "node")
+    keys, encoded = opening_keys(world.branch), world.publications(world.branch)
+    other = world.publications(world.replica.root_branch(world.repo))[0]
+    world.close()
+    encoded[3] = encoded[3].replace(decode_publication(encoded[3]).signature, bytes(64))
+    return keys._replace(holds_topic_key=False), [*encoded, encoded[5][:40], other]
+
+
+def _world(folder: Path) -> World:
+    world = World(folder)
+    posts = [Draft(Post(f"post {number}")) for number in range(COUNT)]
+    world.author.write_group([WriteRequest(world.branch, posts)])
+    return world
+
+
+@pytest.fixture
+def workers() -> Iterator[ReadingWorkers]:
+    workers = ReadingWorkers(1)
+    workers.start_all()
+    yield workers
+    workers.close()
+
+
+def _claims(count: int) -> list[Claim]:
+    key, secret = key_pair(UserSeed(b"k" * 32))
+    digests = [number.to_bytes(32, "big") for number in range(count)]
+    claims = [Claim(key, Digest(digest), sign(secret, digest)) for digest in digests]
+    return [
+        claim if number % 3 else Claim(key, claim.digest, Signature(bytes(64)))
+        for number, claim in enumerate(claims)
+    ]
+
+
+def _kill(workers: ReadingWorkers, number: int = signal.SIGKILL) -> int:
+    (pid,) = workers.pids()
+    os.kill(pid, number)
+    return pid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 1024])
+def test_a_worker_checks_as_the_function_does(workers: ReadingWorkers, count: int) -> None:
+    claims = _claims(count)
+    assert list(workers.check(claims)) == check_claims(claims)
+
+
+@pytest.mark.slow
+def test_a_worker_reads_as_the_function_does(
+    workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
+) -> None:
+    expected = read_batch(*items)
+    assert expected.dropped == {"bad_publication:bad_shape": 1, "other_topic": 1}
+    reading = workers.read(*items)
+    assert reading is not None
+    assert reading.batch == expected
+    assert reading.claims_hold == check_claims(expected.claims)
+    assert reading.claims_hold.count(False) == 1, "one topic signature is forged"
+
+
+def test_small_batches_and_those_without_workers_are_left_to_the_caller(
+    items: tuple[OpeningKeys, list[bytes]],
+) -> None:
+    keys, encoded = items
+    none, claims = ReadingWorkers(0), _claims(100)
+    assert none.read(keys, encoded, may_wait=True) is None
+    assert list(none.check(claims)) == check_claims(claims)
+    one = ReadingWorkers(1)
+    assert one.read(keys, encoded[: reading_workers.WORTH_A_TRIP - 1]) is None
+    assert one.pids() == [], "no worker is started before there is work for it"
+    one.close()
+
+
+@pytest.mark.slow
+def test_workers_start_when_there_is_work_and_serve_once_they_are_ready(
+    items: tuple[OpeningKeys, list[bytes]],
+) -> None:
+    workers = ReadingWorkers(2)
+    assert workers.read(*items) is None, "it does not wait for the start"
+    assert len(workers.pids()) == 1
+    workers.start_all()
+    assert len(workers.pids()) == 2
+    assert workers.read(*items) is not None
+    workers.close()
+    assert workers.read(*items) is None
+    assert workers.pids() == []
+
+
+@pytest.mark.slow
+def test_a_worker_that_ended_for_want_of_work_is_replaced_without_an_error(
+    workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
+) -> None:
+    worker = workers._idle[0]
+    assert worker.stdin is not None
+    worker.stdin.close()  # as if the time was over
+    worker.wait()
+    assert workers.read(*items) is None
+    workers.start_all()
+    assert workers.read(*items) is not None
+    assert not workers._died
+
+
+def test_a_worker_ends_when_nothing_is_asked_for() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as requests, os.fdopen(write, "wb") as other_end:
+        answers = BytesIO()
+        claims = pack_claims(_claims(3))
+        other_end.write(REQUEST_HEADER.pack(CHECK, len(claims)) + claims)
+        other_end.flush()
+        serve(requests, answers, idle_seconds=0)
+        assert answers.getvalue() == READY + bytes([0, 1, 1])
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_replaced(workers: ReadingWorkers) -> None:
+    claims = _claims(100)
+    first = _kill(workers)
+    assert list(workers.check(claims)) == check_claims(claims)
+    workers.start_all()
+    (second,) = workers.pids()
+    assert second != first
+    assert list(workers.check(claims)) == check_claims(claims)
+    assert workers.pids() == [second]
+
+
+DEADLY = "import sys; sys.stdout.write('+'); sys.stdout.flush(); sys.stdin.buffer.read(1)"
+
+
+def _start_deadly() -> "subprocess.Popen[bytes]":
+    """A worker that says that it is ready, and dies of the first request."""
+    return subprocess.Popen(
+        ["python3", "-S", "-c", DEADLY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
+    )
+
+
+@pytest.mark.slow
+def test_a_batch_that_a_worker_died_of_is_read_by_another(
+    items: tuple[OpeningKeys, list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = iter([_start_deadly, reading_workers._start])
+    monkeypatch.setattr(reading_workers, "_start", lambda: next(started)())
+    workers = ReadingWorkers(1)
+    workers.start_all()
+    reading = workers.read(*items)
+    assert reading is not None
+    assert reading.batch == read_batch(*items)
+    workers.close()
+
+
+@pytest.mark.slow
+async def test_a_batch_that_kills_two_workers_is_refused_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(reading_workers, "_start", _start_deadly)
+    world, workers = _world(tmp_path / "node"), ReadingWorkers(1)
+    encoded = world.publications(world.branch)
+    workers.start_all()
+    with pytest.raises(UnreadableBatch, match="two workers died"):
+        workers.read(opening_keys(world.branch), encoded)
+    workers.start_all()
+    hub = Hub(world.replica, inline(), lambda: 0, workers)
+    ingested = await hub.ingest(world.branch, encoded, Done(), None)
+    assert ingested.dropped == {"unreadable_batch": len(encoded)}
+    assert hub.account.used >= UNREADABLE_SECONDS
+    workers.close()
+    world.close()
+
+
+class Done:
+    """What there is nothing to wait for."""
+
+    async def wait(self) -> None:
+        """Return at once."""
+
+
+def test_workers_that_die_one_after_the_other_are_started_again_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, now = list[int](), [0.0]
+
+    def start() -> "subprocess.Popen[bytes]":
+        worker = subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        started.append(worker.wait())
+        return worker
+
+    monkeypatch.setattr(reading_workers, "_start", start)
+    workers, claims = ReadingWorkers(1, clock=lambda: now[0]), _claims(16)
+    for _ in range(3 * reading_workers._RESTARTS_MAX):
+        assert list(workers.check(claims)) == check_claims(claims)
+    assert len(started) == reading_workers._RESTARTS_MAX
+    now[0] += reading_workers._RESTARTS_SECONDS
+    workers.check(claims)
+    assert len(started) == 1 + reading_workers._RESTARTS_MAX
+    workers.close()
+
+
+@pytest.mark.slow
+def test_a_worker_that_does_not_answer_is_given_up(
+    workers: ReadingWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = _claims(2000)  # more than a pipe holds
+    monkeypatch.setattr(reading_workers, "_ANSWER_SECONDS", 0.01)
+    _kill(workers, signal.SIGSTOP)
+    assert list(workers.check(claims)) == check_claims(claims)
+
+
+@pytest.mark.slow
+def test_nobody_waits_for_a_worker_that_died_under_another(workers: ReadingWorkers) -> None:
+    claims = _claims(100)
+    pid = _kill(workers, signal.SIGSTOP)
+    answers: list[list[bool]] = []
+    threads = [threading.Thread(target=lambda: answers.append(list(workers.check(claims)))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    os.kill(pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join(10)
+    assert answers == [check_claims(claims)] * 3
+
+
+def test_keys_show_no_secret(items: tuple[OpeningKeys, list[bytes]]) -> None:
+    keys, _ = items
+    assert keys.read_key.hex() not in repr(keys)
+    assert repr(keys.convergence_secret) not in repr(keys)
