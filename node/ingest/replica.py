@@ -14,14 +14,16 @@ import structlog
 from sqlalchemy import Connection
 
 from node.ingest.own_feeds import OwnFeeds
-from protocol.block import decode_block
+from protocol.block import WrongKey, decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
-from protocol.commit import Commit, open_commit
+from protocol.codec import DecodeError
+from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.declared_kind import read_body
 from protocol.epochs import EpochInit
 from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
 from protocol.keys import StoreKey
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
+from protocol.object import MissingBlocks
 from storage.blobs.packs import Packs
 from storage.commits.ancestor_cache import AncestorCache
 from storage.commits.blocks import DamagedBlock, read_blocks
@@ -380,9 +382,12 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
 
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
     """Encoded blocks of each commit by its number, the commit's own first, hashed again. Raises DamagedBlock."""
-    nums = {row.num: unpack_nums(row.block_nums) for row in rows}
-    expected: dict[int, BlockId | None] = {num: None for block_nums in nums.values() for num in block_nums}
-    expected.update((nums[row.num][0], row.commit_id) for row in rows)
+    try:
+        nums = {row.num: unpack_nums(row.block_nums) for row in rows}
+        expected: dict[int, BlockId | None] = {num: None for of_one in nums.values() for num in of_one}
+        expected.update((nums[row.num][0], row.commit_id) for row in rows)
+    except (IndexError, TypeError) as error:  # no number, or a value of another type
+        raise DamagedBlock(f"a commit's row does not name its blocks: {error}") from None
     encoded = read_blocks(connection, expected)
     return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}
 
@@ -399,12 +404,18 @@ def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple
 def open_encoded(
     branch: Branch, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody, bytes]:
-    """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash."""
-    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-    if row.is_erased:
-        return commit, ErasedBody(row.body_kind), b""
-    blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
-    body = read_body(
-        commit, blocks.get, branch.convergence_secret, is_root_branch=branch.facts.is_root_branch
-    )
+    """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash.
+
+    Raises DamagedBlock: what was accepted could be opened, so the row or one of its blocks has changed since.
+    """
+    try:
+        commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+        if row.is_erased:
+            return commit, ErasedBody(row.body_kind), b""
+        blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
+        body = read_body(
+            commit, blocks.get, branch.convergence_secret, is_root_branch=branch.facts.is_root_branch
+        )
+    except (MissingBlocks, WrongKey, DecodeError, UnknownVersion) as error:
+        raise DamagedBlock(f"commit {row.commit_id.hex()}: {error}") from error
     return commit, *body
