@@ -85,9 +85,9 @@ dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh en
 	@.ci/dist.sh
 
 histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
-	RAVEL_OPERATIONS=5 $(VENV)/pytest -q tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
-	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q tests/property/test_members.py
-	RAVEL_EPOCHS=$$(( $(COUNT) / 40 )) $(VENV)/pytest -q tests/property/test_epochs.py
+	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
+	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q --tier all tests/property/test_members.py
+	RAVEL_EPOCHS=$$(( $(COUNT) / 40 )) $(VENV)/pytest -q --tier all tests/property/test_epochs.py
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
 	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)
