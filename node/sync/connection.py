@@ -394,7 +394,7 @@ class Connection:
         if is_fruitful(answer):
             bill.earn()
         self._handle(answer)
-        if isinstance(load, LoadSummary):
+        if isinstance(load, LoadSummary) and self._hub.replica.sketches.has_due():
             await self._hub.write(self._hub.replica.sketches.write)
 
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:

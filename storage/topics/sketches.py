@@ -67,6 +67,8 @@ class Sketches:
         self._lock = threading.Lock()
         self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
         self._size = 0
+        self._due: set[TopicSet] = set()
+        """Those in memory that have grown enough to be written. A store has far too many to look at each for that."""
         self._leaving: dict[TopicSet, _Sketch] = {}
         """What has left memory and is worth writing; it is, soon."""
         self._forgotten = 0  # how often, changed inside transactions only
@@ -81,13 +83,17 @@ class Sketches:
         with self._lock:
             return self._current(connection, kept).prefix.symbols()
 
+    def has_due(self) -> bool:
+        """Whether `write` has anything to write. Takes no lock: what comes meanwhile is told by the next look."""
+        return bool(self._due or self._leaving)
+
     def write(self) -> None:
         """Write those that have grown enough since they were read, or since they left memory. Raises StorageError.
 
         The lock is not held while another writer is waited for: who compares topics meanwhile would wait too.
         """
         with self._lock:
-            grown = [sketch for sketch in self._kept.values() if sketch.is_due]
+            grown = [self._kept[kept] for kept in self._due]
             grown += self._leaving.values()
             rows = [_row_of(sketch) for sketch in grown]
             counts = [sketch.prefix.id_count for sketch in grown]
@@ -102,6 +108,8 @@ class Sketches:
         with self._lock:
             for sketch, count in zip(grown, counts, strict=True):
                 sketch.written = max(sketch.written, count)
+                if not sketch.is_due:
+                    self._due.discard(sketch.kept)
                 if self._leaving.get(sketch.kept) is sketch:
                     del self._leaving[sketch.kept]
 
@@ -111,6 +119,7 @@ class Sketches:
             self._forgotten += 1
             for kept in [one for one in self._kept if one.topic == topic]:
                 self._size -= self._kept.pop(kept).size
+                self._due.discard(kept)
             for kept in [one for one in self._leaving if one.topic == topic]:
                 del self._leaving[kept]
             connection.execute(delete(sketches).where(sketches.c.topic == topic))
@@ -131,6 +140,8 @@ class Sketches:
             sketch.prefix.lengthen(length, everything)
         self._kept[kept] = sketch
         self._size += sketch.size
+        if sketch.is_due:
+            self._due.add(kept)
         self._make_room()
         return sketch
 
@@ -139,6 +150,7 @@ class Sketches:
         while self._size > self._size_max and len(self._kept) > 1:
             leaving, sketch = self._kept.popitem(last=False)
             self._size -= sketch.size
+            self._due.discard(leaving)
             if sketch.grown >= _WRITTEN_LEAVING:
                 self._leaving[leaving] = sketch
 

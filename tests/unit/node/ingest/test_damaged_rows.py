@@ -9,13 +9,12 @@ from node.ingest.replica import Replica
 from storage.engine.errors import StorageError
 from tests.support.builders import STORE_KEY, World
 
-OF_ROOT = "WHERE num = (SELECT min(num) FROM commits)"
 DAMAGE = {
-    "no block is named": f"UPDATE commits SET block_nums = x'' {OF_ROOT}",
-    "the body's block is not named": f"UPDATE commits SET block_nums = CAST(substr(block_nums, 1, 8) AS BLOB) {OF_ROOT}",
-    "numbers are a text": f"UPDATE commits SET block_nums = 'aaaaaaaabbbbbbbb' {OF_ROOT}",
+    "no block is named": "UPDATE commits SET block_nums = x'' WHERE num = 1",
+    "the body's block is not named": "UPDATE commits SET block_nums = CAST(substr(block_nums, 1, 8) AS BLOB) WHERE num = 1",
+    "numbers are a text": "UPDATE commits SET block_nums = 'aaaaaaaabbbbbbbb' WHERE num = 1",
     "another block is named": (
-        f"UPDATE commits SET block_nums = CAST(substr(block_nums, 1, 8) || x'0900000000000000' AS BLOB) {OF_ROOT}"
+        "UPDATE commits SET block_nums = CAST(substr(block_nums, 1, 8) || x'0900000000000000' AS BLOB) WHERE num = 1"
     ),
     "the body's block has changed": "UPDATE blocks SET encoded = CAST(encoded || x'00' AS BLOB) WHERE num = 2",
     "the body's block is empty": "UPDATE blocks SET encoded = x'' WHERE num = 2",

@@ -1,0 +1,79 @@
+"""Which sketches are written, and when: told without a look at each of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from node.authoring.drafting import Draft
+from node.authoring.write_group import WriteRequest
+from node.sync.session_queries import topic_set
+from protocol.content import Post
+from storage.schema.schema import sketches as table
+from storage.topics import sketches as module
+from storage.topics.sketches import Sketches
+from tests.support.builders import World
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(module, "_WRITTEN_FIRST", 5)
+    monkeypatch.setattr(module, "_WRITTEN_LEAVING", 2)
+    world = World(tmp_path)
+    yield world
+    world.close()
+
+
+def _write(world: World, count: int) -> None:
+    drafts = [Draft(Post(f"{number}")) for number in range(count)]
+    world.author.write_group([WriteRequest(world.branch, drafts)])
+
+
+def _digest(world: World, kept: Sketches, *, of_root: bool = False) -> bytes:
+    branch = world.replica.root_branch(world.repo) if of_root else world.branch
+    with world.replica.database.read() as connection:
+        return kept.digest(connection, topic_set(branch, of_publications=False))
+
+
+def _count_written(world: World) -> int:
+    with world.replica.database.read() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def test_a_sketch_is_due_once_it_has_grown_and_until_it_is_written(world: World) -> None:
+    kept = Sketches(world.replica.database)
+    _digest(world, kept)
+    assert not kept.has_due()
+    kept.write()
+    assert _count_written(world) == 0
+    _write(world, 5)
+    digest = _digest(world, kept)
+    assert kept.has_due()
+    kept.write()
+    assert not kept.has_due()
+    assert _count_written(world) == 1
+    assert _digest(world, Sketches(world.replica.database)) == digest
+
+
+def test_what_leaves_memory_is_written_if_it_has_grown_at_all(world: World) -> None:
+    kept = Sketches(world.replica.database, size_max=1)
+    _write(world, 2)
+    _digest(world, kept)
+    assert not kept.has_due()
+    _digest(world, kept, of_root=True)  # the other one leaves
+    assert kept.has_due()
+    kept.write()
+    assert not kept.has_due()
+    assert _count_written(world) == 1
+
+
+def test_a_topic_that_is_forgotten_is_not_due(world: World) -> None:
+    kept = Sketches(world.replica.database)
+    _write(world, 9)
+    _digest(world, kept)
+    assert kept.has_due()
+    kept.forget(world.branch.topic)
+    assert not kept.has_due()
+    kept.write()
+    assert _count_written(world) == 0
