@@ -8,7 +8,7 @@ all fits in a few rows' worth goes into the `blocks` table instead, so that smal
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +57,7 @@ class Packs:
         """Packs lie in a folder beside the database, which is made when it is first needed."""
         self._database = database
         self._folder = database.folder / FOLDER_NAME
+        self._has_durable_folder = False
 
     def sweep(self) -> int:
         """Move packs that no row names to quarantine, and those back that rows name; gives how many no row named.
@@ -76,7 +77,13 @@ class Packs:
 
     def draft(self) -> "PackDraft":
         """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
-        return PackDraft(self._database, self._folder)
+        return PackDraft(self._database, self._folder, self._make_folder)
+
+    def _make_folder(self) -> None:
+        """See to it that the folder's name is durable: once for each process is enough. Raises OSError."""
+        if not self._has_durable_folder:
+            make_folder(self._folder)
+            self._has_durable_folder = True
 
     def find(self, connection: Connection, block_id: BlockId) -> Block | None:
         """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
@@ -107,11 +114,13 @@ class Packs:
 class PackDraft:
     """Blocks on their way in: `put` each, `finish`, `keep` in the transaction, then `is_kept` when it has committed."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: Database, folder: Path, make_pack_folder: Callable[[], None]) -> None:
         self._database = database
         self._folder = folder
+        self._make_folder = make_pack_folder
         self._name = secrets.token_hex(16)
         self._handle: int | None = None
+        self._is_made = False
         self._waiting: dict[BlockId, Block] = {}
         self._waiting_size = 0
         self._places: dict[BlockId, tuple[int, int]] = {}  # block id -> offset, size
@@ -128,7 +137,8 @@ class PackDraft:
     ) -> None:
         """Leave nothing behind unless it was kept."""
         self._close()
-        if self._places and not (self.is_kept and self._is_named) and not self._may_be_named():
+        # Also where nothing of it was written whole: a disk that is full must get its room back.
+        if self._is_made and not (self.is_kept and self._is_named) and not self._may_be_named():
             with suppress(OSError):  # what stays is swept at the next start
                 (self._folder / self._name).unlink(missing_ok=True)
 
@@ -206,9 +216,10 @@ class PackDraft:
             self._size += len(block.encoded)
 
     def _open(self) -> int:
-        make_folder(self._folder)
+        self._make_folder()
         path = self._folder / self._name
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._is_made = True
         return self._handle
 
     def _close(self) -> None:

@@ -1,5 +1,7 @@
 """Packs: blocks once, nothing left of what was not kept, damage found."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,3 +189,18 @@ def test_a_disk_that_cannot_be_written_is_a_storage_error(database: Database) ->
     with pytest.raises(StorageError), packs.draft() as draft:
         draft.put(_block(1))
         draft.finish()
+
+
+def test_a_disk_that_fills_up_with_the_first_blocks_gets_its_room_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_up(_handle: int, _buffers: list[bytes]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    packs = Packs(database)
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="No space left"):
+        patch.setattr(os, "writev", fill_up)
+        _add(database, packs, [_block(number) for number in range(3)])
+    assert _files(database) == []
+    _add(database, packs, [_block(number) for number in range(3)])
+    assert len(_files(database)) == 1
