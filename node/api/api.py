@@ -21,7 +21,7 @@ from node.api.requests import Handler, answer_json
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from node.contract.endpoint import PREFIX
-from node.contract.files import ADD_FILE, GET_FILE
+from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
@@ -76,6 +76,7 @@ def _stream_handlers(service: NodeService, streams: EventStreams) -> dict[AnyEnd
         FOLLOW_EDITS: events.edits,
         FOLLOW_NODE: events.node,
         ADD_FILE: files.add,
+        ADD_FILES: files.add_many,
         GET_FILE: files.get,
         DESCRIBE_API: lambda _: answer_json(describe_api()),
     }

@@ -21,6 +21,11 @@ class FileHandlers:
         added = self._service.files.add(request.path_params["branch"], name, read_chunks(request))
         return await answer_json(added)
 
+    async def add_many(self, request: Request) -> Response:
+        """Add files, each a line and its content in the request's body."""
+        added = self._service.files.add_many(request.path_params["branch"], read_chunks(request))
+        return await answer_json(added)
+
     async def get(self, request: Request) -> Response:
         """A file, whole or a range of it."""
         file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])

@@ -81,6 +81,7 @@ def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], J
     for one in endpoints:
         types += [one.answer] if not one.is_download else []
         types += [one.request] if one.request is not None else []
+        types += [one.entry] if one.entry is not None else []
         types += [event.data for event in one.events]
     unique = list({str(kind): kind for kind in types}.values())
     schemas, components = msgspec.json.schema_components(unique, ref_template=_SCHEMAS)
@@ -121,6 +122,11 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
             "description": "Content of any length, streamed.",
             "content": _BYTES,
         }
+    if endpoint.entry is not None:
+        found["requestBody"]["description"] = (
+            "Contents, streamed: before each stands a line of JSON, which `x-entry` describes, and ends with a line feed."
+        )
+        found["x-entry"] = schemas[str(endpoint.entry)]
     found["responses"] = _good_responses(endpoint, schemas) | _error_responses(endpoint, schemas)
     if endpoint.events:
         found["x-events"] = {

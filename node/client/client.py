@@ -302,6 +302,12 @@ class ApiClient:
         answer: files.FileView = self._request(files.ADD_FILE, parts, content=content)
         return answer
 
+    def add_files(self, branch: str, body: Iterable[bytes]) -> files.AddedFiles:
+        """Add many files, all or none. `body`: before each content the line that `encode_head` makes."""
+        parts = call_parts(files.ADD_FILES, {"branch": branch})
+        answer: files.AddedFiles = self._request(files.ADD_FILES, parts, content=body)
+        return answer
+
     @contextmanager
     def get_file(self, branch: str, file: str, start: int = 0, stop: int | None = None) -> Iterator[Download]:
         """A file's bytes from `start` to before `stop`, streamed.

@@ -7,31 +7,35 @@ its blocks are one transaction, so an add that is cut leaves nothing that anyone
 commit; content that is not here is fetched from peers as it is read (`node.sync.fetching`), and kept.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import trio
+from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.drafting import Draft
+from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.write_group import Plan
 from node.authoring.writing import write_commit, write_commits
-from node.contract.files import FileList, FileView, RemovedFile
+from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
+from node.contract.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile, find_name_fault
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
 from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
-from protocol.content import FileEntry, Files
-from protocol.ids import BlockId, CommitId
-from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, OBJECT_DEPTH_MAX
+from protocol.content import Files
+from protocol.ids import BlockId, CommitId, UserId
+from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
-from storage.blobs.files import FileRow, StoredObject, find_files, load_files, load_files_of
+from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files, load_files_of
 from storage.blobs.packs import PackDraft
 from storage.repos.repos import Branch
 
@@ -68,13 +72,7 @@ class FileService:
         Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
         """
         _check_name(name)
-        branch = self._find_branch(branch_text)
-        if branch.facts.has_members:
-            repo = self._hub.replica.repos[branch.repo_num]
-            self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
-            branch = self._find_branch(branch_text)
-        if branch.topic_seed is None:  # before gigabytes are taken in
-            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        branch = await self._open_for_writing(branch_text)
         run = self._hub.run_blocking
         async with self._adding:
             with self._hub.replica.packs.draft() as draft:
@@ -85,16 +83,52 @@ class FileService:
                             raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
                         await run(builder.add, piece)
                 reference = await run(_finish, builder, draft)
-                [written] = await write_commits(
-                    self._hub,
-                    self._author,
-                    branch,
-                    [Draft(Files((FileEntry(name, builder.size),)), files=(reference,))],
-                    after=lambda connection, _written: draft.keep(connection),
-                    has_files=True,
-                )
-                draft.is_kept = True
-        return _view(await run(self._load_added, branch, written.commit_id))
+                file = EncryptedFile(name, builder.size, reference)
+                [row] = await self._write(branch, draft, [draft_files([file])])
+        return _view(row)
+
+    async def add_many(self, branch_text: str, chunks: AsyncGenerator[bytes]) -> AddedFiles:
+        """Add the files of a stream (`FileBatch`), all or none; durable when it returns.
+
+        Files that the branch has already, by name and content, are passed over. Raises ServiceError as `add`.
+        """
+        branch = await self._open_for_writing(branch_text)
+        run = self._hub.run_blocking
+        async with self._adding:
+            with self._hub.replica.packs.draft() as draft:
+                batch = FileBatch(branch.convergence_secret, draft.put)
+                async with aclosing(_pieces(chunks)) as pieces:
+                    async for piece in pieces:
+                        await run(batch.add, piece)
+                adding = _Adding(branch, await run(_finish_batch, batch, draft))
+                rows = await self._write(branch, draft, adding.plan)
+                if not rows:
+                    # Others may have added the same, and their content has not come here.
+                    await self._hub.write(self._keep_content, draft)
+        return {"branch": id_text(branch.branch_id), "files": adding.views(rows)}
+
+    async def _open_for_writing(self, branch_text: str) -> Branch:
+        """The branch on the topic that files are encrypted for. Raises ServiceError, before gigabytes are taken in."""
+        branch = self._find_branch(branch_text)
+        if branch.facts.has_members:
+            repo = self._hub.replica.repos[branch.repo_num]
+            self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
+            branch = self._find_branch(branch_text)
+        if branch.topic_seed is None:
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        return branch
+
+    async def _write(self, branch: Branch, draft: PackDraft, drafts: Sequence[Draft] | Plan) -> list[FileRow]:
+        """Write commits that name what the draft holds; gives the files that they add, in order."""
+        rows: list[FileRow] = []
+
+        def keep(connection: Connection, written: Sequence[WrittenCommit]) -> None:
+            draft.keep(connection)
+            rows[:] = [row for one in written for row in load_files_of(connection, branch.num, one.commit_id)]
+
+        written = await write_commits(self._hub, self._author, branch, drafts, keep, has_files=True)
+        draft.is_kept = bool(written)
+        return rows
 
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
@@ -161,9 +195,10 @@ class FileService:
 
     # --- in threads ---
 
-    def _load_added(self, branch: Branch, commit_id: CommitId) -> FileRow:
-        with self._hub.replica.database.read() as connection:
-            return load_files_of(connection, branch.num, commit_id)[0]
+    def _keep_content(self, draft: PackDraft) -> None:
+        with self._hub.replica.database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True
 
     def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
         with self._hub.replica.database.read() as connection:
@@ -199,6 +234,40 @@ class FileService:
         if len({row.object_id for row in rows}) > 1 or len(keys) > 1:
             raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
         return rows
+
+
+class _Adding:
+    """Files of one request on their way into the store."""
+
+    def __init__(self, branch: Branch, files: list[EncryptedFile]) -> None:
+        self._branch = branch
+        self._files = files
+        self._known: dict[int, FileRow] = {}
+        self._groups: list[list[int]] = []
+
+    def plan(self, connection: Connection) -> list[Draft]:
+        """The commits that add what the branch lacks now."""
+        wanted = [(file.name, file.reference) for file in self._files]
+        same = find_same(connection, self._branch.num, wanted)
+        self._known = {place: same[one] for place, one in enumerate(wanted) if one in same}
+        new = [place for place in range(len(wanted)) if place not in self._known]
+        self._groups = group_files(self._files, new)
+        return [draft_files(self._files[place] for place in group) for group in self._groups]
+
+    def views(self, rows: Sequence[FileRow]) -> list[AddedFile]:
+        """The answer, when these are the new ones."""
+        new = dict(zip((place for group in self._groups for place in group), rows, strict=True))
+        as_text = cache(id_text)  # many files have one author and one commit
+        return [
+            {**_view(new.get(place) or self._known[place], as_text), "is_new": place in new}
+            for place in range(len(self._files))
+        ]
+
+
+def _finish_batch(batch: FileBatch, draft: PackDraft) -> list[EncryptedFile]:
+    files = batch.finish()
+    draft.finish()
+    return files
 
 
 def _finish(builder: ObjectBuilder, draft: PackDraft) -> Reference:
@@ -255,16 +324,17 @@ async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[memoryview]:
 
 
 def _check_name(name: str) -> None:
-    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable():
-        raise ServiceError("bad_request", f"a file's name has 1 to {NAME_SIZE_MAX} printable characters")
+    fault = find_name_fault(name)
+    if fault:
+        raise ServiceError("bad_request", fault)
 
 
-def _view(row: FileRow) -> FileView:
+def _view(row: FileRow, as_text: Callable[[CommitId | UserId], str] = id_text) -> FileView:
     return {
         "file": id_text(row.object_id),
         "name": row.name,
         "size": row.size,
-        "commit": id_text(row.commit_id),
-        "author": id_text(row.author),
+        "commit": as_text(row.commit_id),
+        "author": as_text(row.author),
         "time": row.timestamp // 1000,
     }

@@ -129,6 +129,7 @@ class Endpoint(Generic[A]):
       the query's values and the body's fields by name. Empty: `node.api` has a handler of that `name`.
     - `function`: answers instead of a method. Its first argument is what `service` names, of the type that it says.
     - `takes_bytes`: the body is content of any length, streamed, and not JSON.
+    - `entry`: of such a body: it is many contents, each after a line of JSON of this type, which says its `size`.
     - `events`: what is sent instead of the answer to requests that accept `text/event-stream`.
     - `errors`: codes beside those that follow from path, query and body.
     - `seconds_max`: how long an answer may take, in seconds.
@@ -145,6 +146,7 @@ class Endpoint(Generic[A]):
     headers: tuple[HeaderParameter, ...] = ()
     request: type[Request] | None = None
     takes_bytes: bool = False
+    entry: type[Request] | None = None
     events: tuple[StreamedEvent, ...] = ()
     errors: tuple[str, ...] = ()
     details: str = ""

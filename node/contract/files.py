@@ -2,6 +2,7 @@
 
 from typing import Annotated, Final, TypedDict
 
+import msgspec
 from msgspec import Meta
 
 from node.contract.endpoint import (
@@ -13,8 +14,9 @@ from node.contract.endpoint import (
     limit_parameter,
 )
 from node.contract.values import ByteCount, Count, Id, Name, Request, Text, UnixSeconds
-from protocol.limits.formats import NAME_SIZE_MAX
+from protocol.limits.formats import FILE_SIZE_MAX, NAME_SIZE_MAX
 from protocol.limits.users import (
+    FILE_BATCH_COUNT_MAX,
     FILE_WINDOW_MAX,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_SECONDS_MAX,
@@ -46,6 +48,22 @@ class ImportRequest(Request, frozen=True):
     source: Annotated[Name, Meta(description="The system whose ids these are.")]
 
 
+class FileHead(Request, frozen=True):
+    """Says what follows it in the body: the content of one file."""
+
+    name: Annotated[
+        Name,
+        Meta(
+            description=(
+                "Printable; a path by `/` from where the files lie together. No part of it is empty, `.` or `..`."
+            )
+        ),
+    ]
+    size: Annotated[
+        int, Meta(ge=0, le=FILE_SIZE_MAX, description="Bytes of the content, which follows the line.")
+    ]
+
+
 class FileView(TypedDict):
     """A file of a branch. Name and size are as its author states them."""
 
@@ -55,6 +73,19 @@ class FileView(TypedDict):
     commit: Id
     author: Id
     time: UnixSeconds
+
+
+class AddedFile(FileView):
+    """A file of a request to add many."""
+
+    is_new: Annotated[bool, Meta(description="False: the branch had that name with that content already.")]
+
+
+class AddedFiles(TypedDict):
+    """Files that are on the branch, all durable."""
+
+    branch: Id
+    files: Annotated[list[AddedFile], Meta(description="In the order of the request.")]
 
 
 class FileList(TypedDict):
@@ -106,6 +137,21 @@ ADD_FILE: Final = Endpoint(
     answer=FileView,
     errors=WRITE_ERRORS,
 )
+ADD_FILES: Final = Endpoint(
+    name="add_files",
+    method="POST",
+    path="/branches/{branch}/files/batch",
+    summary="Add many files to a branch, all or none. They are durable when the answer comes.",
+    takes_bytes=True,
+    entry=FileHead,
+    answer=AddedFiles,
+    seconds_max=LONG_WRITE_SECONDS,
+    errors=WRITE_ERRORS,
+    details=(
+        f"At most {FILE_BATCH_COUNT_MAX} files, no two of one name. A request may be sent again: what the branch has "
+        "under the same name and with the same content is passed over."
+    ),
+)
 GET_FILE: Final = Endpoint(
     name="get_file",
     method="GET",
@@ -152,3 +198,26 @@ LIST_IMPORTED: Final = Endpoint(
     ),
     answer=ImportedWindow,
 )
+
+
+def find_name_fault(name: str) -> str:
+    """What keeps a text from being a file's name; empty where nothing does."""
+    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable():
+        return f"a file's name has 1 to {NAME_SIZE_MAX} printable characters"
+    return ""
+
+
+def find_path_fault(name: str) -> str:
+    """What keeps a text from being the name of one of many files; empty where nothing does.
+
+    Such names are paths. Who writes the files into a folder by them must not be led out of it.
+    """
+    fault = find_name_fault(name)
+    if not fault and not {"", ".", ".."}.isdisjoint(name.split("/")):
+        return "no part of a file's path is empty, `.` or `..`"
+    return fault
+
+
+def encode_head(name: str, size: int) -> bytes:
+    """The line before a file's content in the body of `ADD_FILES`."""
+    return msgspec.json.encode(FileHead(name, size)) + b"\n"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocol.limits.formats import KIB, MIB
+from protocol.limits.formats import FILE_COUNT_MAX, FILE_SIZE_MAX, KIB, MIB
 
 GROWTH_COMMIT_COUNT_MAX: Final = 100_000
 """Commits that are looked at to tell how the store has grown: 0.1 seconds."""
@@ -48,6 +48,12 @@ FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
 """Commits of one forked place in one answer: two are evidence."""
 UPLOADS_MAX: Final = 4
 """Files taken in at a time: each holds a few pieces of 4 MiB; more wait for their turn."""
+FILE_BATCH_COUNT_MAX: Final = 8 * FILE_COUNT_MAX
+"""Files of one request: eight full commits, 0.1 s of one transaction. Files of equal content need a commit each: 1 s."""
+FILE_BATCH_SIZE_MAX: Final = FILE_SIZE_MAX
+"""Bytes of the files of one request: as many as one file may have. They go to the disk as they come, not to memory."""
+FILE_HEAD_SIZE_MAX: Final = 4 * KIB
+"""Bytes of the line before each of them: the longest name takes 3 KiB where every character is escaped."""
 FILE_WINDOW_MAX: Final = 1000
 """Files of one listing."""
 IMPORTED_SECONDS_MAX: Final = 2**42

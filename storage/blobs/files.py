@@ -5,12 +5,12 @@ files and the commit that added it among the deps: an add that the remover had n
 thus follows from the set of accepted commits alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select
 
 from protocol.block import Block, Reference
 from protocol.body import content_of
@@ -18,11 +18,10 @@ from protocol.commit import Commit
 from protocol.content import Files
 from protocol.ids import AnyId, BlockId, CommitId, ObjectId, UserId
 from protocol.keys import BlockKey, ConvergenceSecret
-from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
-from storage.engine.bulk import insert_rows
+from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
@@ -44,6 +43,28 @@ _IS_REMOVED: Final = (
     .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
     .exists()
 )
+_THERE: Final = (
+    select(
+        files.c.num,
+        files.c.object_id,
+        files.c.object_key,
+        files.c.name,
+        files.c.size,
+        commits.c.topic_num,
+        commits.c.commit_id,
+        authors.c.user,
+        commits.c.timestamp,
+    )
+    .join(commits, commits.c.num == files.c.commit_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(files.c.branch_num == bindparam("branch"), ~commits.c.is_void, ~_IS_REMOVED)
+    .order_by(files.c.num)
+)
+"""The files of a branch that no commit removes."""
+_OF_COMMIT: Final = _THERE.where(
+    commits.c.id_key == bindparam("key"), commits.c.commit_id == bindparam("commit")
+)
+_OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
 _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -113,8 +134,22 @@ def find_files(
 
 def load_files_of(connection: Connection, branch_num: int, commit_id: CommitId) -> list[FileRow]:
     """The files that a commit added and nobody removed."""
-    is_adder = (commits.c.id_key == id_key(commit_id)) & (commits.c.commit_id == commit_id)
-    return _load(connection, branch_num, is_adder, FILE_COUNT_MAX)
+    values = {"branch": branch_num, "key": id_key(commit_id), "commit": commit_id}
+    return [*_as_files(connection, select_rows(connection, _OF_COMMIT, **values))]
+
+
+def find_same(
+    connection: Connection, branch_num: int, wanted: Collection[tuple[str, Reference]]
+) -> dict[tuple[str, Reference], FileRow]:
+    """Of these names and contents, those that the branch has, each with its first file."""
+    found: dict[tuple[str, Reference], FileRow] = {}
+    looked_for = set(wanted)
+    for names in chunks([name for name, _ in wanted]):
+        rows = select_in(connection, _OF_NAMES, names, branch=branch_num)
+        for row in _as_files(connection, rows):  # one by one: a name may have been added any number of times
+            if row.reference is not None and (row.name, row.reference) in looked_for:
+                found.setdefault((row.name, row.reference), row)
+    return found
 
 
 class StoredObject:
@@ -178,26 +213,11 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 def _load(
     connection: Connection, branch_num: int, condition: ColumnElement[bool], limit: int
 ) -> list[FileRow]:
-    query = (
-        select(
-            files.c.num,
-            files.c.object_id,
-            files.c.object_key,
-            files.c.name,
-            files.c.size,
-            commits.c.topic_num,
-            commits.c.commit_id,
-            authors.c.user,
-            commits.c.timestamp,
-        )
-        .join(commits, commits.c.num == files.c.commit_num)
-        .join(authors, authors.c.num == commits.c.author_num)
-        .where(files.c.branch_num == branch_num, ~commits.c.is_void, ~_IS_REMOVED, condition)
-        .order_by(files.c.num)
-        .limit(limit)
-    )
+    query = _THERE.where(condition).limit(limit)
+    return [*_as_files(connection, connection.execute(query, {"branch": branch_num}))]
+
+
+def _as_files(connection: Connection, rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[FileRow]:
     mask = cipher_of(connection).mask
-    return [
-        FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)
-        for num, object_id, key, *rest in connection.execute(query)
-    ]
+    for num, object_id, key, *rest in rows:
+        yield FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 
+from node.content.file_batch import EncryptedFile, FileBatch
 from node.home.config import default_config_text, parse_config
 from node.home.home import TOKEN_NAME, read_token
 from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
@@ -25,6 +26,7 @@ from protocol.content import Imported
 from protocol.reach import host_of
 from protocol.signing import public_key
 from protocol.text import id_text
+from tests.fuzz.decoders import CONVERGENCE
 
 
 def take_config(data: bytes) -> str:
@@ -82,6 +84,30 @@ def take_keys(data: bytes) -> str:
         file.node,
         file.user,
     )
+    return ""
+
+
+def take_file_batch(data: bytes) -> str:
+    """The body of a request to add many files, whole and byte by byte."""
+    found, refusals, codes = list[list[EncryptedFile]](), list[str](), set[str]()
+    for size in (max(len(data), 1), 1):
+        batch = FileBatch(CONVERGENCE, lambda _: None)
+        try:
+            for start in range(0, len(data), size):
+                batch.add(memoryview(data[start : start + size]))
+            found.append(batch.finish())
+        except ServiceError as error:
+            refusals.append(error.message)
+            codes.add(error.code)
+    assert codes <= {"bad_request", "too_large"}
+    assert found[1:] == found[:-1]
+    assert refusals[1:] == refusals[:-1]
+    if refusals:
+        return refusals[0]
+    assert sum(file.size for file in found[0]) < len(data)
+    for file in found[0]:
+        # Who writes the files into a folder by their names is not led out of it.
+        assert Path("/folder", file.name).resolve().is_relative_to("/folder")
     return ""
 
 

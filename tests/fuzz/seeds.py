@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from node.contract.files import encode_head
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from protocol.block import Reference, decode_block, decrypt_block
@@ -125,6 +126,14 @@ def seeds() -> dict[str, Seeds]:
         "secret": {"key": _ID.hex().encode() + b"\n"},
         "keys": _key_files(),
         "ssb": _messages(),
+        "file_batch": {
+            "empty": encode_head("a", 0),
+            "folder": encode_head("f/a", 3)
+            + b"abc"
+            + encode_head("f/\u00fc", 0)
+            + encode_head("b", 1)
+            + b"{",
+        },
         "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},
         "jsonl_gz": {
             "graph": gzip.compress(_graph(), 0, mtime=0),

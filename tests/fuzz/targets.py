@@ -44,6 +44,7 @@ TARGETS: Final[dict[str, Target]] = {
     "announcement": inputs.take_announcement,
     "secret": inputs.take_secret,
     "keys": inputs.take_keys,
+    "file_batch": inputs.take_file_batch,
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,
     "git_log": inputs.take_git_log,

@@ -54,7 +54,10 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     if endpoint.request is not None:
         lines += ["", "| field | type | default | |", "|---|---|---|---|"]
         lines += _request_rows(endpoint)
-    if endpoint.takes_bytes:
+    if endpoint.entry is not None:
+        entry = _link(endpoint.entry.__name__)
+        lines += ["", f"The body is many contents, streamed. Before each stands a line of JSON, a {entry}."]
+    elif endpoint.takes_bytes:
         lines += ["", "The body is the content, streamed, of any length."]
     lines += ["", f"Answer: {_answer_text(endpoint)}"]
     if endpoint.events:
@@ -104,6 +107,7 @@ def _types() -> list[Any]:
     found: dict[str, Any] = {}
     ahead: list[Any] = [endpoint.answer for endpoint in ENDPOINTS]
     ahead += [event.data for endpoint in ENDPOINTS for event in endpoint.events]
+    ahead += [endpoint.entry for endpoint in ENDPOINTS if endpoint.entry is not None]
     for endpoint in ENDPOINTS:
         ahead += get_type_hints(endpoint.request).values() if endpoint.request is not None else ()
     while ahead:

@@ -180,6 +180,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),
     "unknown_file": ("GET", "/branches/main/files/nothing", None, "not_found"),
     "file_without_a_name": ("POST", "/branches/main/files", b"content", "bad_request"),
+    "files_without_names": ("POST", "/branches/main/files/batch", b"content\n", "bad_request"),
     "too_many_files_asked_for": ("GET", "/branches/main/files?limit=1001", None, "bad_request"),
     "too_many_set_items": ("POST", "/branches/main/set", {"add": ["x"] * 1025}, "bad_request"),
     "set_item_over_its_bound": ("POST", "/branches/main/set", {"remove": ["x" * 1025]}, "bad_request"),

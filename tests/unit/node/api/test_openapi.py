@@ -49,6 +49,9 @@ def test_streams_uploads_and_downloads_are_described() -> None:
     assert edits["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
     assert edits["x-events"]["edit"]["data"] == {"$ref": "#/components/schemas/EditView"}
     assert _operation("add_file")["requestBody"]["content"].keys() == {"application/octet-stream"}
+    many = _operation("add_files")
+    assert many["requestBody"]["content"].keys() == {"application/octet-stream"}
+    assert many["x-entry"] == {"$ref": "#/components/schemas/FileHead"}
     assert {"200", "206", "416"} < _operation("get_file")["responses"].keys()
 
 
