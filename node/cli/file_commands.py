@@ -1,6 +1,5 @@
 """file: files of a branch, streamed to and from the daemon."""
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,19 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.progress import Progress, show_progress
-from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
+from node.cli.shared import (
+    JsonOption,
+    client,
+    display_safe,
+    iso_time,
+    print_answer,
+    print_fields,
+    print_json,
+    print_table,
+)
+from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.client.download import Download
+from node.contract.files import FileView
 from node.runtime.errors import ServiceError
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
@@ -25,21 +35,40 @@ _PIECE_SIZE: Final = 1 << 20
 def add(
     context: typer.Context,
     branch: BranchArgument,
-    path: Annotated[Path, typer.Argument(help="The file; - for standard input.", allow_dash=True)],
-    name: Annotated[str, typer.Option(help="Its name in the branch. [default: the path's last part]")] = "",
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="path", help="Files and folders; - for standard input.", allow_dash=True),
+    ],
+    name: Annotated[
+        str, typer.Option(help="The name in the branch of the one path. [default: the path's last part]")
+    ] = "",
+    hidden: Annotated[
+        bool,
+        typer.Option("--hidden", help="Add what is hidden in folders, too: names that begin with a dot."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a file to a branch. Equal content is stored once; the file is durable when the command returns."""
-    if str(path) == "-" and not name:
-        raise ServiceError("bad_request", "what comes by standard input has no name", "give one: --name NAME")
-    try:
-        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as source:
-            total = os.fstat(source.fileno()).st_size if str(path) != "-" else None
-            with show_progress("sent", "bytes", total) as progress:
-                answer = client(context).add_file(branch, name or path.name, _read(source, progress))
-    except OSError as error:
-        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
-    print_answer(answer, as_json=as_json)
+    """Add files, and all files in folders, to a branch. They are durable when the command returns.
+
+    A file in a folder is called FOLDER/PATH. Links in folders are not followed, and empty folders leave nothing. A file that
+    the branch has under the same name and with the same content is passed over: a command that was cut can be run again.
+    """
+    if [str(path) for path in paths] == ["-"] or (len(paths) == 1 and _is_stream(paths[0])):
+        print_answer(_add_stream(context, branch, paths[0], name), as_json=as_json)
+        return
+    if any(str(path) == "-" for path in paths):
+        raise ServiceError("bad_request", "standard input is added by itself", "leave the other paths out")
+    named, skipped = name_paths(paths, name), Skipped()
+    # Looked through twice: the first time tells how much there is, and what cannot be added, before anything is sent.
+    total = sum(found.size for found in find_files(named, Skipped(), with_hidden=hidden))
+    api = client(context)
+    with show_progress("sent", "bytes", total) as progress:
+        found = find_files(named, skipped, with_hidden=hidden)
+        upload = Uploader(lambda body: api.add_files(branch, body), found, progress).run()
+    if len(paths) == 1 and paths[0].is_file() and upload.last is not None:
+        print_answer(upload.last, as_json=as_json)
+        return
+    _show_upload(upload, skipped, as_json=as_json)
 
 
 @file.command("list")
@@ -119,6 +148,41 @@ def remove(
     """Remove a file from a branch for all members. Nodes that have its content keep it."""
     answer = client(context).remove_file(branch, file)
     print_answer(answer, as_json=as_json)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is neither file nor folder, but can be read: a pipe or a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _add_stream(context: typer.Context, branch: str, path: Path, name: str) -> FileView:
+    """Add a file whose size is not known before its end."""
+    if str(path) == "-" and not name:
+        raise ServiceError("bad_request", "what comes by standard input has no name", "give one: --name NAME")
+    try:
+        with (
+            sys.stdin.buffer if str(path) == "-" else path.open("rb") as source,
+            show_progress("sent", "bytes", None) as progress,
+        ):
+            return client(context).add_file(branch, name or path.name, _read(source, progress))
+    except OSError as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
+
+
+def _show_upload(upload: Upload, skipped: Skipped, *, as_json: bool) -> None:
+    answer = {
+        "files": upload.count,
+        "added": upload.new_count,
+        "already": upload.count - upload.new_count,
+        "bytes": upload.size,
+        "skipped": skipped.count,
+    }
+    if as_json:
+        print_json({**answer, "first_skipped": skipped.first})
+        return
+    print_fields(answer.items())
+    for one in skipped.first:
+        print(f"skipped  {display_safe(one['path'])}  ({one['reason']})")
 
 
 def _read(source: IO[bytes], progress: Progress) -> Iterator[bytes]:

@@ -17,6 +17,17 @@ class Progress(Protocol):
         ...
 
 
+def time_left(seconds: float, done: int, total: int) -> str:
+    """How long the rest will take if it goes on as in these seconds; empty where nothing tells that."""
+    if not 0 < done < total:
+        return ""
+    left = round(seconds / done * (total - done))
+    if left < 60:
+        return f", {left} s left"
+    minutes = round(left / 60)
+    return f", {minutes} min left" if minutes < 60 else f", {minutes // 60} h {minutes % 60} min left"
+
+
 @contextmanager
 def show_progress(verb: str, unit: str, total: int | None) -> Iterator[Progress]:
     """Show how far something is: `verb` says what was done ("imported"), `unit` to what ("commits" or "bytes")."""
@@ -30,12 +41,14 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[Progress]
             task = bar.add_task(verb, total=total)
             yield lambda done: bar.update(task, completed=done)
         return
-    said_at, reached, said = time.monotonic(), 0, 0
+    began = said_at = time.monotonic()
+    reached = said = 0
 
     def say() -> None:
         nonlocal said_at, said
         said_at, said = time.monotonic(), reached
-        print(f"{verb} {reached}{f' of {total}' if total else ''} {unit}", file=sys.stderr, flush=True)
+        left = time_left(said_at - began, reached, total or 0)
+        print(f"{verb} {reached}{f' of {total}' if total else ''} {unit}{left}", file=sys.stderr, flush=True)
 
     def reach(done: int) -> None:
         nonlocal reached

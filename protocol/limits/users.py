@@ -54,6 +54,8 @@ FILE_BATCH_SIZE_MAX: Final = FILE_SIZE_MAX
 """Bytes of the files of one request: as many as one file may have. They go to the disk as they come, not to memory."""
 FILE_HEAD_SIZE_MAX: Final = 4 * KIB
 """Bytes of the line before each of them: the longest name takes 3 KiB where every character is escaped."""
+SKIPPED_SHOWN_MAX: Final = 1000
+"""Paths that `ravel file add` names of those that it leaves out, the first; all are counted."""
 FILE_WINDOW_MAX: Final = 1000
 """Files of one listing."""
 IMPORTED_SECONDS_MAX: Final = 2**42

@@ -1,0 +1,285 @@
+"""Files of the disk on their way to a branch: found in folders, read, and sent some hundred by one request.
+
+Memory holds the names of one folder at a time, and of content what one request has not sent yet: some megabytes.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from node.cli.progress import Progress
+from node.contract.files import AddedFile, AddedFiles, encode_head, find_path_fault
+from node.runtime.errors import ServiceError
+from protocol.limits.formats import MIB
+from protocol.limits.users import FILE_BATCH_COUNT_MAX, SKIPPED_SHOWN_MAX
+
+_SMALL_SIZE: Final = 4 * MIB
+"""Bytes of a file that is read whole before its request goes on. A larger one has a request of its own, so that a fault
+on the way costs no other."""
+_REQUEST_SIZE: Final = 64 * MIB
+"""Bytes of files after which a request ends: what a cut costs, and about a second of work."""
+_PIECE_SIZE: Final = MIB
+_AGAIN: Final = "run the command again: what is there is passed over"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A plain file of the disk."""
+
+    path: str
+    name: str
+    """In the branch."""
+    size: int
+    """As it was found."""
+    is_named: bool
+    """Whether the user named it, by what may be a link."""
+
+
+@dataclass(slots=True)
+class Skipped:
+    """What was found and is not added."""
+
+    count: int = 0
+    first: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, path: str, reason: str) -> None:
+        """One more: `link`, `hidden` or `special` (what is no file: a device, a socket, a pipe)."""
+        self.count += 1
+        if len(self.first) < SKIPPED_SHOWN_MAX:
+            self.first.append({"path": path, "reason": reason})
+
+
+@dataclass(slots=True)
+class Upload:
+    """How far an upload came."""
+
+    count: int = 0
+    """Files that are durable."""
+    new_count: int = 0
+    size: int = 0
+    """Bytes of them."""
+    last: AddedFile | None = None
+
+
+def name_paths(paths: Sequence[Path], name: str = "") -> list[tuple[str, str]]:
+    """Each path with the name that it, or what lies in it, begins with. `name`: that of the only one.
+
+    Raises ServiceError `bad_request` where a path has no name, or two have the same.
+    """
+    if name and len(paths) > 1:
+        raise ServiceError("bad_request", "--name names one path", "leave it out")
+    named: dict[str, str] = {}
+    for path in paths:
+        own = name or (path.name if path.name not in ("", "..") else Path(os.path.realpath(path)).name)
+        if not own:
+            raise ServiceError("bad_request", f"{path} has no name", "give one: --name NAME")
+        if own in named:
+            raise ServiceError(
+                "bad_request", f"{named[own]} and {path} would both be {own!r}", "add one of them with --name"
+            )
+        named[own] = str(path)
+    return [(path, own) for own, path in named.items()]
+
+
+def find_files(
+    named: Sequence[tuple[str, str]], skipped: Skipped, *, with_hidden: bool = False
+) -> Iterator[FoundFile]:
+    """The files at these paths and in these folders, in the order of their names. Links in folders are not followed.
+
+    Raises ServiceError: `bad_input` for what cannot be read, `bad_request` for what cannot be called so in a branch.
+    """
+    for path, name in named:
+        with _readable(path):
+            mode = os.stat(path)
+        if stat.S_ISDIR(mode.st_mode):
+            yield from _find_in(path, name, skipped, with_hidden=with_hidden)
+        elif stat.S_ISREG(mode.st_mode):
+            yield _found(path, name, mode.st_size, is_named=True)
+        else:
+            skipped.add(path, "special")
+
+
+def _find_in(top: str, top_name: str, skipped: Skipped, *, with_hidden: bool) -> Iterator[FoundFile]:
+    ahead = [(top, top_name, _entries(top))]  # a stack: folders may lie deeper than functions may call
+    while ahead:
+        folder, folder_name, entries = ahead[-1]
+        entry = next(entries, None)
+        if entry is None:
+            ahead.pop()
+            continue
+        path, name = os.path.join(folder, entry), f"{folder_name}/{entry}"
+        if entry.startswith(".") and not with_hidden:
+            skipped.add(path, "hidden")
+            continue
+        with _readable(path):
+            mode = os.lstat(path)
+        if stat.S_ISDIR(mode.st_mode):
+            ahead.append((path, name, _entries(path)))
+        elif stat.S_ISREG(mode.st_mode):
+            yield _found(path, name, mode.st_size, is_named=False)
+        else:
+            skipped.add(path, "link" if stat.S_ISLNK(mode.st_mode) else "special")
+
+
+def _entries(folder: str) -> Iterator[str]:
+    with _readable(folder):
+        return iter(sorted(os.listdir(folder)))
+
+
+def _found(path: str, name: str, size: int, *, is_named: bool) -> FoundFile:
+    fault = find_path_fault(name)
+    if fault:
+        raise ServiceError("bad_request", f"{path} cannot be added as {name!r}: {fault}", "rename it")
+    return FoundFile(path, name, size, is_named)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """What goes wrong with a path of the disk, as an error for people."""
+    try:
+        yield
+    except OSError as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error.strerror}") from None
+
+
+class _OpenFile:
+    """A file that is read. What is sent of it is what it was at one moment, or nothing."""
+
+    def __init__(self, found: FoundFile) -> None:
+        """Open it; a small one is read whole. Raises ServiceError `bad_input`."""
+        self._path = found.path
+        self.name = found.name
+        # Another program may put a link or a pipe in its place: the one is not followed, the other not waited for.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if found.is_named else os.O_NOFOLLOW)
+        with _readable(self._path):
+            self._handle = os.open(self._path, flags)
+        try:
+            with _readable(self._path):
+                self._state = os.fstat(self._handle)
+            if not stat.S_ISREG(self._state.st_mode):
+                raise self._changed()
+            self.size = self._state.st_size
+            self.is_large = self.size > _SMALL_SIZE
+            self._pieces = self._read() if self.is_large else iter([b"".join(self._read())])
+        except BaseException:
+            self.close()
+            raise
+        if not self.is_large:
+            self.close()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The content, once. Raises ServiceError `bad_input` before the last piece where the file has changed."""
+        return self._pieces
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _read(self) -> Iterator[bytes]:
+        rest = self.size
+        while rest:
+            with _readable(self._path):
+                piece = os.read(self._handle, min(rest, _PIECE_SIZE))
+                now = os.fstat(self._handle)
+            rest -= len(piece)
+            is_same = (now.st_size, now.st_mtime_ns) == (self._state.st_size, self._state.st_mtime_ns)
+            if not piece or not is_same:
+                raise self._changed()
+            yield piece
+
+    def _changed(self) -> ServiceError:
+        return ServiceError("bad_input", f"{self._path} changed while it was read")
+
+
+class Uploader:
+    """Sends files, some hundred by one request, each of which adds all of its files or none."""
+
+    def __init__(
+        self, send: Callable[[Iterator[bytes]], AddedFiles], found: Iterator[FoundFile], progress: Progress
+    ) -> None:
+        """`send` makes a request with a body. `progress` is told how many bytes of content were handed to it."""
+        self._send = send
+        self._found = found
+        self._progress = progress
+        self._next: _OpenFile | None = None
+        self._fault: ServiceError | None = None
+        self._sent_size = 0
+        self._in_request = 0
+        self.upload = Upload()
+
+    def run(self) -> Upload:
+        """Send them all. Raises ServiceError, whose message says which files are durable."""
+        try:
+            self._advance()
+            while self._next is not None:
+                self._note(self._send(self._body()))
+            if self._fault is not None:
+                raise self._fault
+        except ServiceError as error:
+            raise self._told(error) from None
+        except KeyboardInterrupt:
+            raise self._told(ServiceError("interrupted", "the command was stopped")) from None
+        finally:
+            if self._next is not None:
+                self._next.close()
+        return self.upload
+
+    def _advance(self) -> None:
+        """Open the next file. A fault ends the request that is on its way, and what is in it is added."""
+        self._next = None
+        try:
+            found = next(self._found, None)
+            if found is not None:
+                self._next = _OpenFile(found)
+        except ServiceError as error:
+            self._fault = error
+
+    def _body(self) -> Iterator[bytes]:
+        waiting, size = bytearray(), 0
+        while (file := self._next) is not None and self._joins(file, size):
+            self._in_request += 1
+            waiting += encode_head(file.name, file.size)
+            for piece in file.pieces():
+                waiting += piece
+                self._sent_size += len(piece)
+                if len(waiting) >= _PIECE_SIZE:
+                    yield bytes(waiting)
+                    waiting.clear()
+                    self._progress(self._sent_size)
+            size += file.size
+            file.close()
+            self._advance()
+        yield bytes(waiting)
+        self._progress(self._sent_size)
+
+    def _joins(self, file: _OpenFile, size: int) -> bool:
+        """Whether a file goes into the request that has so many bytes of others."""
+        if not self._in_request:
+            return True
+        fits = self._in_request < FILE_BATCH_COUNT_MAX and size + file.size <= _REQUEST_SIZE
+        return fits and not file.is_large
+
+    def _note(self, answer: AddedFiles) -> None:
+        self._in_request = 0
+        for file in answer["files"]:
+            self.upload.count += 1
+            self.upload.new_count += file["is_new"]
+            self.upload.size += file["size"] or 0
+            self.upload.last = file
+
+    def _told(self, error: ServiceError) -> ServiceError:
+        """The same error, which says what is durable."""
+        last = self.upload.last
+        how_far = "no file was added"
+        if last is not None:
+            how_far = f"durable files: {self.upload.count}, the last is {last['name']!r}"
+        message = f"{error}; {how_far}"
+        if self._in_request and error.code in ("not_running", "interrupted"):
+            message += f"; the {self._in_request} after it were added all or not at all"
+        return ServiceError(error.code, message, error.next_step or _AGAIN)
