@@ -124,7 +124,7 @@ class FileService:
 
         def keep(connection: Connection, written: Sequence[WrittenCommit]) -> None:
             draft.keep(connection)
-            rows[:] = [row for one in written for row in load_files_of(connection, branch.num, one.commit_id)]
+            rows[:] = [row for one in written for row in load_files_of(connection, one.commit_id)]
 
         written = await write_commits(self._hub, self._author, branch, drafts, keep, has_files=True)
         draft.is_kept = bool(written)

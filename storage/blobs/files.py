@@ -57,14 +57,16 @@ _THERE: Final = (
     )
     .join(commits, commits.c.num == files.c.commit_num)
     .join(authors, authors.c.num == commits.c.author_num)
-    .where(files.c.branch_num == bindparam("branch"), ~commits.c.is_void, ~_IS_REMOVED)
+    .where(~commits.c.is_void, ~_IS_REMOVED)
     .order_by(files.c.num)
 )
-"""The files of a branch that no commit removes."""
+"""Files that no commit removes."""
+# Without the branch: SQLite would look through all of its files.
 _OF_COMMIT: Final = _THERE.where(
     commits.c.id_key == bindparam("key"), commits.c.commit_id == bindparam("commit")
 )
-_OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
+_OF_BRANCH: Final = _THERE.where(files.c.branch_num == bindparam("branch"))
+_OF_NAMES: Final = _OF_BRANCH.where(files.c.name.in_(bindparam("keys", expanding=True)))
 _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -132,10 +134,10 @@ def find_files(
     return _load(connection, branch_num, files.c.object_id.between(*ids), limit)
 
 
-def load_files_of(connection: Connection, branch_num: int, commit_id: CommitId) -> list[FileRow]:
+def load_files_of(connection: Connection, commit_id: CommitId) -> list[FileRow]:
     """The files that a commit added and nobody removed."""
-    values = {"branch": branch_num, "key": id_key(commit_id), "commit": commit_id}
-    return [*_as_files(connection, select_rows(connection, _OF_COMMIT, **values))]
+    rows = select_rows(connection, _OF_COMMIT, key=id_key(commit_id), commit=commit_id)
+    return [*_as_files(connection, rows)]
 
 
 def find_same(
@@ -213,7 +215,7 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 def _load(
     connection: Connection, branch_num: int, condition: ColumnElement[bool], limit: int
 ) -> list[FileRow]:
-    query = _THERE.where(condition).limit(limit)
+    query = _OF_BRANCH.where(condition).limit(limit)
     return [*_as_files(connection, connection.execute(query, {"branch": branch_num}))]
 
 
