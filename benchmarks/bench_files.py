@@ -10,6 +10,8 @@ ciphertext; when adding it writes the ciphertexts into one file and fsyncs it, w
 - *Small, together*: what an add of many files at once costs below the API: an object each into one pack, named by commits
   of as many files as one may name, in one transaction; the get lists the branch in windows and reads a window's files in
   one transaction. The bare loop has one file and one fsync.
+- *Small, by one request*: `FileService.add_many` takes as many files as a request may have, from chunks as of a socket; then
+  the next request follows. Get and bare loop are as above. HTTP is left out here, too: `bench_writes` has it.
 - *Small, one by one*: `FileService.add` for each, so a commit and a wait for the disk each; the bare loop has a file and an
   fsync for each.
 
@@ -39,6 +41,7 @@ from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.content.files import FileService
+from node.contract.files import encode_head
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
@@ -47,7 +50,7 @@ from protocol.content import FileEntry, Files
 from protocol.ids import BlockId
 from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
-from protocol.limits.users import FILE_WINDOW_MAX
+from protocol.limits.users import FILE_BATCH_COUNT_MAX, FILE_WINDOW_MAX
 from protocol.object import ObjectBuilder, ObjectReader
 from storage.blobs.files import load_files
 from storage.repos.repos import Branch
@@ -250,6 +253,30 @@ async def _get_singles(node: _Node, count: int) -> None:
         await _get(node, str(number), _SMALL_SIZE)
 
 
+async def _add_batches(node: _Node, count: int) -> None:
+    files = node.files()
+    for start in range(0, count, FILE_BATCH_COUNT_MAX):
+        numbers = range(start, min(start + FILE_BATCH_COUNT_MAX, count))
+        await files.add_many("main", _body_of(numbers))
+
+
+async def _body_of(numbers: range) -> AsyncGenerator[bytes]:
+    waiting = bytearray()
+    for number in numbers:
+        waiting += encode_head(f"file {number}", _SMALL_SIZE) + _content(number, _SMALL_SIZE)
+        while len(waiting) >= _CHUNK_SIZE:
+            yield bytes(waiting[:_CHUNK_SIZE])
+            del waiting[:_CHUNK_SIZE]
+    yield bytes(waiting)
+
+
+def _measure_batches(folder: Path, best: _Best, count: int) -> None:
+    _touch(folder, count * _SMALL_SIZE)
+    with _node(folder) as node:
+        _keep(best, "add", timed(lambda: trio.run(_add_batches, node, count)))
+        _keep(best, "get", timed(lambda: _get_together(node, count)))
+
+
 def _measure_singles(folder: Path, best: _Best, count: int) -> None:
     with _node(folder) as node:
         _keep(best, "add", timed(lambda: trio.run(_add_singles, node, count)))
@@ -314,6 +341,12 @@ def main() -> None:
         lambda folder, best: _measure_bare(folder, best, [_SMALL_SIZE] * count),
     )
     _show("small_together", best, count, "files/s", 0.25, files=count)
+    best = _measure(
+        rounds,
+        lambda folder, best: _measure_batches(folder, best, count),
+        lambda folder, best: _measure_bare(folder, best, [_SMALL_SIZE] * count),
+    )
+    _show("small_batch", best, count, "files/s", 0.25, files=count)
     best = _measure(
         rounds,
         lambda folder, best: _measure_singles(folder, best, single_count),

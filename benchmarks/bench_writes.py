@@ -4,12 +4,14 @@ python -m benchmarks.bench_writes [writes] [clients]
 
 A real daemon with its store on disk; each client has one connection and writes its next commit when the last was answered.
 One more follows the branch by an event stream. A stream looks at the store at most five times a second, so a single client
-pauses between writes; several write without. Then 50 times as many posts come by one request. Beside it, in the same run: a
-write and an fsync of as many bytes to a file of the same disk, which is what a durable write cannot do without.
+pauses between writes; several write without. Then 50 times as many posts come by one request, and a folder of five times as
+many files of 10 KiB goes in as `ravel file add` sends it. Beside it, in the same run: a write and an fsync of as many bytes
+to a file of the same disk, which is what a durable write cannot do without; for the files, the bytes of their pack.
 """
 
 import http.client
 import json
+import math
 import os
 import sys
 import tempfile
@@ -17,20 +19,25 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from benchmarks.common import figure, libsodium_verifications_per_second, percentile, timed
 from benchmarks.daemons import running
+from node.cli.uploads import Skipped, Uploader, find_files, name_paths
 from node.client.calls import call_parts
 from node.client.client import ApiClient
 from node.contract.commits import WRITE_POST
 from node.contract.endpoint import PREFIX
 from node.home.home import read_run_file, read_token
+from protocol.limits.formats import KIB
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25
 _WAIT_SECONDS: Final = 60.0
+_FILE_SIZE: Final = 10 * KIB
+_FOLDER_COUNT: Final = 3
 _COMMIT_SIZE: Final = 4096
 """Bytes that a small commit adds to the log, about: a few pages."""
 
@@ -120,8 +127,8 @@ def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
         figure("write_rate", len(made) / seconds, "writes/s", clients=client_count)
 
 
-def measure_batch(folder: Path, count: int) -> None:
-    """Print the rate of so many posts by one request."""
+def measure_batch(folder: Path, count: int) -> float:
+    """Print the rate of so many posts by one request, and give it."""
     peer = Peer(folder / "of-batch")
     with running(peer):
         repo = str(peer.client.create_repo("batch")["repo"])
@@ -132,6 +139,39 @@ def measure_batch(folder: Path, count: int) -> None:
     figure(
         "write_batch_to_bare_verification", count / seconds / libsodium_verifications_per_second(), "ratio"
     )
+    return count / seconds
+
+
+def measure_files(folder: Path, count: int, posts_per_second: float) -> None:
+    """Print the rate of so many files of a folder, the best of a few folders."""
+    peer, best, best_bare = Peer(folder / "of-files"), math.inf, math.inf
+    with running(peer):
+        branch = str(peer.client.create_repo("files")["repo"]) + ":main"
+        for number in range(_FOLDER_COUNT):
+            files = folder / f"files {number}"
+            files.mkdir()
+            for name in range(count):
+                (files / str(name)).write_bytes(os.urandom(_FILE_SIZE))
+            best = min(best, timed(partial(_add_folder, peer, branch, files, count)))
+            best_bare = min(best_bare, timed(partial(_write_pack, folder / f"pack {number}", count)))
+    figure("write_files_rate", count / best, "files/s", files=count, size=_FILE_SIZE)
+    figure("write_files_to_posts", count / best / posts_per_second, "ratio")
+    figure("write_files_to_bare_pack", best_bare / best, "ratio")
+
+
+def _add_folder(peer: Peer, branch: str, folder: Path, count: int) -> None:
+    found = find_files(name_paths([folder]), Skipped())
+    added = Uploader(lambda body: peer.client.add_files(branch, body), found, lambda done: None).run()
+    assert added.new_count == count
+
+
+def _write_pack(path: Path, count: int) -> None:
+    with path.open("wb") as file:
+        content = bytes(_FILE_SIZE)
+        for _ in range(count):
+            file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def measure_disk(folder: Path, count: int) -> None:
@@ -156,7 +196,8 @@ def main() -> None:
         measure(Path(name), count, 1, _PAUSE_SECONDS)
         if client_count > 1:
             measure(Path(name), count, client_count, 0)
-        measure_batch(Path(name), 50 * count)
+        rate = measure_batch(Path(name), 50 * count)
+        measure_files(Path(name), 5 * count, rate)
 
 
 if __name__ == "__main__":
