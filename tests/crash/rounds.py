@@ -1,10 +1,10 @@
 """Two nodes that are killed at any moment, round after round, and must have all that they ever acknowledged.
 
-A round has the victim do one thing (write, add files, take in what the other wrote, export, collect garbage, back up,
-upgrade a store), kills the process that does it with SIGKILL while it does, starts the node again and compares it with
-the ledger: what its API answered before. `python -m tests.crash.rounds` plays rounds of a seed; see the Makefile's
-`crash`. A seed says what happens in each round and when to strike; where that falls within the work is the machine's to
-say.
+A round has the victim do one thing (write, add files one by one or many by a request, take in what the other wrote,
+export, collect garbage, back up, upgrade a store), kills the process that does it with SIGKILL while it does, starts the
+node again and compares it with the ledger: what its API answered before. `python -m tests.crash.rounds` plays rounds of a
+seed; see the Makefile's `crash`. A seed says what happens in each round and when to strike; where that falls within the
+work is the machine's to say.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from analytics.reading.export_reader import read_export
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
 from node.client.client import ApiClient
+from node.contract.files import encode_head
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
@@ -77,6 +78,7 @@ class Crashes:
         return {
             "write": self._write,
             "file": self._add_files,
+            "files": self._add_many_files,
             "sync": self._take_in,
             "export": self._export,
             "gc": self._collect,
@@ -131,6 +133,31 @@ class Crashes:
             ledger.files[name] = content
 
         self._kill_amid(victim, add, _ACKS_MAX // 3)
+
+    def _add_many_files(self, victim: Peer) -> None:
+        """By requests that each add all of their files or none, also the one that is cut."""
+        ledger = self._ledgers[victim.home]
+        requests = [
+            {self._name(): self._chance.randbytes(self._chance.choice(_FILE_SIZES[:3])) for _ in range(20)}
+            for _ in range(2 * _ACKS_MAX)
+        ]
+        tried: list[dict[str, bytes]] = []
+
+        def add(api: ApiClient) -> None:
+            contents = requests.pop()
+            tried.append(contents)
+            api.add_files(
+                self._branch, (encode_head(name, len(data)) + data for name, data in contents.items())
+            )
+            ledger.files.update(contents)
+
+        self._kill_amid(victim, add, _ACKS_MAX // 5)
+        there = self._file_names(victim)
+        for contents in tried:
+            assert contents.keys() <= there or contents.keys().isdisjoint(there), (
+                "a part of a request is there"
+            )
+            self.struck["files"] += contents.keys().isdisjoint(there)
 
     def _take_in(self, victim: Peer) -> None:
         """The other writes while the victim is away, which is killed while it takes that in."""
@@ -282,6 +309,15 @@ class Crashes:
             following = None if window["next"] is None else int(window["next"])
         return held
 
+    def _file_names(self, peer: Peer) -> set[str]:
+        found: set[str] = set()
+        after: int | None = 0
+        while after is not None:
+            window = peer.client.list_files(self._branch, after)
+            found.update(file["name"] for file in window["files"])
+            after = window["next"]
+        return found
+
     def _count(self, peer: Peer) -> int:
         return int(peer.client.digest(self._branch)["commits"])
 
@@ -327,7 +363,7 @@ def main() -> None:
         "--postgresql", action="store_true", help="one node's rows in a PostgreSQL server of its own"
     )
     arguments = parser.parse_args()
-    kinds = ("write", "file", "sync", "export", "gc", "backup", "upgrade")
+    kinds = ("write", "file", "files", "sync", "export", "gc", "backup", "upgrade")
     chance = random.Random(arguments.seed)
     acts = [chance.choice(kinds) for _ in range(arguments.rounds)]
     with tempfile.TemporaryDirectory() as folder, _database(arguments.postgresql) as url:

@@ -11,7 +11,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 def test_what_was_acknowledged_survives_sigkill_in_whatever_a_node_does(tmp_path: Path) -> None:
-    commits, _ = play(tmp_path, 1, ["write", "file", "export", "sync", "gc", "backup", "upgrade", "write"])
+    acts = ["write", "file", "export", "sync", "files", "gc", "backup", "upgrade", "write"]
+    commits, _ = play(tmp_path, 1, acts)
     assert commits > 10
 
 
