@@ -20,7 +20,7 @@ from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
-from storage.engine.bulk import insert_rows, select_rows
+from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
 from storage.engine.folders import make_folder
 from storage.engine.id_keys import chunks, id_key
@@ -231,7 +231,7 @@ class PackDraft:
 def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId]:
     found: set[BlockId] = set()
     for part in chunks([id_key(block_id) for block_id in ids]):
-        found.update(connection.execute(_KNOWN, {"keys": part}).scalars())
+        found.update(select_in(connection, _KNOWN, part).scalars())
     return found
 
 

@@ -151,6 +151,20 @@ def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert caught.value.code == "bad_input"
 
 
+def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fill(_fill(tmp_path / "top", a=b"") / "sub", b=b"")
+    listed = os.listdir
+
+    def refuse(path: str) -> list[str]:  # root may read anything
+        if path.endswith("sub"):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(ServiceError, match="sub cannot be read: Permission denied"):
+        _names(tmp_path / "top")
+
+
 # --- what is sent ---
 
 
