@@ -231,7 +231,7 @@ def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]
     # Spark says a file's address in a spelling of its own: the paths that it stands for are found here.
     labels = _labels(exports)
     nodes = {
-        str(part.path.absolute()): (label, f"{export.folder.name}/{part.path.relative_to(export.folder)}")
+        str(part.path.absolute()): (label, f"{export.folder.name}/{part.name}")
         for export, label in zip(exports, labels, strict=True)
         for parts in export.tables.values()
         for part in parts

@@ -1,7 +1,8 @@
 """Reads exports: verifies all files, then returns one DataFrame with each commit once.
 
 An export is a folder as `storage.export.schema` describes it. Whatever is wrong with one is an `ExportError` that names
-the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
+the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later. A part that a
+newer export has replaced meanwhile is read from where it is kept.
 
 Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict
 each other in what every node must agree on are marked (`is_disputed`), and never silently chosen between.
@@ -10,7 +11,8 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +27,7 @@ from storage.export.schema import (
     BLOCK_TABLES,
     COMMITS,
     EXPORT_FORMAT,
+    KEPT_NAME,
     MANIFEST_NAME,
     SCHEMA_VERSION,
     columns_of,
@@ -85,6 +88,7 @@ class ExportPart:
     rows: int
     size: int  # bytes
     blake3: str  # hex
+    name: str  # path in the export, as the manifest has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,10 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
     try:
         manifest = load_manifest(path)
         version = int(manifest["schema_version"])
-        tables = list_tables(manifest, folder, path, with_blocks=with_blocks)
+        tables = {
+            table: tuple(_find_part(part, folder) for part in parts)
+            for table, parts in list_tables(manifest, folder, path, with_blocks=with_blocks).items()
+        }
         for table, parts in tables.items():
             for part in parts:
                 _check_part(part, columns_of(table, version))
@@ -335,11 +342,28 @@ def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> lis
         if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
             raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
         parts.append(
-            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]))
+            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]), name)
         )
     if len({part.path for part in parts}) != len(parts):
         raise ExportError(f"{path} lists a part twice")
     return parts
+
+
+def _find_part(part: ExportPart, folder: Path) -> ExportPart:
+    """The part by the path that it has longest.
+
+    Where the exporter gives parts two names, that is the one under KEPT_NAME: the other goes when the part is replaced,
+    which may be while Spark reads. Copying an export makes two files of them: the other is then the one that is meant.
+    """
+    kept = folder / KEPT_NAME / part.name
+    for _ in range(2):  # an export may move it from either place to the other in between
+        with suppress(FileNotFoundError):
+            return replace(part, path=kept) if kept.samefile(part.path) else part
+        if kept.exists():
+            return replace(part, path=kept)
+        if part.path.exists():
+            break
+    return part
 
 
 def _check_part(part: ExportPart, expected: pa.Schema) -> None:

@@ -1,20 +1,21 @@
 """Downloads a remote export (any fsspec URL) to this machine before reading.
 
 Any URL that fsspec has a driver for will do. Credentials are in the environment, where the driver finds them, or all its
-options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists stay
-where they are for a while after newer ones have replaced them, so what is brought here is one moment of the export.
+options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists are kept
+for a while after newer ones have replaced them, so what is brought here is one moment of the export.
 """
 
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote
 
-from analytics.reading.export_reader import ExportError, list_tables, load_manifest
+from analytics.reading.export_reader import ExportError, ExportPart, list_tables, load_manifest
 from analytics.reading.limits import MANIFEST_SIZE_MAX
-from storage.export.schema import MANIFEST_NAME
+from storage.export.schema import KEPT_NAME, MANIFEST_NAME
 
 FOLDER_NAME: Final = "exports"
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -75,15 +76,20 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
         raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
     for part in (part for parts in tables.values() for part in parts):
         part.path.parent.mkdir(exist_ok=True)
-        _bring(files, f"{root}/{part.path.relative_to(folder)}", part.path, url)
+        _bring(files, root, part, url)
     return folder
 
 
-def _bring(files: _Files, source: str, target: Path, url: str) -> None:
-    try:
-        _driven(url, lambda: files.get_file(source, str(target)))
-    except FileNotFoundError:
-        raise ExportError(f"{source} is missing, but the manifest of {url} lists it") from None
+def _bring(files: _Files, root: str, part: ExportPart, url: str) -> None:
+    """Bring a part from where it is listed, or where it is kept: an export may move it from either to the other."""
+    listed, kept = f"{root}/{part.name}", f"{root}/{KEPT_NAME}/{part.name}"
+    for source in (listed, kept, listed):
+        try:
+            _driven(url, partial(files.get_file, source, str(part.path)))
+        except FileNotFoundError:
+            continue
+        return
+    raise ExportError(f"{listed} is missing, but the manifest of {url} lists it")
 
 
 def _connect(url: str) -> tuple[_Files, str]:

@@ -4,20 +4,27 @@ Both keep the same promise: a part that a name stands for is whole and never cha
 piece. A folder has renaming for that. An object store puts an object as a whole or not at all; a store that is neither
 (fsspec knows some) may show a reader half a manifest for a moment, which the reader refuses.
 
+A new part is put aside first, under KEPT_NAME. `arrange` then gives each table's folder the parts that the manifest lists
+and no others, so that a pattern (`commits/*.parquet`) reads one export. What it finds may be cut off at any step: the next
+one finishes it.
+
 What is being written lies in a scratch folder of this machine first, so that a part's checksum is known before its name.
 Credentials are options of the driver or in the environment, where the driver finds them itself; no error shows them.
 """
 
+import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from storage.engine.database import StorageError
-from storage.engine.folders import make_folder
+from storage.engine.folders import make_folder, move_file
 from storage.export.destination_urls import local_path
+from storage.export.schema import KEPT_NAME, TABLES
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -35,6 +42,8 @@ _EXTRAS: Final[Mapping[str, str]] = {
     "az": "adlfs",
 }
 _HIDDEN: Final = "***"
+_NO_LINKS: Final = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
+"""What file systems without hard links answer (FAT, many network and user-space ones): parts are moved there."""
 _SECRET_SIZE_MIN: Final = 4
 """Characters. A shorter option is no secret, and hiding it everywhere would garble every error."""
 
@@ -56,19 +65,18 @@ class Destination(Protocol):
         ...
 
     def put(self, name: str, source: Path) -> None:
-        """Put a part that lies in the scratch folder; durable when it returns."""
+        """Put a part that lies in the scratch folder aside, where no table's pattern finds it; durable when it returns."""
         ...
 
     def fetch(self, name: str, scratch: Path) -> Path:
         """A file of this machine with a part's bytes; in the scratch folder unless it is here anyway."""
         ...
 
-    def list_parts(self, table: str) -> list[str]:
-        """Names of all files of a table."""
-        ...
+    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+        """Have tables' folders hold the listed parts and no others, keep replaced ones aside, and delete the rest.
 
-    def delete(self, name: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        A part is always in one of both places. Cut off at any step, it can be done again.
+        """
         ...
 
     def scratch(self) -> AbstractContextManager[Path]:
@@ -127,25 +135,65 @@ class LocalFolder:
     def put(self, name: str, source: Path) -> None:
         """See Destination."""
         with self._failing():
-            target = self._folder / name
+            target = self._folder / KEPT_NAME / name
             make_folder(target.parent)
             _sync(source)
             source.replace(target)
             _sync(target.parent)
 
-    def fetch(self, name: str, scratch: Path) -> Path:  # see Destination
+    def fetch(self, name: str, scratch: Path) -> Path:
         """See Destination."""
-        return self._folder / name
+        aside = self._folder / KEPT_NAME / name
+        return aside if aside.exists() else self._folder / name
 
-    def list_parts(self, table: str) -> list[str]:
-        """See Destination."""
+    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+        """See Destination. Every part stays aside too, under a second name, so that no reader's path goes stale early."""
         with self._failing():
-            return [f"{table}/{path.name}" for path in sorted((self._folder / table).glob("*.parquet"))]
+            for table in TABLES:
+                wanted, kept = _names_of(table, listed), _names_of(table, replaced)
+                try:
+                    self._link_parts(table, wanted, kept)
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    self._move_parts(table, wanted, kept)
 
-    def delete(self, name: str) -> None:
-        """See Destination."""
-        with self._failing():
-            (self._folder / name).unlink(missing_ok=True)
+    def _link_parts(self, table: str, listed: set[str], replaced: set[str]) -> None:
+        shown, aside = self._folder / table, self._folder / KEPT_NAME / table
+        beside, former = self._folder / f".{table}.new", self._folder / f".{table}.old"
+        for left in (beside, former):  # by one who was killed
+            if left.exists():
+                shutil.rmtree(left)
+        there = _parts_in(shown)
+        unlinked = (listed | replaced) & there - _parts_in(aside)  # put by an older Ravel, or moved
+        _link_all(sorted(unlinked), shown, aside)
+        held = _parts_in(aside)
+        wanted = listed & held
+        if there - wanted:
+            # Replaced as a whole: else a pattern would match parts of two exports for a moment. Between both renames it
+            # matches nothing, which no reader takes for an answer.
+            make_folder(beside)
+            _link_all(sorted(wanted), aside, beside)
+            for other in shown.iterdir():
+                if other.name not in there:
+                    other.rename(beside / other.name)
+            shown.rename(former)
+            beside.rename(shown)
+            _sync(self._folder)
+            shutil.rmtree(former)
+        elif wanted - there:
+            _link_all(sorted(wanted - there), aside, shown)
+        for name in sorted(held - listed - replaced):
+            (aside / name).unlink()
+
+    def _move_parts(self, table: str, listed: set[str], replaced: set[str]) -> None:
+        shown, aside = self._folder / table, self._folder / KEPT_NAME / table
+        for source, target in _plan_moves(table, _parts_in(shown), _parts_in(aside), listed, replaced):
+            if target is None:
+                (self._folder / source).unlink()
+            else:
+                make_folder((self._folder / target).parent)
+                move_file(self._folder / source, self._folder / target)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -192,37 +240,52 @@ class RemoteFolder:
 
     def put(self, name: str, source: Path) -> None:
         """See Destination."""
-        self._do(lambda: self._in_folder(name).put_file(str(source), self._path(name)))
+        aside = f"{KEPT_NAME}/{name}"
+        self._do(lambda: self._in_folder(aside).put_file(str(source), self._path(aside)))
 
     def fetch(self, name: str, scratch: Path) -> Path:
         """See Destination."""
         here = scratch / name.replace("/", "-")
-        self._do(lambda: self._fs.get_file(self._path(name), str(here)))
+
+        def fetch() -> None:
+            try:
+                self._fs.get_file(self._path(name), str(here))
+            except FileNotFoundError:  # an export was cut off before it was moved to its table
+                self._fs.get_file(self._path(f"{KEPT_NAME}/{name}"), str(here))
+
+        self._do(fetch)
         return here
 
-    def list_parts(self, table: str) -> list[str]:
-        """See Destination."""
+    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+        """See Destination. What is moved is copied by the store itself, then deleted: no store of objects can rename."""
+        found = self._do(self._find)
+        for table in TABLES:
+            there, aside = (_names_of(folder, found) for folder in (table, f"{KEPT_NAME}/{table}"))
+            wanted, kept = _names_of(table, listed), _names_of(table, replaced)
+            for source, target in _plan_moves(table, there, aside, wanted, kept):
+                self._do(partial(self._move, source, target))
 
-        def find() -> Sequence[str]:
-            self._fs.invalidate_cache()
+    def _find(self) -> list[str]:
+        """Names of all files of the export."""
+        self._fs.invalidate_cache()
+        try:
+            paths = self._fs.find(self._root)
+        except FileNotFoundError:
+            return []
+        start = f"{self._root.strip('/')}/"
+        return [str(path).lstrip("/").removeprefix(start) for path in paths]
+
+    def _move(self, source: str, target: str | None) -> None:
+        if target is not None:
             try:
-                return [str(path) for path in self._fs.ls(self._path(table), detail=False)]
-            except FileNotFoundError:
-                return []
-
-        names = [path.rstrip("/").rpartition("/")[2] for path in self._do(find)]
-        return [f"{table}/{name}" for name in sorted(names) if name.endswith(".parquet")]
-
-    def delete(self, name: str) -> None:
-        """See Destination."""
-
-        def delete() -> None:
-            try:
-                self._fs.rm_file(self._path(name))
-            except FileNotFoundError:
+                self._in_folder(target).cp_file(self._path(source), self._path(target))
+            except NotImplementedError:  # a store of files, such as one behind SFTP, that can rename
+                self._fs.mv(self._path(source), self._path(target))
                 return
-
-        self._do(delete)
+        try:
+            self._fs.rm_file(self._path(source))
+        except FileNotFoundError:
+            return
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -254,6 +317,44 @@ class RemoteFolder:
         for secret in self._secrets:
             said = said.replace(secret, _HIDDEN)
         return f"cannot export to {self.name}: {said}"
+
+
+def _names_of(folder: str, paths: Collection[str]) -> set[str]:
+    """Names of the parts that lie in a folder, of paths from the export's on."""
+    split = (path.rpartition("/") for path in paths)
+    return {name for parent, _, name in split if parent == folder and name.endswith(".parquet")}
+
+
+def _parts_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*.parquet")}
+
+
+def _link_all(names: Collection[str], source: Path, target: Path) -> None:
+    """Give parts of a folder second names in another; durable when it returns."""
+    if names:
+        make_folder(target)
+        for name in names:
+            os.link(source / name, target / name)
+        _sync(target)
+
+
+def _plan_moves(
+    table: str, there: set[str], aside: set[str], listed: set[str], replaced: set[str]
+) -> list[tuple[str, str | None]]:
+    """Moves (from, to; None: to be deleted) after which a table's folder has the listed parts and no others.
+
+    Parts go before others come. In between a pattern matches too little, and no row of it twice.
+    """
+    kept = f"{KEPT_NAME}/{table}"
+    leave = [
+        (f"{table}/{name}", f"{kept}/{name}" if name in replaced - aside else None)
+        for name in sorted(there - listed)
+    ]
+    come = [
+        (f"{kept}/{name}", f"{table}/{name}" if name in listed - there else None)
+        for name in sorted(aside - (replaced - listed))
+    ]
+    return [*leave, *come]
 
 
 @contextmanager

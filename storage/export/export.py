@@ -3,11 +3,13 @@
     read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
              are never blocked
     count    what the store holds, in another, since that takes long and no row depends on it
-    put      the parts, where they go; they are named by their content, so nothing that is there is written over
+    put      the parts, aside; they are named by their content, so nothing that is there is written over
     publish  the manifest, in one piece: a reader sees the old export or the new one, never half
-    sweep    parts that no manifest lists any more, once `keep_seconds` have passed for anyone who reads by an older one
+    arrange  the folders of tables, so that they hold what the manifest lists and nothing else; what was replaced stays
+             aside for `keep_seconds`, for anyone who reads by an older manifest
 
-Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
+Cut before the manifest it leaves the old export, and perhaps parts aside that nothing lists; cut after it, the new one, and
+perhaps folders that are not arranged yet. The next export begins with arranging them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -145,7 +147,7 @@ def export_store(
         run.put(destination)
     manifest = run.manifest
     destination.publish(MANIFEST_NAME, encode_manifest(manifest))
-    _sweep(destination, manifest)
+    _arrange(destination, manifest)
     return ExportSummary(
         destination.name,
         sum(part.rows for part in manifest.tables["commits"]),
@@ -161,15 +163,14 @@ def _load(destination: Destination, plan: ExportPlan) -> Manifest:
     content = destination.read(MANIFEST_NAME, MANIFEST_SIZE_MAX)
     if content is None:
         return Manifest(plan.node, pseudonyms=plan.pseudonyms, has_bodies=plan.bodies is not None)
-    return decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
+    manifest = decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
+    # Here too, for those who read by patterns: one that was killed left it undone, and this one may fail.
+    _arrange(destination, manifest)
+    return manifest
 
 
-def _sweep(destination: Destination, manifest: Manifest) -> None:
-    kept = {*manifest.listed(), *(one.path for one in manifest.replaced)}
-    for table in TABLES:
-        for path in destination.list_parts(table):
-            if path not in kept:
-                destination.delete(path)
+def _arrange(destination: Destination, manifest: Manifest) -> None:
+    destination.arrange(set(manifest.listed()), {one.path for one in manifest.replaced})
 
 
 class _Run:

@@ -16,9 +16,11 @@ An export is a folder, or a prefix of an object store:
     topics/NAME.parquet        of which branch and epoch each topic is
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
-BLAKE3 checksum; what it does not list is not there. A newer export of the same node adds parts, and may merge some into
-one; those that it replaces stay for a while, for anyone who reads by an older manifest. STATED tables hold one moment: each
-export lists them anew.
+BLAKE3 checksum. A table's folder holds the parts that the newest manifest lists and no others, so that a pattern such as
+`commits/*.parquet` reads that export. A newer export of the same node adds parts, and may merge some into one; those that it
+replaces stay for a while as kept/commits/NAME.parquet, for anyone who reads by an older manifest. In a folder of a file
+system with hard links, kept/ has the listed parts too: that name of a part lasts longest. STATED tables hold one moment:
+each export lists them anew.
 
 This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.
 """
@@ -46,6 +48,9 @@ keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "ref
 counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
 int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots
 and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`; older manifests have none)."""
+
+KEPT_NAME: Final = "kept"
+"""The folder of parts that a newer export has replaced: a listed part that is not at its path is below it."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 

@@ -14,7 +14,7 @@ from storage.engine.database import StorageError
 from storage.export.destination_urls import check_destination, local_path
 from storage.export.destinations import RemoteFolder, open_destination
 from storage.export.export import ExportPlan, export_store
-from storage.export.schema import MANIFEST_NAME
+from storage.export.schema import KEPT_NAME, MANIFEST_NAME
 from tests.support.builders import World
 
 URL = "memory://bucket/exports"
@@ -46,7 +46,10 @@ def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path)
     files = fsspec.filesystem("memory")
     there = {path.removeprefix("/bucket/exports/") for path in files.find("/bucket")}
     folder = tmp_path / "folder"
-    assert there == {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    here = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert there == {name for name in here if not name.startswith(f"{KEPT_NAME}/")}, (
+        "nothing was replaced that is kept, and objects have one name"
+    )
     assert [files.cat(f"/bucket/exports/{name}") for name in sorted(there)] == [
         (folder / name).read_bytes() for name in sorted(there)
     ]
@@ -81,9 +84,9 @@ def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp
             seen.append(_fetch(tmp_path))
             super().put(name, source)
 
-        def delete(self, name: str) -> None:
+        def _move(self, source: str, target: str | None) -> None:
             seen.append(_fetch(tmp_path))
-            super().delete(name)
+            super()._move(source, target)
 
     export_store(
         world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
