@@ -169,6 +169,7 @@ def _row(num: int, branch: Branch, key: OrderKey, acks: PackedIds, now: int) -> 
         "is_void": False,
         "passed": key[0],
         "display_time": now,
+        "arrived_at": None,
     }
     return tuple(values[name] for name in COMMIT_COLUMNS)
 

@@ -48,6 +48,7 @@ from storage.commits.pending import (
 from storage.commits.pending_release import (
     ReleasedCommit,
     drop_causes,
+    find_arrivals,
     find_settled,
     is_any_pending,
     pop_released,
@@ -252,6 +253,7 @@ class _Acceptance:
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
         self._is_releasing = False
+        self._arrived: dict[CommitId, int] = {}  # when what is being released came
         self.ingested = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: dict[int, bool] = {}
@@ -376,6 +378,7 @@ class _Acceptance:
         """Judge commits that are no longer to wait, causes before effects."""
         if self._change.has_changed_tables:
             self.reload_tables()
+        self._arrived = find_arrivals(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
         self._is_releasing = True
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
@@ -389,7 +392,7 @@ class _Acceptance:
             for num in doomed.values():
                 drop_causes(connection, num, None)
             self.run_round(connection, branch, batch, is_proven=True)
-        self._is_releasing = False
+        self._is_releasing, self._arrived = False, {}
 
     def review(self, connection: Connection) -> None:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
@@ -506,7 +509,7 @@ class _Acceptance:
         rejected: list[Rejected],
     ) -> None:
         database, publications = self._replica.database, [commit.publication for commit in new]
-        nums = accept_commits(database, connection, branch, new, self._now_ms)
+        nums = accept_commits(database, connection, branch, new, self._now_ms, self._arrived)
         keep_bare(connection, branch.num, nums, publications, self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
@@ -523,7 +526,7 @@ class _Acceptance:
             self.ingested.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
             )
-        kept = keep_pending(database, connection, branch, waiting)
+        kept = keep_pending(database, connection, branch, waiting, self._now_ms, self._arrived)
         self.ingested.waiting += kept.count
         if not self._is_releasing:  # what waits on came before, from others
             self.ingested.waited |= kept.ids

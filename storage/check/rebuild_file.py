@@ -379,6 +379,7 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
             "is_void": is_void,
             "passed": passed,
             "display_time": time,
+            "arrived_at": None,
         }
         yield tuple(values[name] for name in list(commits.columns.keys()))
 

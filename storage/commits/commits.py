@@ -4,8 +4,9 @@ The timeline is the index (branch, checkpoints passed, rank, commit id): reading
 memory does not grow with it. `position_index` counts it, so that reading may begin at any position.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
@@ -112,8 +113,10 @@ COMMIT_COLUMNS: Final = (
     "is_void",
     "passed",
     "display_time",
+    "arrived_at",
 )
 """What `_row` gives, in this order."""
+_NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""
 _BODIES_AT_ONCE: Final = 500
@@ -186,9 +189,17 @@ def load_commit_keys(
 
 
 def accept_commits(
-    database: Database, connection: Connection, branch: Branch, new: Sequence[NewCommit], received_at: int
+    database: Database,
+    connection: Connection,
+    branch: Branch,
+    new: Sequence[NewCommit],
+    received_at: int,
+    arrived_at: Mapping[CommitId, int] = _NONE_WAITED,
 ) -> list[int]:
-    """Store accepted commits of one topic, causes before effects, and give their numbers: blocks, rows and heads."""
+    """Store accepted commits of one topic, causes before effects, and give their numbers: blocks, rows and heads.
+
+    `arrived_at` has those that came earlier than now, and waited.
+    """
     if not new:
         return []
     fresh = [commit.publication.blocks[0] for commit in new]
@@ -210,8 +221,9 @@ def accept_commits(
             merged = pack_ids(sorted(commit.verified.commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)
+        times_here = (received_at, arrived_at.get(commit.verified.commit.commit_id))
         rows.append(
-            _row(cipher, num, branch, commit, block_nums, author_nums, received_at, passed, display_time)
+            _row(cipher, num, branch, commit, block_nums, author_nums, times_here, passed, display_time)
         )
         keys.append((passed, commit.verified.rank, commit.verified.commit.commit_id))
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
@@ -360,11 +372,12 @@ def _row(
     new: NewCommit,
     block_nums: dict[BlockId, int],
     author_nums: dict[UserId, int],
-    received_at: int,
+    times_here: tuple[int, int | None],
     passed: int,
     display_time: int,
 ) -> tuple[object, ...]:
     commit, publication = new.verified.commit, new.publication
+    received_at, arrived_at = times_here
     return (
         num,
         id_key(commit.commit_id),
@@ -386,6 +399,7 @@ def _row(
         False,
         passed,
         display_time,
+        arrived_at,
     )
 
 

@@ -12,8 +12,9 @@ next, by which time what waits may have been released.
 """
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -47,6 +48,7 @@ _PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).
 _TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
 
 NO_AUTHOR: Final = UserId(b"")
+_NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,17 @@ class _Room:
 
 
 def keep_pending(
-    database: Database, connection: Connection, branch: Branch, waiting: Sequence[PendingPublication]
+    database: Database,
+    connection: Connection,
+    branch: Branch,
+    waiting: Sequence[PendingPublication],
+    arrived_at: int = 0,
+    former: Mapping[CommitId, int] = _NONE_WAITED,
 ) -> Kept:
-    """Keep what came by one topic and fits under its bounds."""
+    """Keep what came by one topic and fits under its bounds.
+
+    `arrived_at` is when, in unix milliseconds (0: not known), but for what waited before: `former` has that.
+    """
     if not waiting:
         return Kept()
     known = _find_known(connection, waiting)
@@ -114,7 +124,7 @@ def keep_pending(
         of_author.subtract(size, len(keys))
         known.add(_name(item))
         num = database.next_nums(connection, pending, 1)[0]
-        _keep(connection, branch, num, item, sorted(keys))
+        _keep(connection, branch, num, item, sorted(keys), former.get(item.commit_id, arrived_at))
         count += 1
         if item.reason == UNREAD:
             unread.append(-num)
@@ -137,7 +147,12 @@ def _room(connection: Connection, topic_num: int, author: UserId | None = None) 
 
 
 def _keep(
-    connection: Connection, branch: Branch, num: int, item: PendingPublication, keys: Sequence[int]
+    connection: Connection,
+    branch: Branch,
+    num: int,
+    item: PendingPublication,
+    keys: Sequence[int],
+    arrived_at: int,
 ) -> None:
     connection.execute(
         insert(pending).values(
@@ -148,6 +163,7 @@ def _keep(
             commit_id=item.commit_id,
             author_key=id_key(item.author),
             reason=item.reason,
+            arrived_at=arrived_at,
             size=len(item.publication),
             cause_count=len(keys),
             lacking=len(keys),

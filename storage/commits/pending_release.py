@@ -139,6 +139,15 @@ def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> 
     return [popped[one.num] for one in released]
 
 
+def find_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, int]:
+    """When each came, in unix milliseconds, where that is known: to be asked before they are popped."""
+    found: dict[CommitId, int] = {}
+    for part in chunks([one.num for one in released]):
+        query = select(pending.c.commit_id, pending.c.arrived_at).where(pending.c.num.in_(part))
+        found.update((row[0], row[1]) for row in connection.execute(query) if row[1])
+    return found
+
+
 def drop_causes(connection: Connection, num: int, causes: Collection[CommitId] | None) -> None:
     """Cross off what a commit that is no longer kept waited for: some of `causes`; None where they cannot be told."""
     here = pending_causes.c.pending_num == num

@@ -147,6 +147,7 @@ commits = Table(
     Column(
         "display_time", BigInteger, nullable=False, server_default="0"
     ),  # unix milliseconds; see `display`
+    Column("arrived_at", BigInteger),  # unix milliseconds: when it came, where it then waited for its causes
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
@@ -284,6 +285,7 @@ pending = Table(
     Column("size", BigInteger, nullable=False),  # bytes of the publication
     Column("cause_count", BigInteger, nullable=False),  # causes that it lacked when it came
     Column("lacking", BigInteger, nullable=False),  # causes that it lacks now
+    Column("arrived_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
     Index("pending_id_key", "id_key"),
     Index("pending_branch", "branch_num"),
     Index("pending_reason", "reason", "num"),

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from node.ingest.acceptance import accept_own, retry_kept
+from node.ingest.acceptance import accept_batch, accept_own, retry_kept
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol import signing
@@ -39,7 +39,7 @@ from storage.commits import pending as waiting_module
 from storage.commits.heads import load_heads
 from storage.commits.pending import UNREAD, PendingPublication, count_pending, count_rejections, keep_pending
 from storage.repos.repos import Branch
-from storage.schema.schema import feed_forks
+from storage.schema.schema import commits, feed_forks
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.support.ids import as_commit_id, as_object_id
 
@@ -125,6 +125,24 @@ def test_commits_out_of_order_wait_for_their_causes_and_are_released(world: Worl
     with replica.database.read() as connection:
         assert count_pending(connection, branch.num) == 0
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
+
+
+def test_of_what_waited_it_is_known_when_it_came(world: World) -> None:
+    items = world.write("a, a <- b, b <- c, a <- d")
+    replica, branch = world.copy()
+    # c comes first, and waits until b is there.
+    for at, come in ((1, [items[2]]), (3, [items[0], items[3]]), (7, [items[1]])):
+        accept_batch(replica, branch, open_batch(branch, come), NOW_MS + at)
+    query = select(commits.c.commit_id, commits.c.arrived_at, commits.c.received_at)
+    with replica.database.read() as connection:
+        found = {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+    by_name = {name: found[world.commits[name].commit_id] for name in "abcd"}
+    assert by_name == {
+        "a": (None, NOW_MS + 3),
+        "b": (None, NOW_MS + 7),
+        "c": (NOW_MS + 1, NOW_MS + 7),
+        "d": (NOW_MS + 3, NOW_MS + 7),  # of one author with c, so after it
+    }
 
 
 def test_waiting_commits_survive_a_restart(world: World) -> None:
