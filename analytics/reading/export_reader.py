@@ -43,10 +43,11 @@ _QUOTED_MAX: Final = 40
 
 SPARK_SCHEMA: Final = """
     sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
-    acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint,
-    feed_sequence bigint, blocks bigint, position_at bigint
+    source_author binary, acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint,
+    received_at bigint, arrived_at bigint, feed_sequence bigint, blocks bigint, position_at bigint
 """
-"""`storage.export.schema.COMMITS` in Spark's words. What an older version lacks is null."""
+"""`storage.export.schema.COMMITS` in Spark's words, but for timestamps, which say again what others say. What an older
+version lacks is null."""
 
 _BLOCKS: Final = """
     sequence bigint, commit_id binary, block_id binary, size bigint, child_ids array<binary>, content binary
@@ -240,7 +241,7 @@ def _one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
     """One row per commit id, with `is_disputed`; whether copies must agree in their author, too."""
     from pyspark.sql import functions as F
 
-    names = COMMITS.names
+    names = [name for name in COMMITS.names if name in rows.columns]
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     names_alike = ["branch_id", "acks", "rank", *(["author"] if has_authors else [])]
     # Compared as they are: who chooses their bytes can find others of the same 64-bit hash.

@@ -8,10 +8,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-TIME_MIN: Final = 1
-"""Unix milliseconds. Zero is what an author without a clock states."""
-TIME_END: Final = 7_258_118_400_000
-"""2200-01-01 in unix milliseconds."""
+from storage.export.schema import TIME_END, TIME_MIN
 
 POINTS_MAX: Final = 200
 """Buckets of a period: more than this are not told apart on a page."""

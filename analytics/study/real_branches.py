@@ -2,7 +2,9 @@
 
 Delivered by time of receipt: the first at which any of the exporting nodes had a commit. One node accepts causes before
 effects, so in the log of one node every commit finds its causes, and each costs one insert; what waited for its causes
-outside of the timeline, an export does not tell. Logs of several nodes with clocks of their own need not be so.
+outside of the timeline is no edit. Logs of several nodes with clocks of their own need not be so.
+
+Feeds are those of authors; of imported commits, which one user signs, those of their authors where they came from.
 """
 
 from collections.abc import Sequence
@@ -36,7 +38,14 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
     rows = (
         order.select("branch_id", "commit_id", "passed", "rank")
         .join(
-            commits.select("branch_id", "commit_id", "acks", "author", "sequence"), ["branch_id", "commit_id"]
+            commits.select(
+                "branch_id",
+                "commit_id",
+                "acks",
+                F.coalesce("source_author", "author").alias("author"),
+                "sequence",
+            ),
+            ["branch_id", "commit_id"],
         )
         .join(received, "commit_id")
     )

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,11 @@ from sqlalchemy import Connection
 from node.exports.export_rights import open_rights
 from node.ingest.replica import Tables, load_blocks_of, load_tables, open_encoded
 from node.ingest.stored_commits import UNREADABLE
+from protocol.body import Body, UnknownBody
+from protocol.content import Imported
 from protocol.keys import HashKey, StoreKey
 from protocol.limits.users import EXPORT_SECONDS_MAX
-from storage.commits.commits import TimelineRow, iterate_between
+from storage.commits.commits import TimelineRow, iterate_between, load_numbered
 from storage.engine.database import StorageError, read_store
 from storage.export.destinations import open_destination, remove_scratch
 from storage.export.export import ExportPlan, ExportSummary, export_store
@@ -44,6 +46,10 @@ _NICENESS: Final = 10
 _PATIENCE_SECONDS: Final = 30.0
 """How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
 _LOOK_SECONDS: Final = 0.1
+
+
+_Opened = tuple[TimelineRow, Body | UnknownBody, bytes]
+"""A commit, what its body says, and that as it is encoded."""
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -83,6 +89,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             parts_max=request.parts_max,
             pseudonym_key=HashKey(bytes.fromhex(request.pseudonym_key)) or None,
             bodies=_open_bodies if request.has_bodies else None,
+            source_authors=_open_source_authors,
             blocks=request.has_blocks,
             rights=open_rights,
             holdings=partial(count_holdings, folder=home),
@@ -132,19 +139,39 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
         yield from batch_rows(BODIES, _body_rows(connection, tables, rows))
 
 
+def _open_source_authors(connection: Connection, nums: Sequence[int]) -> dict[int, str]:
+    """Names of the authors of those of these imported commits that can be read and name one."""
+    tables = load_tables(connection)
+    names: dict[int, str] = {}
+    for start in range(0, len(nums), BODIES_PER_GROUP):
+        rows = load_numbered(connection, nums[start : start + BODIES_PER_GROUP])
+        for row, body, _ in _open_rows(connection, tables, [row for row in rows if not row.is_erased]):
+            if isinstance(body, Imported) and body.author:
+                names[row.num] = body.author
+    return names
+
+
 def _body_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) -> list[ExportRow]:
-    """Of those that can be read. Damage is found one by one."""
+    return [
+        (row.num, row.commit_id, row.body_kind, encoded)
+        for row, _, encoded in _open_rows(connection, tables, rows)
+    ]
+
+
+def _open_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) -> list[_Opened]:
+    """Those that can be read. Damage is found one by one."""
     try:
         blocks = load_blocks_of(connection, rows)
         return [
-            (row.num, row.commit_id, row.body_kind, encoded)
+            (row, body, encoded)
             for row in rows
-            if (encoded := open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])[2])
+            for _, body, encoded in [open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])]
+            if encoded
         ]
     except UNREADABLE:  # `ravel fsck` names it; nobody misses an export for it
         if len(rows) == 1:
             return []
-    return [found for row in rows for found in _body_rows(connection, tables, [row])]
+    return [found for row in rows for found in _open_rows(connection, tables, [row])]
 
 
 def _give_way() -> None:

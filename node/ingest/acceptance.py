@@ -378,9 +378,8 @@ class _Acceptance:
         """Judge commits that are no longer to wait, causes before effects."""
         if self._change.has_changed_tables:
             self.reload_tables()
-        self._arrived = find_arrivals(connection, released)
+        self._is_releasing, self._arrived = True, find_arrivals(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
-        self._is_releasing = True
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
             part = list(group)
             branch = self.tables.on_topics[topic_num]

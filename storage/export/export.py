@@ -12,7 +12,7 @@ Cut before the manifest it leaves the old export, and perhaps parts aside that n
 perhaps folders that are not arranged yet. The next export begins with arranging them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,14 +61,20 @@ from storage.export.rows import (
 )
 from storage.export.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
 from storage.export.space_accounting import Counted
+from storage.export.views import VIEWS_NAME, VIEWS_SIZE_MAX, write_views
 from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import changes, commits
 
 _PSEUDONYM_TAG: Final = b"ravel export pseudonym"
+_SOURCE_TAG: Final = b"ravel export source author"
 _KEY_TAG: Final = b"ravel export pseudonym key"
 
 Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
 """Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
+
+
+SourceNames = Callable[[Connection, Sequence[int]], Mapping[int, str]]
+"""Names of the authors of some imported commits, by these commits' numbers; opened elsewhere, likewise."""
 
 
 class RepoRights(NamedTuple):
@@ -98,6 +104,7 @@ class ExportPlan:
     parts_max: int = 32  # of a table: more are merged
     pseudonym_key: HashKey | None = None  # 32 bytes
     bodies: Bodies | None = None
+    source_authors: SourceNames | None = None
     blocks: bool = False
     rights: Rights | None = None
     holdings: Callable[[Connection, Counted], Counted] | None = None
@@ -114,6 +121,12 @@ class ExportPlan:
         """What stands for an author: the same wherever the key is."""
         assert self.pseudonym_key is not None, "or authors stand for themselves"
         return Digest(blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest())
+
+    def hash_source(self, name: str) -> Digest:
+        """What stands for an author elsewhere: of their name, under the key of pseudonyms where there is one."""
+        said = _SOURCE_TAG + name.encode()
+        hasher = blake3(said) if self.pseudonym_key is None else blake3(said, key=self.pseudonym_key)
+        return Digest(hasher.digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +184,10 @@ def _load(destination: Destination, plan: ExportPlan) -> Manifest:
 
 def _arrange(destination: Destination, manifest: Manifest) -> None:
     destination.arrange(set(manifest.listed()), {one.path for one in manifest.replaced})
+    if manifest.schema_version == SCHEMA_VERSION:
+        views = write_views([table for table, parts in manifest.tables.items() if parts]).encode()
+        if destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:
+            destination.publish(VIEWS_NAME, views)
 
 
 class _Run:
@@ -200,7 +217,9 @@ class _Run:
         self._state_rights(connection, pseudonym)
         first, last = manifest.watermark + 1, find_last(connection, commits.c.num, changes.c.num)
         if first <= last:
-            self.added = self._add("commits", commit_batches(connection, first, last, pseudonym))
+            self.added = self._add(
+                "commits", commit_batches(connection, first, last, pseudonym, self._source_authors)
+            )
             self._add("edits", edit_batches(connection, first, last))
             if plan.bodies is not None:
                 self._add("bodies", plan.bodies(connection, first, last))
@@ -213,6 +232,11 @@ class _Run:
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
             if (mark := mark_of(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
+
+    def _source_authors(self, connection: Connection, nums: Sequence[int]) -> dict[int, Digest]:
+        names = {} if self._plan.source_authors is None else self._plan.source_authors(connection, nums)
+        hashes = {name: self._plan.hash_source(name) for name in {*names.values()}}
+        return {num: hashes[name] for num, name in names.items()}
 
     def count(self, connection: Connection) -> None:
         """Count what the store holds, now."""

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
 from storage.engine.database import StorageError
 from storage.export.manifest import Part
+from storage.export.schema import SORTED, TIME_END, TIME_MIN
 
 ROWS_PER_GROUP: Final = 20_000
 """What is in memory at once: some MB. Spark gives a task one group or many."""
@@ -34,6 +36,7 @@ _REPEATED: Final = (
     "branch_id",
     "branch_name",
     "author",
+    "source_author",
     "body_kind",
     "kind",
     "operation",
@@ -55,12 +58,23 @@ class Written:
 
 
 def make_batch(schema: pa.Schema, columns: Iterable[Any]) -> pa.RecordBatch:
-    """A batch of these columns, which are Arrow's arrays or sequences of values."""
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
+    """A batch of these columns, which are Arrow's arrays or sequences of values; timestamps are made here."""
+    source = iter(columns)
+    arrays: list[Any] = []
+    for field in schema:
+        if pa.types.is_timestamp(field.type):
+            arrays.append(_as_timestamps(arrays[-1], field.type))
+            continue
+        column = next(source)
+        arrays.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
+    assert next(source, None) is None, "a column for each field"
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _as_timestamps(times: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  # arrays
+    first, last = pa.scalar(TIME_MIN, pa.int64()), pa.scalar(TIME_END - 1, pa.int64())
+    is_one = pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last))
+    return pc.if_else(is_one, times, pa.scalar(None, pa.int64())).cast(kind)
 
 
 def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
@@ -81,7 +95,14 @@ def write_parts(
         repeated: Any = [
             name for name in _REPEATED if name in schema.names
         ]  # the stubs know only all or none
-        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
+        order: Any = [(name, "ascending") for name in SORTED.get(table, ())]
+        with pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            use_dictionary=repeated,
+            sorting_columns=pq.SortingColumn.from_ordering(schema, order) if order else None,
+        ) as writer:
             batch: pa.RecordBatch | None = first
             while batch is not None:
                 writer.write_batch(batch)

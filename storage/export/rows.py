@@ -6,7 +6,7 @@ All is read in the caller's one read transaction.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
+from protocol.body import kind_name
 from protocol.codec import DecodeError
+from protocol.content import Imported
 from protocol.ids import Digest, UserId
 from protocol.publication import decode_publication
 from storage.commits.canonical_order import CANONICAL_ORDER
@@ -37,11 +39,14 @@ from storage.schema.schema import (
 
 _ID_SIZE: Final = 32
 _NUM_SIZE: Final = 8
+_IMPORTED: Final = kind_name(Imported)
 _PUBLICATIONS_AT_ONCE: Final = 16
 """Publications may have some MiB each."""
 
 Pseudonym = Callable[[UserId], UserId | Digest]
 """What stands for an author."""
+SourceAuthors = Callable[[Connection, Sequence[int]], Mapping[int, Digest]]
+"""What stands for the authors, in the system that they came from, of those of these imported commits that have one."""
 
 
 def find_last(connection: Connection, *columns: Column[int]) -> int:
@@ -92,7 +97,11 @@ def describe_roots(connection: Connection) -> str:
 
 
 def commit_batches(
-    connection: Connection, first: int, last: int, pseudonym: Pseudonym | None
+    connection: Connection,
+    first: int,
+    last: int,
+    pseudonym: Pseudonym | None,
+    source_authors: SourceAuthors | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Commits of these numbers, in order."""
     positions = _Positions(connection, first, last)
@@ -115,6 +124,7 @@ def commit_batches(
             commits.c.size,
             commits.c.timestamp,
             commits.c.received_at,
+            commits.c.arrived_at,
             commits.c.feed_sequence,
             func.length(commits.c.block_nums),
         )
@@ -122,7 +132,9 @@ def commit_batches(
         .order_by(commits.c.num)
     )
     for columns in _columns(connection, query):
-        nums, ids, topic, branch, author, acks, rank, kind, size, time, received, feed, lengths = columns
+        nums, ids, topic, branch, author, acks, rank, kind, size, *times, feed, lengths = columns
+        imported = [num for num, one in zip(nums, kind, strict=True) if one == _IMPORTED]
+        sources = source_authors(connection, imported) if imported and source_authors else {}
         repo_id, branch_id, name = (shared.look_up(branch) for shared in by_branch)
         yield make_batch(
             COMMITS,
@@ -134,13 +146,13 @@ def commit_batches(
                 branch_id,
                 name,
                 by_author.look_up(author),
+                [sources.get(num) for num in nums] if sources else pa.nulls(len(nums), pa.binary(_ID_SIZE)),
                 _id_lists(acks),
                 rank,
                 [positions[num] for num in nums],
                 kind,
                 size,
-                time,
-                received,
+                *times,
                 feed,
                 [length // _NUM_SIZE for length in lengths],
                 pa.repeat(pa.scalar(last, pa.int64()), len(nums)),
@@ -263,7 +275,8 @@ def _id_lists(packed: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of li
     for one in packed:
         total += len(one) // _ID_SIZE
         offsets.append(total)
-    flat = pa.Array.from_buffers(pa.binary(_ID_SIZE), total, [None, pa.py_buffer(b"".join(packed))])
+    starts = pa.py_buffer(array("i", range(0, _ID_SIZE * (total + 1), _ID_SIZE)).tobytes())
+    flat = pa.Array.from_buffers(pa.binary(), total, [None, starts, pa.py_buffer(b"".join(packed))])
     kind = COMMITS.field("acks").type
     buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes())]
     return pa.Array.from_buffers(kind, len(packed), buffers, children=[flat])

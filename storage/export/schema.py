@@ -14,6 +14,7 @@ An export is a folder, or a prefix of an object store:
     memberships/NAME.parquet   what root branches say, and which of it counted at the time of that export
     members/NAME.parquet       who could do what then
     topics/NAME.parquet        of which branch and epoch each topic is
+    views.sql                  the tables as views of DuckDB, also with ids as text
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
 BLAKE3 checksum. A table's folder holds the parts that the newest manifest lists and no others, so that a pattern such as
@@ -27,15 +28,15 @@ This module is pure and imports nothing of Ravel, so that `analytics` may share 
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from blake3 import blake3
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
-alone, 2 also `voids`; neither had the columns of ADDED_IN_3. Before 4 there were no `memberships`, `members` and `topics`,
-no holdings, and no blocks."""
+alone, 2 also `voids`. Before 4 there were no `memberships`, `members` and `topics`, no holdings, and no blocks. ADDED has
+the columns that came later. Before 5 elements of lists were binary(32), which Arrow cannot give to pandas."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
@@ -59,7 +60,11 @@ NO_CHECKSUM: Final = "0" * 64
 
 _CHECKSUM: Final = re.compile(rb'("checksum": ")([^"]*)(")')
 
-_ID_LIST: Final = pa.list_(pa.field("element", pa.binary(32), nullable=False))
+TIME_MIN: Final = 1
+"""Unix milliseconds. Zero is what an author without a clock states."""
+TIME_END: Final = 7_258_118_400_000
+"""2200-01-01 in unix milliseconds. Authors may state anything: columns of timestamps are null outside of these two, since
+engines that count microseconds fail on what 64 bits of milliseconds can say."""
 
 
 def with_manifest_checksum(content: bytes) -> bytes:
@@ -78,110 +83,160 @@ def _with_checksum(content: bytes, checksum: str) -> bytes:
     return _CHECKSUM.sub(lambda found: found[1] + checksum.encode() + found[3], content, count=1)
 
 
-def _table(*columns: "tuple[str, pa.DataType]", optional: tuple[str, ...] = ()) -> pa.Schema:
-    fields: list[pa.Field[Any]] = [pa.field(name, kind, nullable=name in optional) for name, kind in columns]
-    return pa.schema(fields)
+_MS: Final = "ms since 1970-01-01 UTC"
+_BYTES: Final = "bytes"
+_ID: Final = pa.binary(32)
+_ID_LIST: Final = pa.list_(pa.field("element", pa.binary(), nullable=False))
+_ID_LIST_BEFORE_5: Final = pa.list_(pa.field("element", _ID, nullable=False))
+_UTC: Final = pa.timestamp("ms", tz="UTC")
+_INT: Final = pa.int64()
+_TEXT: Final = pa.string()
 
+
+class _Column(NamedTuple):
+    """A column as it is declared: what it means goes into the field's metadata, with its unit where it has one."""
+
+    name: str
+    kind: pa.DataType
+    description: str
+    unit: str = ""
+    optional: bool = False
+
+    def as_field(self) -> "pa.Field[Any]":
+        said = {"description": self.description} | ({"unit": self.unit} if self.unit else {})
+        return pa.field(self.name, self.kind, nullable=self.optional, metadata=said)
+
+
+def _utc(name: str, of: str) -> _Column:
+    """A column of timestamps: it stands after the column of integers that it says again."""
+    return _Column(name, _UTC, f"{of} as a timestamp; null outside of the years 1970 to 2199", optional=True)
+
+
+def _table(description: str, *columns: _Column) -> pa.Schema:
+    return pa.schema([column.as_field() for column in columns], metadata={"description": description})
+
+
+_SEQUENCE: Final = "of the commit, as in `commits`"
 
 COMMITS: Final = _table(
-    ("sequence", pa.int64()),  # acceptance order at this node, from 1, gaps allowed
-    ("commit_id", pa.binary(32)),
-    ("topic", pa.binary(32)),
-    ("repo_id", pa.binary(32)),
-    ("branch_id", pa.binary(32)),
-    ("branch_name", pa.string()),
-    ("author", pa.binary(32)),  # or what stands for it, where the manifest names pseudonyms
-    ("acks", _ID_LIST),
-    ("rank", pa.int64()),  # longest path to the branch's root, computed by the node
-    ("position", pa.int64()),  # index in the branch's timeline at the watermark `position_at`; -1: void
-    ("body_kind", pa.string()),
-    ("size", pa.int64()),  # bytes of ciphertext of the commit's blocks
-    ("time", pa.int64()),  # asserted by the author: unix milliseconds
-    ("received_at", pa.int64()),  # by this node's clock: unix milliseconds
-    ("feed_sequence", pa.int64()),  # place in the author's feed in this branch, from 1, as the author says
-    ("blocks", pa.int64()),  # how many blocks the commit and its body have
-    ("position_at", pa.int64()),  # watermark of the export that stated `position`
+    "A row for each commit, in acceptance order: causes stand before effects.",
+    _Column("sequence", _INT, "acceptance order at this node, from 1, with gaps"),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("topic", _ID, "topic by which it came"),
+    _Column("repo_id", _ID, "its repo: the id of the repo's root branch"),
+    _Column("branch_id", _ID, "its branch"),
+    _Column("branch_name", _TEXT, "the branch's name at this node"),
+    _Column("author", _ID, "the author's key, or what stands for it where the manifest names pseudonyms"),
+    _Column(
+        "source_author",
+        _ID,
+        "of an imported commit: a hash of its author's name in the system that it came from; keyed as pseudonyms are",
+        optional=True,
+    ),
+    _Column("acks", _ID_LIST, "ids of its parents"),
+    _Column("rank", _INT, "longest path to the branch's root, as the node computed it", "commits"),
+    # Positions move as earlier commits arrive late. The timeline's order is always (checkpoints passed, rank, commit_id);
+    # see docs/explanation/order.md.
+    _Column("position", _INT, "index in the branch's timeline at the watermark `position_at`; -1: void"),
+    _Column("body_kind", _TEXT, "kind of the body: post, imported, files, ..."),
+    _Column("size", _INT, "ciphertext of the commit's blocks and its body's", _BYTES),
+    _Column("time", _INT, "asserted by the author; anything is possible", _MS),
+    _utc("time_utc", "`time`"),
+    _Column("received_at", _INT, "acceptance, by this node's clock", _MS),
+    _utc("received_utc", "`received_at`"),
+    _Column(
+        "arrived_at",
+        _INT,
+        "arrival, by this node's clock, of a commit that then waited for its causes; null of any other",
+        _MS,
+        optional=True,
+    ),
+    _utc("arrived_utc", "`arrived_at`"),
+    _Column("feed_sequence", _INT, "place in the author's feed in this branch, from 1, as the author says"),
+    _Column("blocks", _INT, "blocks of the commit and its body", "blocks"),
+    _Column("position_at", _INT, "watermark of the export that stated `position`"),
 )
-"""Positions move as earlier commits arrive late. The timeline's order is always (checkpoints passed, rank, commit_id);
-see docs/explanation/order.md."""
 
-ADDED_IN_3: Final = ("feed_sequence", "blocks", "position_at")
-"""Columns of `commits` that older versions lack."""
-
-VOIDS: Final = _table(("commit_id", pa.binary(32)))
+VOIDS: Final = _table(
+    "The commits that were void at the time of the export.", _Column("commit_id", _ID, "the commit's id")
+)
 
 EDITS: Final = _table(
-    (
-        "sequence",
-        pa.int64(),
-    ),  # of the numbers of `commits.sequence`: both together are the history of a timeline
-    ("branch_id", pa.binary(32)),
-    ("commit_id", pa.binary(32)),
-    ("kind", pa.string()),  # insert (it came back), remove, move
-    ("passed_before", pa.int64()),  # checkpoints; null where it did not stand in the timeline
-    ("passed_after", pa.int64()),
-    optional=("passed_before", "passed_after"),
+    "Later changes of timelines. A commit's first insert is its row in `commits`. A node keeps a bounded number of these.",
+    _Column(
+        "sequence", _INT, "of the numbers of `commits.sequence`: both together are the history of a timeline"
+    ),
+    _Column("branch_id", _ID, "the branch"),
+    _Column("commit_id", _ID, "the commit that left, came back or moved"),
+    _Column("kind", _TEXT, "insert (it came back), remove, move"),
+    _Column(
+        "passed_before",
+        _INT,
+        "checkpoints before it until then; null where it did not stand in the timeline",
+        optional=True,
+    ),
+    _Column("passed_after", _INT, "the same from then on", optional=True),
 )
-"""A commit's first insert has no row: its row in `commits` is that. A node keeps a bounded number of these."""
 
 BODIES: Final = _table(
-    ("sequence", pa.int64()),
-    ("commit_id", pa.binary(32)),
-    ("body_kind", pa.string()),
-    ("body", pa.binary()),  # as it is encoded, see docs/protocol.md
+    "What commits say, of all branches but root branches.",
+    _Column("sequence", _INT, _SEQUENCE),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("body_kind", _TEXT, "kind of the body"),
+    _Column("body", pa.binary(), "its encoding, see docs/protocol.md"),
 )
 
 RELAY_COMMITS: Final = _table(
-    (
-        "sequence",
-        pa.int64(),
-    ),  # order of arrival at this node, from 1, gaps allowed; a commit may come more than once
-    ("topic", pa.binary(32)),
-    ("commit_id", pa.binary(32)),
-    ("acks", _ID_LIST),
-    ("blocks", pa.int64()),
-    ("size", pa.int64()),  # bytes of the whole publication
-    (
-        "received_at",
-        pa.int64(),
-    ),  # by this node's clock: unix milliseconds; 0: taken before it was written down
+    "A row for each publication that the node took for others, and cannot open.",
+    _Column("sequence", _INT, "order of arrival, from 1, with gaps; a commit may come more than once"),
+    _Column("topic", _ID, "topic by which it came"),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("acks", _ID_LIST, "ids of its parents"),
+    _Column("blocks", _INT, "blocks of the publication", "blocks"),
+    _Column("size", _INT, "the whole publication", _BYTES),
+    _Column("received_at", _INT, "arrival, by this node's clock; 0: taken before it was written down", _MS),
+    _utc("received_utc", "`received_at`"),
 )
 
 RELAY_TOPICS: Final = _table(
-    ("topic", pa.binary(32)),
-    ("is_pinned", pa.bool_()),
-    ("commits", pa.int64()),
-    ("size", pa.int64()),  # bytes of its publications
-    ("touched_at", pa.int64()),  # unix milliseconds: last asked for or added to
+    "The topics that the node kept for others at the time of the export.",
+    _Column("topic", _ID, "the topic"),
+    _Column("is_pinned", pa.bool_(), "whether it is kept whatever comes"),
+    _Column("commits", _INT, "publications kept", "publications"),
+    _Column("size", _INT, "its publications", _BYTES),
+    _Column("touched_at", _INT, "last asked for or added to", _MS),
+    _utc("touched_utc", "`touched_at`"),
 )
 
 BLOCKS: Final = _table(
-    ("sequence", pa.int64()),  # of the commit, or of the publication
-    ("commit_id", pa.binary(32)),
-    ("block_id", pa.binary(32)),  # the commit's own block has the commit's id
-    (
+    "Blocks of each commit: its own, then its body's, then what these name and the node has not got with that commit.",
+    _Column("sequence", _INT, "of the commit, or of the publication"),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("block_id", _ID, "the block's id; the commit's own block has the commit's id"),
+    _Column(
         "size",
-        pa.int64(),
-    ),  # bytes of its encoding; null: the node knows that there is such a block, and has not got it
-    ("child_ids", _ID_LIST),
-    ("content", pa.binary()),  # its encoding, of the commit's own block; null of others
-    optional=("size", "content"),
+        _INT,
+        "its encoding; null: the node knows that there is such a block, and has not got it",
+        _BYTES,
+        optional=True,
+    ),
+    _Column("child_ids", _ID_LIST, "ids of its children"),
+    _Column("content", pa.binary(), "the encoding of the commit's own block; null of others", optional=True),
 )
-"""Of each commit its own block first, then its body's, then what these name and the node has not got with that commit."""
+
 MEMBERSHIPS: Final = _table(
-    ("sequence", pa.int64()),  # the commit's, as in `commits`
-    ("commit_id", pa.binary(32)),
-    ("repo_id", pa.binary(32)),
-    ("operation", pa.string()),  # the commit's body_kind
-    ("member", pa.binary(32)),  # whom it makes a member, raises or removes, as `author` is told
-    ("permission", pa.string()),  # that it gives, or that a removal leaves
-    ("epoch", pa.binary(32)),  # that it starts (its own id), or adds to
-    ("reason", pa.string()),  # why an epoch was started: see REASONS
-    ("sealed_to", pa.int64()),  # to how many members an epoch's secrets are sealed by it
-    ("counts", pa.bool_()),  # by all that the node had of the root branch
-    optional=("member", "permission", "epoch", "reason", "sealed_to"),
+    "A row for each commit of a root branch, the init one for each founding owner. Nothing that opens anything is told.",
+    _Column("sequence", _INT, _SEQUENCE),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("repo_id", _ID, "the repo"),
+    _Column("operation", _TEXT, "the commit's body_kind"),
+    _Column("member", _ID, "whom it makes a member, raises or removes, as `author` is told", optional=True),
+    _Column("permission", _TEXT, "that it gives, or that a removal leaves", optional=True),
+    _Column("epoch", _ID, "epoch that it starts (its own id), or adds to", optional=True),
+    _Column("reason", _TEXT, "why the epoch began", optional=True),
+    _Column("sealed_to", _INT, "members to which it seals an epoch's secrets", "members", optional=True),
+    _Column("counts", pa.bool_(), "whether it counted, by all that the node had of the root branch"),
 )
-"""A row for each commit of a root branch, the init one for each founding owner. Nothing that opens anything is told."""
 
 REASONS: Final = ("founding", "removal", "leave", "revocation", "merge", "renewal")
 """Why an epoch began: with the repo; a member was removed, or left, or an invitation was revoked, and no epoch before it
@@ -191,20 +246,20 @@ PERMISSIONS: Final = ("read", "write", "manage", "admin", "owner")
 """Each includes those before it."""
 
 MEMBERS: Final = _table(
-    ("repo_id", pa.binary(32)),
-    ("member", pa.binary(32)),
-    ("permission", pa.string()),
-    ("person", pa.binary(32)),  # the member whose device this one is
-    optional=("person",),
+    "Who could do what at the time of the export.",
+    _Column("repo_id", _ID, "the repo"),
+    _Column("member", _ID, "the member, as `author` is told"),
+    _Column("permission", _TEXT, "read, write, manage, admin or owner"),
+    _Column("person", _ID, "the member whose device this one is", optional=True),
 )
 
 TOPICS: Final = _table(
-    ("topic", pa.binary(32)),
-    ("repo_id", pa.binary(32)),
-    ("branch_id", pa.binary(32)),
-    ("epoch", pa.binary(32)),  # what started it; null: a branch that is followed by itself
-    ("generation", pa.int64()),  # renewals of the branch in this epoch before it
-    optional=("epoch",),
+    "Of which branch and epoch each topic is.",
+    _Column("topic", _ID, "the topic"),
+    _Column("repo_id", _ID, "the repo"),
+    _Column("branch_id", _ID, "the branch"),
+    _Column("epoch", _ID, "what started it; null: a branch that is followed by itself", optional=True),
+    _Column("generation", _INT, "renewals of the branch in this epoch before it", "renewals"),
 )
 
 TABLES: Final[Mapping[str, pa.Schema]] = {
@@ -222,6 +277,20 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
 }
 """Table -> its columns, as this version writes them."""
 
+ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
+    3: {"commits": ("feed_sequence", "blocks", "position_at")},
+    5: {
+        "commits": ("source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"),
+        "relay_commits": ("received_utc",),
+        "relay_topics": ("touched_utc",),
+    },
+}
+"""Version -> columns of tables that older ones lack."""
+
+_ASCENDING: Final = ("commits", "edits", "bodies", "relay_commits", "blocks", "relay_blocks")
+SORTED: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(_ASCENDING, ("sequence",))
+"""Table -> the columns that its rows ascend by, in each part and from part to part."""
+
 RIGHTS: Final = ("memberships", "members")
 """Tables that take the store's key to write."""
 
@@ -234,7 +303,8 @@ BLOCK_TABLES: Final = ("blocks", "relay_blocks")
 
 def columns_of(table: str, version: int) -> pa.Schema:
     """The columns of a table as exports of a schema version have them."""
-    schema = TABLES[table]
-    if table != "commits" or version >= 3:
-        return schema
-    return pa.schema([field for field in schema if field.name not in ADDED_IN_3])
+    missing = {name for since, tables in ADDED.items() if version < since for name in tables.get(table, ())}
+    fields = [field for field in TABLES[table] if field.name not in missing]
+    if version < 5:
+        fields = [field.with_type(_ID_LIST_BEFORE_5) if field.type == _ID_LIST else field for field in fields]
+    return pa.schema(fields)

@@ -14,10 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.analyze import AnalysisResult, NoSuchBranch, count_mismatches, place_commits, run
 from analytics.order.linearize import digest_orders
-from analytics.reading import times
 from analytics.reading.export_reader import load_commits, read_export
 from analytics.tables import statistics
-from storage.export.schema import MANIFEST_NAME
+from storage.export.schema import MANIFEST_NAME, TIME_END
 from tests.support.builders import World, timeline
 from tests.support.exports import (
     DAY_MS,
@@ -226,7 +225,7 @@ def test_an_empty_export_has_a_report_too_and_it_says_that_nothing_was_compared(
 @pytest.mark.extended
 def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), time=T0_MS + n * DAY_MS) for n in range(100)]
-    rows += [Row("far", ("c99",), time=times.TIME_END - 1), Row("none", ("far",), time=0)]
+    rows += [Row("far", ("c99",), time=TIME_END - 1), Row("none", ("far",), time=0)]
     commits = load_commits(spark, read_export(write_export(tmp_path / "export", rows)))
     period = statistics.find_period(commits)
     assert period is not None
