@@ -93,7 +93,7 @@ def run(
     started = time.monotonic()
     step = _Steps(progress)
     with step("check the export"):
-        exports = [read_export(folder) for folder in (export_dir, *merge)]
+        exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
     with step("start Spark"):
         is_small = are_small(exports)

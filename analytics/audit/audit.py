@@ -85,7 +85,7 @@ def run(
     """
     started = time.monotonic()
     progress("1/4 check the exports")
-    exports = [read_export(folder, with_blocks=True) for folder in folders]
+    exports = [read_export(folder, with_blocks=True, progress=progress) for folder in folders]
     without_blocks = tuple(
         label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
     )

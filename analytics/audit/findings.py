@@ -9,10 +9,23 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from analytics.reading.limits import STATED_NUMBER_MAX
+
 _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind", "time")
 """What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own."""
 
-_LEAST: Final = (("sequence", 1), ("rank", 0), ("position", -1), ("size", 0))
+_RANGES: Final = (
+    ("sequence", 1, None),
+    ("rank", 0, None),
+    ("position", -1, None),
+    ("size", 0, None),
+    ("blocks", 0, None),
+    ("feed_sequence", 1, STATED_NUMBER_MAX),
+    ("time", 0, STATED_NUMBER_MAX),
+    ("received_at", 0, STATED_NUMBER_MAX),
+    ("arrived_at", 0, STATED_NUMBER_MAX),
+)
+"""Columns of `commits` with the least and the largest number that can be. Null, of what an older schema lacks, can be."""
 FINDINGS_SCHEMA: Final = "kind string, branch_id binary, commit_id binary, nodes array<string>, detail string"
 LISTED_MAX: Final = 8
 """Places that one finding names."""
@@ -62,8 +75,8 @@ def row_findings(judged: DataFrame) -> DataFrame:
     absurd = F.concat_ws(
         ", ",
         *[
-            F.when(F.col(name) < least, F.concat(F.lit(f"{name} "), F.col(name).cast("string")))
-            for name, least in _LEAST
+            F.when(_is_outside(name, least, most), F.concat(F.lit(f"{name} "), F.col(name).cast("string")))
+            for name, least, most in _RANGES
         ],
     )
     stated = F.coalesce(F.col("rank").cast("string"), F.lit("nothing"))
@@ -85,18 +98,39 @@ def row_findings(judged: DataFrame) -> DataFrame:
     )
 
 
+def _is_outside(name: str, least: int, most: int | None) -> Column:
+    value = F.col(name)
+    return value < least if most is None else ~value.between(least, most)
+
+
 def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
-    """A commit that acks what its branch has in no export."""
+    """A commit that acks what its branch has in no export: what no branch has there, or what another branch has."""
     lost = judged.where(F.col("fault") == "missing cause")
     acks = lost.select("branch_id", "commit_id", "node", F.explode("acks").alias("ack"))
     there = commits.select("branch_id", F.col("commit_id").alias("ack"))
+    # An id stands once in `commits`: of the copies of one the same branch is taken for all.
+    elsewhere = commits.select(F.col("commit_id").alias("ack"), F.col("branch_id").alias("of_branch"))
     missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("ack")))), 1, LISTED_MAX)
+    others = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("of_branch")))), 1, LISTED_MAX)
     found = (
         acks.join(there, on=["branch_id", "ack"], how="left_anti")
-        .groupBy("branch_id", "commit_id")
-        .agg(F.sort_array(F.collect_set("node")).alias("nodes"), missing.alias("missing"))
+        .join(elsewhere, on="ack", how="left")
+        .groupBy("branch_id", "commit_id", F.col("of_branch").isNotNull().alias("is_elsewhere"))
+        .agg(
+            F.sort_array(F.collect_set("node")).alias("nodes"),
+            missing.alias("missing"),
+            others.alias("others"),
+        )
     )
-    return finding(found, "missing cause", F.concat(F.lit("no export has "), F.array_join("missing", ", ")))
+    named = F.array_join("missing", ", ")
+    return finding(
+        found,
+        F.when(F.col("is_elsewhere"), "ack of another branch").otherwise("missing cause"),
+        F.when(
+            F.col("is_elsewhere"),
+            F.concat(F.lit("acks "), named, F.lit(", of branch "), F.array_join("others", ", ")),
+        ).otherwise(F.concat(F.lit("no export has "), named)),
+    )
 
 
 def wrong_positions(judged: DataFrame) -> DataFrame:

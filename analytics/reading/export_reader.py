@@ -9,8 +9,11 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 """
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _HASH_CHUNK_SIZE: Final = 1 << 20
+_THREADS_MAX: Final = 16
+_PROGRESS_SECONDS: Final = 2.0
 _QUOTED_MAX: Final = 40
 """Characters of what should be a number, in an error."""
 
@@ -148,25 +153,31 @@ class Export:
         return sum(part.rows for parts in self.tables.values() for part in parts)
 
 
-def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
-    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError."""
+def read_export(
+    folder: Path, *, with_blocks: bool = False, progress: Callable[[str], None] | None = None
+) -> Export:
+    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError.
+
+    Several parts are checked at once, and `progress` is told of long checks.
+    """
     path = folder / MANIFEST_NAME
     try:
         manifest = load_manifest(path)
         version = int(manifest["schema_version"])
+        created_at = _number(manifest["created_at"])
+        if created_at > CREATED_AT_MAX:
+            raise ExportError(f"{path} says that it was made after the year 2199: created_at is {created_at}")
         tables = {
             table: tuple(_find_part(part, folder) for part in parts)
             for table, parts in list_tables(manifest, folder, path, with_blocks=with_blocks).items()
         }
-        for table, parts in tables.items():
-            for part in parts:
-                _check_part(part, columns_of(table, version))
+        _check_parts(tables, version, progress)
         quotas = manifest.get("quotas")
         return Export(
             folder=folder,
             node=str(manifest["node"]),
             schema_version=version,
-            created_at=_number(manifest["created_at"], CREATED_AT_MAX),
+            created_at=created_at,
             watermark=_number(manifest["watermark"]),
             tables=tables,
             pseudonyms=str(manifest.get("pseudonyms", "")),
@@ -357,6 +368,8 @@ def _find_part(part: ExportPart, folder: Path) -> ExportPart:
     which may be while Spark reads. Copying an export makes two files of them: the other is then the one that is meant.
     """
     kept = folder / KEPT_NAME / part.name
+    _refuse_links(folder, part.path)
+    _refuse_links(folder, kept)
     for _ in range(2):  # an export may move it from either place to the other in between
         with suppress(FileNotFoundError):
             return replace(part, path=kept) if kept.samefile(part.path) else part
@@ -367,6 +380,33 @@ def _find_part(part: ExportPart, folder: Path) -> ExportPart:
     return part
 
 
+def _refuse_links(folder: Path, path: Path) -> None:
+    """Refuse a path with symbolic links below the export's folder: they may lead out of it, or change."""
+    while path != folder:
+        if path.is_symlink():
+            raise ExportError(f"{path} is a symbolic link: parts are files of the export's folder")
+        path = path.parent
+
+
+def _check_parts(
+    tables: Mapping[str, Sequence[ExportPart]], version: int, progress: Callable[[str], None] | None
+) -> None:
+    """Check parts, some at once. Of several that are wrong the first is named."""
+    expected = {table: columns_of(table, version) for table in tables}
+    every = [(part, expected[table]) for table, parts in tables.items() for part in parts]
+    told_at = time.monotonic()
+    # Hashing and reading files leave the interpreter to other threads.
+    with ThreadPoolExecutor(min(_THREADS_MAX, 2 * (os.cpu_count() or 1))) as threads:
+        try:
+            for count, _ in enumerate(threads.map(lambda one: _check_part(*one), every), 1):
+                if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
+                    progress(f"    {count:,} of {len(every):,} parts")
+                    told_at = time.monotonic()
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
 def _check_part(part: ExportPart, expected: pa.Schema) -> None:
     if not part.path.is_file():
         raise ExportError(f"{part.path} is missing, but the manifest lists it")
@@ -374,13 +414,17 @@ def _check_part(part: ExportPart, expected: pa.Schema) -> None:
     if size != part.size:
         raise ExportError(f"{part.path} has {size} bytes, the manifest says {part.size}")
     hasher = blake3()
+    small = b""
     with part.path.open("rb") as file:
         while chunk := file.read(_HASH_CHUNK_SIZE):
             hasher.update(chunk)
+            small = chunk
     if hasher.hexdigest() != part.blake3:
         raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
     try:
-        with pq.ParquetFile(part.path) as file:
+        # To open a small file a second time would take as long as all else.
+        source = pa.BufferReader(small) if len(small) == size else part.path
+        with pq.ParquetFile(source) as file:
             footer, schema = file.metadata, file.schema_arrow
             rows = footer.num_rows
             in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))

@@ -20,6 +20,12 @@ BLOCK_ACK_COUNT_MAX: Final = 128
 BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
 """Bytes of a block's ciphertext."""
 
+STATED_NUMBER_MAX: Final = 2**53 - 1
+"""Largest time and feed sequence of the format, restated likewise: a commit with another was never accepted."""
+
+PERCENTILE_ACCURACY: Final = 100_000
+"""Of Spark's approximate percentiles: exact below half as many values (rows, not different ones), then within so small a
+part of the rows. It bounds what a task holds for one column of a group: some 10 MB."""
 SMALL_ROWS_MAX: Final = 100_000
 """Rows of all exports up to which an analysis is small: each of its tables fits the driver's memory, at most some 30 MB."""
 TASK_COMMITS: Final = 1_000_000

@@ -328,7 +328,8 @@ def _merge_line(row: Row) -> MergeLine:
 def _growth(table: DataFrame, period: Period | None) -> Growth | None:
     if period is None:
         return None
-    points = table.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
+    shown = table.where(F.col("bucket_start").isNotNull())
+    points = shown.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
     rows = tuple((row["bucket_start"], row["commits"]) for row in points.collect())
     return Growth(rows, period.bucket, period.left_out)
 

@@ -42,7 +42,7 @@ def _study(options: argparse.Namespace) -> int:
     )
     progress = progress_of("study")
     folders = fetch_exports(options.export_dir, options.out, progress)
-    exports = [read_export(folder) for folder in folders]
+    exports = [read_export(folder, progress=progress) for folder in folders]
     options.out.mkdir(parents=True, exist_ok=True)
     session = start_session(options.master, log_path=options.out / "spark.log")
     try:

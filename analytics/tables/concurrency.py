@@ -9,12 +9,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from analytics.reading.limits import PERCENTILE_ACCURACY
 from analytics.reading.times import bucket_start, count_where, is_plausible, plausible_time
 from analytics.tables.statistics import Period
 
 _SHARES: Final = [0.5, 0.9]
-_ACCURACY: Final = 10_000
-"""Of percentiles: exact up to about as many different values, then within a ten thousandth of the rows."""
 
 
 def count_heads(ordered: DataFrame, period: Period) -> DataFrame:
@@ -51,9 +50,10 @@ def count_merges(ordered: DataFrame) -> DataFrame:
     """One row per branch with merges: how long they took, in milliseconds.
 
     `waited` is the time from the last of the commits that a merge acks to the merge: how long there was something to merge.
-    `apart` is the time from the first of them. Merges that lack a plausible time, or ack one that does, are not timed.
+    `apart` is the time from the first of them. Merges that lack a plausible time, or ack one that does, are not timed, nor
+    those of which no cause has a place: all are void.
     """
-    each = ordered.where((F.col("acks_count") > 1) & F.col("causes_from").isNotNull()).select(
+    each = ordered.where(F.col("acks_count") > 1).select(
         "branch_id",
         plausible_time().alias("merged_at"),
         F.col("causes_from").alias("first"),
@@ -70,9 +70,9 @@ def count_merges(ordered: DataFrame) -> DataFrame:
             F.count("*").alias("merges"),
             count_where(is_sound).alias("timed"),
             count_where(is_backdated).alias("backdated"),
-            F.percentile_approx(waited, _SHARES, _ACCURACY).alias("waited"),
+            F.percentile_approx(waited, _SHARES, PERCENTILE_ACCURACY).alias("waited"),
             F.max(waited).alias("waited_max"),
-            F.percentile_approx(apart, _SHARES, _ACCURACY).alias("apart"),
+            F.percentile_approx(apart, _SHARES, PERCENTILE_ACCURACY).alias("apart"),
             F.max(apart).alias("apart_max"),
         )
         .select(

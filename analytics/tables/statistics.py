@@ -5,12 +5,12 @@ Their input, `ordered`, is one row per commit that has a place in its branch's o
 cause count once. What can be counted from a smaller table is: branches and authors from feeds.
 
 The growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the
-picture; how many commits that leaves out is part of the result.
+picture. What that leaves out, and what states no time, is counted in rows of its own, without a bucket.
 """
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import FAULTS
@@ -197,21 +197,27 @@ def find_period(ordered: DataFrame) -> Period | None:
 
 
 def count_growth(ordered: DataFrame, period: Period) -> DataFrame:
-    """Commits per branch and time bucket; `bucket_start` is unix milliseconds, a multiple of the bucket's width."""
+    """Commits per branch and time bucket; `bucket_start` is unix milliseconds, a multiple of the bucket's width.
+
+    It is null of the commits outside of the period, so that a branch's rows count all of its commits.
+    """
     return (
         ordered.select("branch_id", "time")
-        .where(F.col("time").between(period.start, period.end))
-        .groupBy(F.col("branch_id"), bucket_start("time", period.bucket).alias("bucket_start"))
+        .groupBy(F.col("branch_id"), _bucket_inside(period).alias("bucket_start"))
         .agg(F.count("*").alias("commits"))
         .select("branch_id", "bucket_start", "commits")
     )
 
 
 def count_activity(ordered: DataFrame, period: Period) -> DataFrame:
-    """Commits per author and time bucket, over all branches; the period as in `count_growth`."""
+    """Commits per author and time bucket, over all branches; the period and null as in `count_growth`."""
     return (
-        ordered.where(F.col("time").between(period.start, period.end))
-        .groupBy("author", bucket_start("time", period.bucket).alias("bucket_start"))
+        ordered.groupBy("author", _bucket_inside(period).alias("bucket_start"))
         .agg(F.count("*").alias("commits"))
         .select("author", "bucket_start", "commits")
     )
+
+
+def _bucket_inside(period: Period) -> Column:
+    """The bucket of a time of the period, or null."""
+    return F.when(F.col("time").between(period.start, period.end), bucket_start("time", period.bucket))

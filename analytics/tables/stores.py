@@ -12,11 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from analytics.reading.export_reader import Export, latest_exports, read_by_node
+from analytics.reading.limits import PERCENTILE_ACCURACY
 from analytics.reading.times import bucket_start, count_where, is_plausible
-
-_ACCURACY: Final = 10_000
-"""Of percentiles: exact up to about as many different values, then within a ten thousandth of the rows."""
-
 
 _RECEIPT: Final = (
     "node",
@@ -141,8 +138,8 @@ def count_replication(receipts: DataFrame, *, is_alone: bool = False) -> DataFra
             F.count("*").alias("commits"),
             count_where(delay == 0).alias("first_here"),
             count_where(F.col("copies") == 1).alias("only_here"),
-            F.percentile_approx(late, F.lit(0.5), F.lit(_ACCURACY)).alias("delay_p50"),
-            F.percentile_approx(late, F.lit(0.9), F.lit(_ACCURACY)).alias("delay_p90"),
+            F.percentile_approx(late, F.lit(0.5), F.lit(PERCENTILE_ACCURACY)).alias("delay_p50"),
+            F.percentile_approx(late, F.lit(0.9), F.lit(PERCENTILE_ACCURACY)).alias("delay_p90"),
             F.max(late).alias("delay_max"),
         )
         .join(total, on="branch_id", how="inner")

@@ -113,6 +113,9 @@ def _relay(folder: Path, world: World) -> Path:
     return folder / "export"
 
 
+ABSURD_TIMES = (-1, -(2**63), 2**63 - 1, 2**53)
+
+
 def test_what_contradicts_itself_or_others_is_found_with_its_node(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -131,6 +134,11 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
             Row("self", ("self",), branch="loop"),
             Row("twice", ("root",)),
             Row("negative", ("root",), size=-1, position=0),
+            Row("stranger", ("self", "nowhere", "root")),
+            *(Row(f"time {at}", ("root",), time=time) for at, time in enumerate(ABSURD_TIMES)),
+            Row("feed", ("root",), feed=-3),
+            Row("received", ("root",), received=-1),
+            Row("can be", ("root",), time=2**53 - 1, received=0),
         ],
         [Row("twice", ("root",))],
         node="same",
@@ -138,6 +146,7 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
     )
     result = _audit(spark, tmp_path / "out", honest, liar)
     names = ["main", "loop", "ghost", *(row.name for row in DIAMOND)]
+    names += ["stranger", "feed", "received", *(f"time {at}" for at in range(len(ABSURD_TIMES)))]
     names += ["other root", "orphan", "child", "self", "twice", "negative", "fifth"]
     assert _found(spark, result, *names) == {
         ("disagreement", "main", "right", ("same", "same (2)")),
@@ -153,10 +162,23 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
         ("cycle", "loop", "self", ("same (2)",)),
         ("no root", "loop", "", ("same (2)",)),
         ("duplicate", "main", "twice", ("same (2)",)),
+        ("missing cause", "main", "stranger", ("same (2)",)),
+        ("ack of another branch", "main", "stranger", ("same (2)",)),
+        *(("absurd value", "main", f"time {at}", ("same (2)",)) for at in range(len(ABSURD_TIMES))),
+        ("absurd value", "main", "feed", ("same (2)",)),
+        ("absurd value", "main", "received", ("same (2)",)),
         ("absurd value", "main", "negative", ("same (2)",)),
         ("dangling void", "", "ghost", ("same (2)",)),
         ("wrong position", "main", "negative", ("same (2)",)),
     }
+    rows = spark.read.parquet(str(result.tables / "findings")).where("kind like '%another branch'").collect()
+    loop = id_of("loop").hex()
+    assert [row["detail"] for row in rows] == [f"acks {id_of('self').hex()}, of branch {loop}"]
+    rows = spark.read.parquet(str(result.tables / "findings")).where("kind = 'absurd value'").collect()
+    said = [row["detail"].partition(" in ")[0] for row in rows]
+    assert sorted(said) == sorted(
+        ["size -1", "feed_sequence -3", "received_at -1", *(f"time {time}" for time in ABSURD_TIMES)]
+    )
     rows = spark.read.parquet(str(result.tables / "findings")).where("kind = 'disagreement'").collect()
     assert {(bytes(row["commit_id"]), row["detail"]) for row in rows} == {
         (id_of("left"), "copies differ in rank"),
@@ -164,10 +186,17 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
         (id_of("merge"), "copies differ in acks"),
         (id_of("fifth"), "copies differ in acks"),
     }
-    details = {example.kind: example.detail for example in result.examples}
+    details = {example.kind: example.detail for example in reversed(result.examples)}
     assert details["missing cause"] == f"no export has {id_of('nowhere').hex()}"
     assert details["duplicate"].count("liar%20 [1]/commits/part-0000000") == 2
-    assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
+    (size,) = (
+        row["detail"]
+        for row in spark.read.parquet(str(result.tables / "findings"))
+        .where("kind = 'absurd value'")
+        .collect()
+        if row["detail"].startswith("size")
+    )
+    assert size.startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
 
 
 BLOCK_KINDS = {"wrong id", "wrong acks", "malformed block", "missing block", "stray block", "dangling block"}

@@ -74,6 +74,7 @@ def test_bounds_are_those_of_the_format_and_one_over_each_is_refused() -> None:
     assert limits.BLOCK_SIZE_MAX == format_limits.BLOCK_SIZE_MAX
     assert limits.BLOCK_CHILD_COUNT_MAX == format_limits.INNER_CHILD_COUNT_MAX
     assert limits.BLOCK_ACK_COUNT_MAX == format_limits.ACK_COUNT_MAX
+    assert limits.STATED_NUMBER_MAX == format_limits.TIMESTAMP_MAX_MS == format_limits.FEED_SEQUENCE_MAX
     assert limits.BLOCK_CIPHERTEXT_SIZE_MAX == format_limits.LEAF_SIZE
     raw = b"i" * 32
     for within, over in [

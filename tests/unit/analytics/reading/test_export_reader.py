@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analytics.reading import export_reader
 from analytics.reading.export_reader import SPARK_SCHEMAS, ExportError, read_export
 from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
 from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES, TIME_END
@@ -160,7 +161,6 @@ def _set(*keys: str | int) -> Change:
 @pytest.mark.parametrize(
     "change, largest",
     [
-        (_set("created_at"), CREATED_AT_MAX),
         (_set("watermark"), MANIFEST_NUMBER_MAX),
         (_set("blocks_from"), MANIFEST_NUMBER_MAX),
         (_set("relay_blocks_from"), MANIFEST_NUMBER_MAX),
@@ -185,8 +185,58 @@ def test_numbers_that_cannot_be_are_refused(folder: Path, change: Change, larges
             read_export(folder)
 
 
-def test_an_export_can_be_as_young_as_a_time_may_be() -> None:
+def test_an_export_can_be_as_young_as_a_time_may_be(folder: Path) -> None:
     assert CREATED_AT_MAX == TIME_END // 1000 - 1
+    _change_manifest(folder, partial(_set("created_at"), value=CREATED_AT_MAX))
+    assert read_export(folder).created_at == CREATED_AT_MAX
+    _change_manifest(folder, partial(_set("created_at"), value=CREATED_AT_MAX + 1))
+    with pytest.raises(
+        ExportError, match=r"manifest\.json says that it was made after the year 2199: created_at is 7"
+    ):
+        read_export(folder)
+    for value in (-1, 1.0, True, "7", None):
+        _change_manifest(folder, partial(_set("created_at"), value=value))
+        with pytest.raises(ExportError, match=r"manifest\.json is not a manifest.*no whole number from 0 to"):
+            read_export(folder)
+
+
+@pytest.mark.parametrize("place", ["part", "folder", "kept"])
+def test_a_part_behind_a_symbolic_link_is_refused(folder: Path, tmp_path: Path, place: str) -> None:
+    parts, elsewhere = folder / "commits", tmp_path / "elsewhere"
+    if place == "part":
+        (parts / PART).rename(elsewhere)
+        (parts / PART).symlink_to(elsewhere)
+    elif place == "folder":
+        parts.rename(elsewhere)
+        parts.symlink_to(elsewhere)
+    else:
+        parts.rename(elsewhere)
+        (folder / "kept").mkdir()
+        (folder / "kept" / "commits").symlink_to(elsewhere)
+    with pytest.raises(ExportError, match="symbolic link"):
+        read_export(folder)
+
+
+def test_an_export_behind_a_symbolic_link_is_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    assert read_export(tmp_path / "link").rows == 3
+
+
+def test_many_parts_are_checked_with_progress_and_the_first_wrong_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_reader, "_PROGRESS_SECONDS", 0.0)
+    parts = [[Row(f"c{number}")] for number in range(40)]
+    folder = write_export(tmp_path / "export", *parts)
+    told: list[str] = []
+    assert read_export(folder, progress=told.append).rows == 40
+    assert told[-1] == "    40 of 40 parts"
+    assert len(told) == 40
+    for number in (31, 7, 23):
+        path = folder / "commits" / f"part-{number:08d}.parquet"
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ExportError, match=r"part-00000007\.parquet has"):
+        read_export(folder)
 
 
 def test_a_column_that_lacks_or_is_of_another_type_is_named(folder: Path) -> None:

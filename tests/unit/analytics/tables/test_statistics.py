@@ -1,5 +1,6 @@
 """Statistics on a real Spark, against a few lines of plain Python on small random exports."""
 
+import random
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -134,10 +135,8 @@ def naive_merges(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes, d
         if row.name not in ranks or len(row.acks) < 2:
             continue
         times = [written[ack] for ack in row.acks if ack in written]
-        if not times:
-            continue
         counts[row.branch]["merges"] += 1
-        if not row.time or not all(times):
+        if not times or not row.time or not all(times):
             continue
         if row.time < max(times):
             counts[row.branch]["backdated"] += 1
@@ -201,7 +200,12 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
         feed_rows = statistics.count_feeds(ordered).persist()
         branches = statistics.count_branches(ordered, feed_rows, statistics.count_widths(ordered))
         assert rows_of(branches, "branch_id") == naive_branches(rows, ranks)
-        assert rows_of(concurrency.count_merges(ordered), "branch_id") == naive_merges(rows, ranks)
+        merges = rows_of(concurrency.count_merges(ordered), "branch_id")
+        assert merges == naive_merges(rows, ranks)
+        shown = {
+            key: cells["merges"] for key, cells in rows_of(branches, "branch_id").items() if cells["merges"]
+        }
+        assert {key: cells["merges"] for key, cells in merges.items()} == shown, "one figure in both tables"
         faults = rows_of(statistics.count_faults(order, commits), "branch_id")
         assert faults == naive_faults(rows, voids)
         if not any(cells["causes_missing"] for cells in faults.values()):
@@ -221,17 +225,32 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
         wrote = Counter((id_of(row.branch), id_of(row.author)) for row in placed)
         assert {key: cells["commits"] for key, cells in feeds.items()} == dict(wrote)
         activity = rows_of(statistics.count_activity(ordered, period), "author", "bucket_start")
-        active = Counter(
-            (id_of(row.author), row.time - row.time % DAY_MS)
+        day = {
+            row.name: row.time - row.time % DAY_MS if period.start <= row.time <= period.end else None
             for row in placed
-            if period.start <= row.time <= period.end
-        )
+        }
+        active = Counter((id_of(row.author), day[row.name]) for row in placed)
         assert {key: cells["commits"] for key, cells in activity.items()} == dict(active)
+        growth = rows_of(statistics.count_growth(ordered, period), "branch_id", "bucket_start")
+        grown = Counter((id_of(row.branch), day[row.name]) for row in placed)
+        assert {key: cells["commits"] for key, cells in growth.items()} == dict(grown)
         kinds = rows_of(statistics.count_kinds(ordered), "repo_id", "body_kind")
         sizes = {"commits": len(placed), "bytes": sum(row.size for row in placed)}
         assert kinds == ({(id_of("repo"), "post"): sizes} if placed else {})
         for frame in (commits, order, feed_rows):
             frame.unpersist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [7_407, 49_999])
+def test_percentiles_are_exact_up_to_what_is_stated(spark: SparkSession, count: int) -> None:
+    chance = random.Random(count)
+    waits = [chance.randrange(count // 2) * 1000 for _ in range(count)]
+    schema = "branch_id binary, acks_count int, time bigint, causes_from bigint, causes_until bigint"
+    rows = [(b"b", 2, T0_MS + wait, T0_MS, T0_MS) for wait in waits]
+    (found,) = concurrency.count_merges(spark.createDataFrame(rows, schema)).collect()
+    assert (found["waited_p50"], found["waited_p90"]) == (nearest(waits, 0.5), nearest(waits, 0.9))
+    assert (found["apart_p50"], found["apart_p90"]) == (found["waited_p50"], found["waited_p90"])
 
 
 def test_replication_is_told_by_several_exports(spark: SparkSession, tmp_path: Path) -> None:
