@@ -1,0 +1,84 @@
+"""Everything that docs/how-to/read-an-export.md shows runs on an export of a node, and finds rows."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from node.exports.export_worker import _open_source_authors
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
+from protocol.content import Imported
+from tests.support.builders import NOW_MS, World
+from tests.support.exports import export_node
+
+PAGE: Final = Path(__file__).parents[4] / "docs" / "how-to" / "read-an-export.md"
+BLOCKS: Final = re.findall(
+    r"^```(python|sql)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+)
+CODE: Final = [code for language, code in BLOCKS if language == "python"]
+QUERIES: Final = [code for language, code in BLOCKS if language == "sql"]
+SHOWN: Final = "/path/to/export"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An export after an earlier one, of a node that took in commits out of order, among them imported ones."""
+    world = World(tmp_path / "world")
+    world.write("a, a <- b, a <- c, b c <- d")
+    for name in ("Ada", "Bob"):
+        world.author.write(world.branch, Imported(f"of {name}", name, 1_600_000_000_000, "a text"))
+    replica, branch = world.copy()
+    for at, item in enumerate(reversed(world.publications(world.branch))):
+        accept_batch(replica, branch, open_batch(branch, [item]), NOW_MS + at)
+        if at == 3:
+            export_node(replica.database, tmp_path / "export", "node", 1)
+    plan: dict[str, Any] = {"source_authors": _open_source_authors, "parts_max": 1}
+    export_node(replica.database, tmp_path / "export", "node", 2, **plan)
+    world.close()
+    return tmp_path / "export"
+
+
+def run(code: str, folder: Path) -> dict[str, Any]:
+    """Run a block of the page; gives its names. What it prints is for readers."""
+    assert code.count(SHOWN) == 1, "one place to change"
+    names: dict[str, Any] = {}
+    exec(compile(code.replace(SHOWN, str(folder)), str(PAGE), "exec"), names)  # noqa: S102  # of our own page
+    return names
+
+
+def test_the_page_shows_what_is_run_here() -> None:
+    assert (len(CODE), len(QUERIES)) == (6, 5)
+
+
+@pytest.mark.slow
+def test_the_queries_find_rows(folder: Path) -> None:
+    connection = run(CODE[0], folder)["connection"]
+    assert isinstance(connection, duckdb.DuckDBPyConnection)
+    authors, order, shapes, waits, sources = (connection.execute(query).fetchall() for query in QUERIES)
+    assert sum(row[2] for row in authors) == 9
+    assert [row[0] for row in order] == [0, 1, 2, 2, 3, 4, 5]
+    assert ("main", 1, 1, 1) in shapes
+    assert ("main", 5, 5) in waits
+    assert [row[1] for row in sources] == [1, 1]
+    assert all(len(row[0]) == 52 for row in sources)
+
+
+@pytest.mark.slow
+def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pandas, arrow, manifest = CODE[1], CODE[2], CODE[5]
+    assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
+    assert run(arrow, folder)["commits"].count_rows() == 9
+    assert run(manifest, folder)["read"]("topics").count_rows() == 2
+    assert capsys.readouterr().out.rstrip().endswith("9 9")
+
+
+@pytest.mark.slow
+def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
+    assert run(CODE[3], folder)["commits"].count() == 9
+    names = run(CODE[4], folder)
+    assert names["order"].count() == 9
+    assert names["spark"] is spark or names["spark"].version == spark.version
