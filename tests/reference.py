@@ -1,6 +1,7 @@
 """The reference pages that are made from the code: commands, keys of the configuration, endpoints of the API.
 
-`python -m tests.reference` (`make reference`) writes them into docs/reference; a test sees that they are up to date.
+`python -m tests.reference` (`make reference`) writes them into docs/reference; a test sees that they are up to date. It
+also writes what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
 """
 
 import html
@@ -13,6 +14,7 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
+from tests.support import stable_api
 from tests.support.endpoint_pages import endpoints_page
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -81,6 +83,10 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    present = stable_api.present()
+    if breaks := stable_api.find_breaks(stable_api.promised(), present):
+        sys.exit("\n".join(["the API breaks its promise (docs/reference/api.md):", *breaks]))
+    stable_api.PATH.write_text(stable_api.text_of(present))
 
 
 if __name__ == "__main__":

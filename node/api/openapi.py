@@ -1,6 +1,7 @@
 """The OpenAPI 3.1 document of the API, made from the table and its types (`GET /api/v1/openapi.json`).
 
 OpenAPI 3.1 has no word for the events of a stream. They stand under `x-events`, by name, with the schema of their data.
+`x-stability` says of each operation and schema whether it is stable (docs/reference/api.md).
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +10,7 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from node.contract.endpoint import PREFIX, QueryParameter
+from node.contract.endpoint import PREFIX, QueryParameter, Stability
 from node.contract.node import JsonObject
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 from node.runtime.errors import ERROR_KINDS
@@ -39,6 +40,9 @@ class ErrorAnswer(TypedDict):
 def describe_document() -> JsonObject:
     """The whole document. It is made once; do not change it."""
     schemas, components = _schemas(ENDPOINTS)
+    stable = stable_schemas()
+    for name, schema in components.items():
+        schema["x-stability"] = _stability(is_stable=name in stable)
     paths: dict[str, JsonObject] = {}
     for subject, endpoints in SUBJECTS.items():
         for endpoint in endpoints:
@@ -50,7 +54,10 @@ def describe_document() -> JsonObject:
             "title": "Ravel node",
             "version": VERSION,
             "summary": "The local HTTP API of a Ravel node.",
-            "description": "Fields may be added to answers, and are not removed. Ids are texts of 52 characters.",
+            "description": (
+                "What `x-stability` calls stable keeps its fields, their types and its error codes; fields may be added. "
+                "Ids are texts of 52 characters."
+            ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": PREFIX}],
@@ -75,6 +82,16 @@ async def describe_api() -> JsonObject:
     return describe_document()
 
 
+@cache
+def stable_schemas() -> frozenset[str]:
+    """Names of the schemas that stable endpoints ask for or answer."""
+    return frozenset(_schemas(one for one in ENDPOINTS if one.stability == "stable")[1])
+
+
+def _stability(*, is_stable: bool) -> Stability:
+    return "stable" if is_stable else "may change"
+
+
 def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], JsonObject]:
     """The schema of each type that is asked or answered, and the components that these refer to."""
     types: list[Any] = [ErrorAnswer]
@@ -91,6 +108,7 @@ def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], J
 
 def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonObject]) -> JsonObject:
     found: JsonObject = {"operationId": endpoint.name, "summary": endpoint.summary, "tags": [subject]}
+    found["x-stability"] = endpoint.stability
     if endpoint.details:
         found["description"] = endpoint.details
     parameters = [

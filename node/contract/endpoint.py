@@ -16,6 +16,7 @@ from node.contract.values import Request
 
 A = TypeVar("A")
 Method = Literal["GET", "POST", "PUT", "DELETE"]
+Stability = Literal["stable", "may change"]
 
 PREFIX: Final = "/api/v1"
 _NAMED: Final = re.compile(r"\{(\w+)\}")
@@ -123,6 +124,7 @@ class Endpoint(Generic[A]):
 
     - `name`: unique, an order in snake case; the OpenAPI operation id.
     - `path`: below `/api/v1`.
+    - `stability`: what is stable loses no field, no error code and no type of a field. What may change, may.
     - `summary`: one sentence, imperative.
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
     - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
@@ -138,6 +140,7 @@ class Endpoint(Generic[A]):
     name: str
     method: Method
     path: str
+    stability: Stability
     summary: str
     answer: type[A]
     service: str = ""

@@ -4,16 +4,18 @@ from typing import Any, Final, get_type_hints, is_typeddict
 
 import msgspec
 
+from node.api.openapi import stable_schemas
 from node.contract.endpoint import PATH_PARAMETERS, PREFIX, QueryParameter
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 from node.contract.values import Id
 
 _ID: Final = msgspec.json.schema(Id)
 _GENERAL: Final = set.intersection(*(set(endpoint.error_codes) for endpoint in ENDPOINTS))
+_MAY_CHANGE: Final = "*May change.*"
 _ABOUT: Final = """\
 Every path is below `{prefix}`. Requests and answers are JSON objects, unless stated otherwise. A field of a request that
-is not listed is refused. Fields may be added to answers, and are not removed. `GET {prefix}/openapi.json` has the same
-as an OpenAPI 3.1 document.
+is not listed is refused. Endpoints and types are [stable](api.md#what-is-stable) unless they say *May change*. `GET
+{prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
 
 Any request may be refused with {general}.
 """
@@ -43,6 +45,7 @@ def endpoints_page(made: str) -> str:
 
 def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     lines = ["", f"### `{endpoint.method} {endpoint.path}`", "", endpoint.summary]
+    lines += ["", _MAY_CHANGE] if endpoint.stability != "stable" else []
     if endpoint.details:
         lines += ["", endpoint.details]
     if endpoint.query:
@@ -128,6 +131,7 @@ def _schemas() -> JsonObject:
 def _type_lines(kind: Any, schemas: JsonObject) -> list[str]:  # noqa: ANN401  # a TypedDict class has no type
     schema = schemas[kind.__name__]
     lines = ["", f"### {kind.__name__}", "", schema["description"]]
+    lines += ["", _MAY_CHANGE] if kind.__name__ not in stable_schemas() else []
     if schema["properties"]:
         lines += ["", "| field | type | |", "|---|---|---|"]
     for name in get_type_hints(kind):
