@@ -17,6 +17,7 @@ import trio
 
 from node.api.api import create_app
 from node.api.binding import check_bindings
+from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.service import NodeService
@@ -28,6 +29,7 @@ from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
+from node.home.tokens import TokenFile
 from node.ingest.acceptance import retry_kept
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
@@ -102,7 +104,8 @@ def _advice(home: Home) -> str:
 
 async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
-    token = home.api_token
+    tokens = TokenFile(home.path, now_seconds)
+    callers = Callers(home.api_token, tokens)
     hub = Hub(replica, threads(), now_ms, workers)
     if home.config.relay.enabled:
         hub.relay = RelayService(
@@ -143,6 +146,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         listen=listen,
         advertise=home.config.network.advertise,
         exports=exports,
+        tokens=tokens,
         clock=now_seconds,
     )
     with (
@@ -154,12 +158,13 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)
-            nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
+            nursery.start_soon(serve_api, create_app(service, callers, streams), api_listener)
             await nursery.start(network.run, listeners)
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
+            nursery.start_soon(service.tokens.run)
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
@@ -172,6 +177,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
+            await service.tokens.save_uses()
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
 

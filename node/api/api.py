@@ -1,6 +1,7 @@
 """Routes of the local HTTP API: maps requests to `NodeService` methods, and errors to JSON.
 
-`authentication` decides who may call at all; what an endpoint takes and answers stands in `node.contract`.
+`authentication` decides who may call at all, `access` what a token may. What an endpoint takes and answers stands in
+`node.contract`.
 """
 
 import structlog
@@ -10,8 +11,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from node.api.access import Access, check_node
 from node.api.authentication import Gate, error_response
-from node.api.binding import bind
+from node.api.binding import admitted, bind
+from node.api.callers import Callers, caller_of
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
@@ -25,6 +28,7 @@ from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
+from node.contract.tokens import SHOW_TOKEN
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError, damaged
 from node.runtime.metrics import CONTENT_TYPE
@@ -34,18 +38,20 @@ from storage.engine.database import StorageError
 log = structlog.get_logger()
 
 
-def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
-    """The application. Without `token` it serves health and the page's files; its `streams` may be ended.
+def create_app(service: NodeService, callers: Callers, streams: EventStreams | None = None) -> ASGIApp:
+    """The application. Without a token it serves health and the page's files; its `streams` may be ended.
 
     Raises WrongBinding where the service lacks a method that the table names.
     """
-    codes = PageCodes(token)
+    codes = PageCodes()
 
     async def give_token(request: Request) -> Response:
-        return JSONResponse({"token": codes.redeem(await read_code(request))})
+        codes.redeem(await read_code(request))
+        return JSONResponse({"token": await service.tokens.make_for_page()})
 
     probes = _Probes(service.watching)
-    handlers = _stream_handlers(service, streams or EventStreams())
+    access = Access(service.targets, callers, service.run_blocking)
+    handlers = _other_handlers(service, streams or EventStreams(), access)
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.make())
     routes = [
         Route("/healthz", _health),
@@ -54,10 +60,11 @@ def create_app(service: NodeService, token: str, streams: EventStreams | None = 
         *page_routes(_mapped(give_token)),
     ]
     for endpoint in ROUTED:
-        handler = bind(endpoint, service) if endpoint.service else handlers[endpoint]
+        handler = bind(endpoint, service, access) if endpoint.service else handlers[endpoint]
+        handler = admitted(endpoint, handler, access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(Meter(application, service.watching), token, OPEN_PATHS | {"/healthz", "/readyz"})
+    return Gate(Meter(application, service.watching), callers, OPEN_PATHS | {"/healthz", "/readyz"})
 
 
 def route_path(endpoint: AnyEndpoint) -> str:
@@ -69,9 +76,11 @@ def route_path(endpoint: AnyEndpoint) -> str:
     return PREFIX + endpoint.fill_path(parts)
 
 
-def _stream_handlers(service: NodeService, streams: EventStreams) -> dict[AnyEndpoint, Handler]:
-    """Handlers of what is not one JSON answer to one call of the service."""
-    events, files = EventEndpoints(service, streams), FileHandlers(service)
+def _other_handlers(
+    service: NodeService, streams: EventStreams, access: Access
+) -> dict[AnyEndpoint, Handler]:
+    """Handlers of what is not one JSON answer to one call of the service, or needs to know who calls."""
+    events, files = EventEndpoints(service, streams, access), FileHandlers(service)
     return {
         FOLLOW_EDITS: events.edits,
         FOLLOW_NODE: events.node,
@@ -79,6 +88,7 @@ def _stream_handlers(service: NodeService, streams: EventStreams) -> dict[AnyEnd
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
         DESCRIBE_API: lambda _: answer_json(describe_api()),
+        SHOW_TOKEN: lambda request: answer_json(service.tokens.show(caller_of(request))),
     }
 
 
@@ -94,8 +104,9 @@ class _Probes:
         answer = {"status": "ready" if is_ready else "not ready", "checks": checks}
         return JSONResponse(answer, status_code=200 if is_ready else 503)
 
-    async def metrics(self, _request: Request) -> Response:
+    async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
+        check_node(caller_of(request), "GET /metrics")
         return Response(await self._watching.metrics(), media_type=CONTENT_TYPE)
 
 

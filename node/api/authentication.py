@@ -1,16 +1,16 @@
 """Authentication of the HTTP API: checks Host, Origin and token of every request, and formats its refusals.
 
-Anyone who holds the token, from this machine. A page in a browser does not: it cannot send the header to another origin
-without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the Host check.
-A token in a URL is never accepted, since URLs end up in logs.
+Anyone who holds a token, from this machine; `callers` tells whose it is, and `access` what it may. A page in a browser
+does not: it cannot send the header to another origin without being asked about (and is refused), and a name that was
+rebound to 127.0.0.1 is refused by the Host check. A token in a URL is never accepted, since URLs end up in logs.
 """
 
-import hmac
 from typing import Final
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from node.api.callers import CALLER, Callers
 from node.runtime.errors import ServiceError
 
 TRUSTED: Final = "ravel.trusted"
@@ -24,16 +24,17 @@ class Gate:
     """In front of everything: the Host must be a loopback name, a foreign Origin is refused, and the token must be there
     for all but the open paths."""
 
-    def __init__(self, application: ASGIApp, token: str, open_paths: frozenset[str]) -> None:
+    def __init__(self, application: ASGIApp, callers: Callers, open_paths: frozenset[str]) -> None:
         self._application = application
         self._open_paths = open_paths
-        self._expected = f"Bearer {token}".encode()
+        self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
         if scope["type"] == "http":
-            error = self._find_objection(scope)
-            if error is not None:
+            try:
+                self._check(scope)
+            except ServiceError as error:
                 await error_response(error)(scope, receive, send)
                 return
             if scope["path"] not in self._open_paths:
@@ -42,29 +43,20 @@ class Gate:
             return  # no WebSockets here; the server refuses what nothing accepts
         await self._application(scope, receive, send)
 
-    def _find_objection(self, scope: Scope) -> ServiceError | None:
+    def _check(self, scope: Scope) -> None:
+        """Refuse a request, or note in its scope who calls. Raises ServiceError."""
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)
         hosts = headers.get(b"host", [])
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
         if _host_name(host) not in _LOOPBACK_NAMES:
-            return ServiceError(
-                "forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}"
-            )
+            raise ServiceError("forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}")
         origins = headers.get(b"origin", [])
         if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
-            return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
-        if scope["path"] in self._open_paths:
-            return None
-        given = headers.get(b"authorization", [b""])
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
-            return ServiceError(
-                "unauthorized",
-                "the API token is missing or wrong",
-                "send it as `Authorization: Bearer TOKEN`; it is in the file api-token of the node's folder",
-            )
-        return None
+            raise ServiceError("forbidden_origin", "this API does not answer pages of other origins")
+        if scope["path"] not in self._open_paths:
+            scope[CALLER] = self._callers.identify(headers.get(b"authorization", []))
 
 
 def _host_name(host: str) -> str:

@@ -12,9 +12,11 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from node.api.requests import Handler, answer_json, read_json, read_query
+from node.api.access import Access, keep_readable
+from node.api.callers import caller_of
+from node.api.requests import Handler, read_json, read_query
 from node.api.service import NodeService
 from node.contract.table import AnyEndpoint
 
@@ -25,19 +27,33 @@ class WrongBinding(Exception):
     """An entry of the table and the method that it names do not fit: a defect, which says how."""
 
 
-def bind(endpoint: AnyEndpoint, service: NodeService) -> Handler:
+def bind(endpoint: AnyEndpoint, service: NodeService, access: Access) -> Handler:
     """A handler that reads path, query and body, calls the method with all of them by name, and answers with JSON.
 
-    Raises WrongBinding where there is no such method.
+    `admitted` has admitted the caller to what the path names. Raises WrongBinding where there is no such method.
     """
     method = find_method(endpoint, service)
+    is_list = any(need.about in ("repos", "branches") for need in endpoint.needs)
 
     async def handle(request: Request) -> Response:
-        arguments: dict[str, object] = {**request.path_params, **read_query(request, endpoint.query)}
+        caller = caller_of(request)
+        arguments: dict[str, Any] = {**request.path_params, **read_query(request, endpoint.query)}
         if endpoint.request is not None:
             body = await read_json(request, endpoint.request)
             arguments |= {name: getattr(body, field.name) for name, field in endpoint.body_fields.items()}
-        return await answer_json(method(**arguments))
+            await access.admit(endpoint, caller, arguments, of_body=True)
+        answer = await method(**arguments)
+        return JSONResponse(keep_readable(caller, answer) if is_list else answer)
+
+    return handle
+
+
+def admitted(endpoint: AnyEndpoint, handler: Handler, access: Access) -> Handler:
+    """The handler, for callers who may call the endpoint for what the path names."""
+
+    async def handle(request: Request) -> Response:
+        await access.admit(endpoint, caller_of(request), request.path_params)
+        return await handler(request)
 
     return handle
 

@@ -1,8 +1,10 @@
 """HTTP endpoints with live events: edits of a branch, and the state of the node."""
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
+from node.api.access import Access, keep_readable
+from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, read_query
 from node.api.service import NodeService
@@ -12,9 +14,10 @@ from node.contract.timelines import FOLLOW_EDITS
 class EventEndpoints:
     """Answers with a window of JSON or, where the client accepts event streams, with one."""
 
-    def __init__(self, service: NodeService, streams: EventStreams) -> None:
+    def __init__(self, service: NodeService, streams: EventStreams, access: Access) -> None:
         self._service = service
         self._streams = streams
+        self._access = access
 
     async def edits(self, request: Request) -> Response:
         """Edits of a branch, from a cursor on."""
@@ -23,15 +26,17 @@ class EventEndpoints:
         since, positions = query["since"], query["positions"]
         if _wants_stream(request):
             resumed = request.headers.get("last-event-id", since)
-            return self._streams.open(self._service.edits.follow(branch, resumed, positions=positions))
+            source = self._service.edits.follow(branch, resumed, positions=positions)
+            return self._streams.open(self._access.follow(source, caller_of(request)))
         window = self._service.edits.window(branch, since, query["limit"], positions=positions)
         return await answer_json(window)
 
     async def node(self, request: Request) -> Response:
-        """Peers and repos, now or as they change."""
+        """Peers and repos, now or as they change: those that the caller may see."""
+        caller = caller_of(request)
         if _wants_stream(request):
-            return self._streams.open(self._service.look_on())
-        return await answer_json(self._service.list_all())
+            return self._streams.open(self._access.follow(self._service.look_on(), caller))
+        return JSONResponse(keep_readable(caller, await self._service.list_all()))
 
 
 def _wants_stream(request: Request) -> bool:

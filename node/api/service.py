@@ -12,6 +12,8 @@ from node.api.edits import Edits
 from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
 from node.api.relay_admin import Relaying
+from node.api.targets import Targets
+from node.api.tokens import Tokens
 from node.authoring.author import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
@@ -26,6 +28,7 @@ from node.contract.repos import RepoFork, RepoList, RepoView
 from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
+from node.home.tokens import TokenFile
 from node.importers.imports import Imports
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -40,7 +43,6 @@ from node.membership.sharing import Sharing
 from node.observe.disk_use import StorageView
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
-from node.runtime.resolve import resolve
 from node.runtime.version import VERSION
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
@@ -77,6 +79,7 @@ class NodeService:
         listen: str,
         advertise: str,
         exports: Exports,
+        tokens: TokenFile,
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
@@ -86,6 +89,9 @@ class NodeService:
         self._home = home
         self._listen = listen
         self._clock = clock
+        self.targets = Targets(hub.replica)
+        self.run_blocking = hub.run_blocking
+        self.tokens = Tokens(tokens, self.targets, hub.run_blocking)
         self.files = FileService(hub, author, self._branch)
         self.posts = Posts(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
@@ -277,9 +283,7 @@ class NodeService:
     # --- steps ---
 
     def _repo(self, text: str) -> Repo:
-        return resolve(
-            "repo", text, ((repo.repo_id, repo.name, repo) for repo in self._hub.replica.repos.values())
-        )
+        return self.targets.repo(text)
 
     def _whole_repo(self, text: str) -> Repo:
         """A repo whose members are known here."""
@@ -292,23 +296,7 @@ class NodeService:
         return branch
 
     def _branch(self, text: str) -> Branch:
-        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique.
-
-        By its name alone, a branch of a whole repo goes before what is followed by itself: that comes by offers, too.
-        """
-        repo_text, _, branch_text = text.rpartition(":")
-        branches = [
-            branch
-            for branch in self._hub.replica.branches.values()
-            if not branch.facts.is_root_branch
-            and (not repo_text or branch.repo_num == self._repo(repo_text).num)
-        ]
-        whole = [branch for branch in branches if branch.facts.has_members]
-        if any(branch.name == branch_text for branch in whole):
-            branches = whole
-        return resolve(
-            "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
-        )
+        return self.targets.branch(text)
 
     def _count_pending(self) -> tuple[int, DamagedCount]:
         with self._hub.replica.database.read() as connection:

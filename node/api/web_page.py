@@ -1,8 +1,8 @@
-"""The web page: its files, security headers, and one-time codes that give it the API token.
+"""The web page: its files, security headers, and one-time codes that give it a token of its own.
 
 The files hold no secret, so anybody who reaches the port may have them. The token is never in an address: `ravel open`
 makes a *code*, good once and for a minute, and puts it behind the # of the page's address, which browsers keep to
-themselves. The page gives the code for the token, and keeps that in its tab's session storage.
+themselves. The page gives the code for a token, and keeps that in its tab's session storage.
 """
 
 import secrets
@@ -49,8 +49,7 @@ _HEADERS: Final = {
 class PageCodes:
     """Codes that were made and not used. `clock` counts seconds."""
 
-    def __init__(self, token: str, clock: Callable[[], float] = trio.current_time) -> None:
-        self._token = token
+    def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
         self._clock = clock
         self._expires: dict[str, float] = {}
 
@@ -62,13 +61,12 @@ class PageCodes:
         self._expires[code] = self._clock() + PAGE_CODE_SECONDS
         return {"code": code, "path": f"/#code={code}", "expires_seconds": PAGE_CODE_SECONDS}
 
-    def redeem(self, code: str) -> str:
-        """The token for a code. Raises ServiceError `unauthorized`."""
+    def redeem(self, code: str) -> None:
+        """Use a code up. Raises ServiceError `unauthorized`."""
         if self._expires.pop(code, 0.0) <= self._clock():
             raise ServiceError(
                 "unauthorized", "that code was used, or is too old", "`ravel open` makes another"
             )
-        return self._token
 
 
 def page_routes(give_token: Handler) -> list[Route]:

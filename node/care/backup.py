@@ -25,6 +25,7 @@ from blake3 import blake3
 from node.home.config import CONFIG_NAME
 from node.home.home import LOCK_NAME, RUN_NAME, hold_content, open_home
 from node.home.identity import KEYS_NAME, OLDER_NODE_NAME
+from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
@@ -42,10 +43,13 @@ _FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
 _FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _NOT_KEPT: Final = re.compile(
-    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|.*\.(?:new|part|lock|log)|"
+    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|.*\.(?:new|part|lock|log)|"
     rf"{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
 )
-"""Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way."""
+"""Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way.
+
+Tokens of apps are of the moment too: a restore would bring back those that were revoked since.
+"""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,6 +22,7 @@ from node.home.config import NetworkConfig, is_loopback
 from node.home.home import TOKEN_NAME, Home, open_home
 from node.home.identity import KEYS_NAME, read_keys
 from node.home.private_files import find_begun
+from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import ServiceError
@@ -130,6 +131,12 @@ def _check_keys(home: Home) -> Iterator[Check]:
         yield Check("keys", PROBLEM, error.message, error.next_step)
     else:
         yield Check("keys", OK, f"{TOKEN_NAME} can be read")
+    try:
+        count = len(TokenFile(home.path, time.time).tokens())
+    except ServiceError as error:
+        yield Check("tokens", PROBLEM, error.message, error.next_step)
+    else:
+        yield Check("tokens", OK, f"there are {count} tokens of apps and pages")
 
 
 def _check_disk(path: Path) -> Iterator[Check]:

@@ -27,6 +27,7 @@ from node.cli import (
     repo_commands,
     tag_commands,
     tangle_commands,
+    token_commands,
     watch_commands,
 )
 from node.cli.shared import Settings, fail
@@ -75,6 +76,7 @@ app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
 app.add_typer(relay_commands.relay, name="relay")
+app.add_typer(token_commands.token, name="token")
 app.command("backup")(care_commands.backup)
 app.command("restore")(care_commands.restore)
 app.command("fsck")(care_commands.fsck)

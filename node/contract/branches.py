@@ -4,6 +4,15 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import (
+    ADMIN_BRANCH,
+    MANAGE_BRANCH,
+    MANAGE_REPO,
+    READ_BRANCH,
+    READ_BRANCHES,
+    WRITE_BRANCH,
+    Need,
+)
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
 from node.contract.values import ByteCount, Capability, Count, Id, Name, NameRequest, Request, RootCommit
 
@@ -102,6 +111,7 @@ LIST_BRANCHES: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/branches",
     stability="stable",
+    needs=READ_BRANCHES,
     summary="List the branches of a repo.",
     service="list_branches",
     answer=BranchList,
@@ -111,6 +121,7 @@ CREATE_BRANCH: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/branches",
     stability="stable",
+    needs=MANAGE_REPO,
     summary="Add a branch to a repo.",
     service="create_branch",
     request=NameRequest,
@@ -122,6 +133,7 @@ EDIT_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/edits",
     stability="stable",
+    needs=MANAGE_BRANCH,
     summary="Rename a branch, archive it, or take it back from the archive.",
     service="names.edit_branch",
     request=BranchEditRequest,
@@ -133,6 +145,7 @@ FORK_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/forks",
     stability="stable",
+    needs=(*READ_BRANCH, Need("manage", "repo of branch", "branch")),
     summary="Add a branch that continues another one.",
     service="fork_branch",
     request=ForkRequest,
@@ -144,6 +157,7 @@ MERGE_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/merges",
     stability="stable",
+    needs=(*WRITE_BRANCH, Need("read", "branch", "source")),
     summary="Write again in a branch what another branch has and it has not.",
     service="merging.merge",
     request=MergeRequest,
@@ -155,6 +169,7 @@ SHARE_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/capability",
     stability="stable",
+    needs=ADMIN_BRANCH,
     summary="Make a link that lets anyone read one branch.",
     service="branch_capability",
     answer=Capability,
@@ -165,6 +180,7 @@ RENEW_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/renewals",
     stability="may change",
+    needs=MANAGE_BRANCH,
     summary="Give a branch new secrets.",
     service="renewing.renew_branch",
     answer=BranchRenewal,
@@ -175,6 +191,7 @@ COMPACT_BRANCH: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/compactions",
     stability="may change",
+    needs=MANAGE_BRANCH,
     summary="Compact a branch, so that nodes may erase bodies that its documents no longer need.",
     service="compacting.compact",
     request=CompactRequest,

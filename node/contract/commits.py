@@ -4,6 +4,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import READ_BRANCH, READ_COMMIT, WRITE_BRANCH
 from node.contract.endpoint import LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
 from node.contract.values import ByteCount, Id, Request, Text, UnixSeconds, one_of
 from protocol.limits.users import POSTS_COUNT_MAX
@@ -194,6 +195,7 @@ WRITE_POST: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/commits",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Write a post on the heads of a branch. It is durable when the answer comes.",
     service="posts.write",
     request=PostRequest,
@@ -205,6 +207,7 @@ WRITE_POSTS: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/commits/batch",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Write many posts, each following the one before it. All are durable when the answer comes.",
     service="posts.write_many",
     request=PostsRequest,
@@ -221,6 +224,7 @@ SHOW_COMMIT: Final = Endpoint(
     method="GET",
     path="/commits/{commit}",
     stability="stable",
+    needs=READ_COMMIT,
     summary="Show a commit with all it states.",
     service="show",
     answer=CommitView,
@@ -230,6 +234,7 @@ EXPLAIN_VERDICT: Final = Endpoint(
     method="GET",
     path="/commits/{commit}/verdict",
     stability="stable",
+    needs=READ_COMMIT,
     summary="Explain the verdict on a commit: the rule and the commits that decide it.",
     service="why",
     answer=VerdictView,
@@ -239,6 +244,7 @@ LIST_VOIDS: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/voids",
     stability="stable",
+    needs=READ_BRANCH,
     summary="List the void commits of a branch, and why they are void.",
     service="list_voids",
     answer=VoidList,

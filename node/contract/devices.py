@@ -4,6 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import NODE
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
 from node.contract.values import HeldPermission, Id, Request, UnixSeconds
 from protocol.limits.formats import LINK_SIZE_MAX
@@ -104,6 +105,7 @@ LIST_DEVICES: Final = Endpoint(
     method="GET",
     path="/devices",
     stability="may change",
+    needs=NODE,
     summary="List the devices of this user's person, and how each stands in the repos.",
     service="pairing.list_all",
     answer=DeviceList,
@@ -113,6 +115,7 @@ INVITE_DEVICE: Final = Endpoint(
     method="POST",
     path="/devices/invitations",
     stability="may change",
+    needs=NODE,
     summary="Make a link by which another user becomes a device of this one.",
     service="pairing.add",
     request=DeviceInvitationRequest,
@@ -124,6 +127,7 @@ JOIN_AS_DEVICE: Final = Endpoint(
     method="POST",
     path="/devices/join",
     stability="may change",
+    needs=NODE,
     summary="Become a device of the person who made a link.",
     service="pairing.join",
     request=DeviceJoinRequest,
@@ -135,6 +139,7 @@ SYNC_DEVICES: Final = Endpoint(
     method="POST",
     path="/devices/sync",
     stability="may change",
+    needs=NODE,
     summary="Hand on again, as the first device, what other devices lack.",
     service="pairing.sync",
     answer=DeviceSync,
@@ -145,6 +150,7 @@ REMOVE_DEVICE: Final = Endpoint(
     method="DELETE",
     path="/devices/{device}",
     stability="may change",
+    needs=NODE,
     summary="Exclude a device from all repos where this user may, and take back that it is the same person's.",
     service="pairing.remove",
     answer=RemovedDevice,

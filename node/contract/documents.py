@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta, field
 
+from node.contract.access import READ_BRANCH, WRITE_BRANCH
 from node.contract.document_values import (
     EDIT_ERRORS,
     READ_ERRORS,
@@ -101,6 +102,7 @@ SHOW_SET: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/set",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show a window of a branch's set.",
     service="documents",
     function=show_set,
@@ -113,6 +115,7 @@ EDIT_SET: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/set",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Add items to a branch's set, and remove others.",
     service="documents",
     function=edit_set,
@@ -125,6 +128,7 @@ SNAPSHOT_SET: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/set/snapshots",
     stability="may change",
+    needs=WRITE_BRANCH,
     summary="Compact a set's history. Its content does not change.",
     service="documents",
     function=snapshot_set,
@@ -238,6 +242,7 @@ SHOW_DICT: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/dict",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show a window of a branch's dict.",
     service="documents",
     function=show_dict,
@@ -250,6 +255,7 @@ SHOW_ENTRY: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/dict/entry",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show one entry of a branch's dict.",
     service="documents",
     function=show_entry,
@@ -262,6 +268,7 @@ EDIT_DICT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/dict",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Put values into a branch's dict, and erase others.",
     service="documents",
     function=edit_dict,
@@ -274,6 +281,7 @@ SNAPSHOT_DICT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/dict/snapshots",
     stability="may change",
+    needs=WRITE_BRANCH,
     summary="Compact a dict's history. Its content does not change.",
     service="documents",
     function=snapshot_dict,
@@ -314,6 +322,7 @@ PULL_TEXT: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/text",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show a branch's text as one Yjs update and, optionally, as plain text.",
     service="texts.pull",
     query=(
@@ -327,6 +336,7 @@ PUSH_TEXT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/text",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Write a Yjs update to a branch's text.",
     service="texts.push",
     request=TextPushRequest,

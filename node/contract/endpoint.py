@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import structs
 
+from node.contract.access import Need
 from node.contract.values import Request
 
 A = TypeVar("A")
@@ -22,6 +23,8 @@ PREFIX: Final = "/api/v1"
 _NAMED: Final = re.compile(r"\{(\w+)\}")
 _GENERAL_ERRORS: Final = (
     "unauthorized",
+    "token_expired",
+    "insufficient_scope",
     "forbidden_host",
     "forbidden_origin",
     "storage_failed",
@@ -67,6 +70,7 @@ PATH_PARAMETERS: Final = {
         PathParameter("offer", "An offer: the id of its commit, or a unique prefix."),
         PathParameter("peer", "A peer: its id; where the node knows it, a unique prefix is enough."),
         PathParameter("proposal", "A proposal: the id of its commit, or a unique prefix."),
+        PathParameter("token", "A token: its name.", errors=("not_found",)),
         PathParameter("topic", "A relayed topic: its id or a unique prefix."),
     )
 }
@@ -125,6 +129,7 @@ class Endpoint(Generic[A]):
     - `name`: unique, an order in snake case; the OpenAPI operation id.
     - `path`: below `/api/v1`.
     - `stability`: what is stable loses no field, no error code and no type of a field. What may change, may.
+    - `needs`: what a token needs, all of them.
     - `summary`: one sentence, imperative.
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
     - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
@@ -141,6 +146,7 @@ class Endpoint(Generic[A]):
     method: Method
     path: str
     stability: Stability
+    needs: tuple[Need, ...]
     summary: str
     answer: type[A]
     service: str = ""

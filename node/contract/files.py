@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypedDict
 import msgspec
 from msgspec import Meta
 
+from node.contract.access import READ_BRANCH, WRITE_BRANCH
 from node.contract.endpoint import (
     LONG_WRITE_SECONDS,
     WRITE_ERRORS,
@@ -123,6 +124,7 @@ LIST_FILES: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/files",
     stability="stable",
+    needs=READ_BRANCH,
     summary="List the files of a branch, window by window.",
     service="files.window",
     query=(_AFTER, limit_parameter(FILE_WINDOW_MAX)),
@@ -133,6 +135,7 @@ ADD_FILE: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/files",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Add a file to a branch. It is durable when the answer comes.",
     query=(QueryParameter(name="name", type=str, default="", description="The file's name."),),
     takes_bytes=True,
@@ -144,6 +147,7 @@ ADD_FILES: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/files/batch",
     stability="may change",
+    needs=WRITE_BRANCH,
     summary="Add many files to a branch, all or none. They are durable when the answer comes.",
     takes_bytes=True,
     entry=FileHead,
@@ -160,6 +164,7 @@ GET_FILE: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/files/{file}",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Read a file, whole or one range of its bytes.",
     headers=(
         HeaderParameter("Range", "One range of bytes (RFC 9110). The answer is 206, or 416 behind the end."),
@@ -174,6 +179,7 @@ REMOVE_FILE: Final = Endpoint(
     method="DELETE",
     path="/branches/{branch}/files/{file}",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Remove a file from a branch. Nodes that have its content keep it.",
     service="files.remove",
     answer=RemovedFile,
@@ -184,6 +190,7 @@ IMPORT_COMMITS: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/import",
     stability="stable",
+    needs=WRITE_BRANCH,
     summary="Import a batch of another system's commits.",
     service="imports.add",
     request=ImportRequest,
@@ -196,6 +203,7 @@ LIST_IMPORTED: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/imported",
     stability="stable",
+    needs=READ_BRANCH,
     summary="List the ids that this node imported from a source.",
     service="imports.window",
     query=(

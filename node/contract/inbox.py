@@ -4,6 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, Need
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyFields, BodyKind, PostRequest
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
@@ -80,6 +81,7 @@ LIST_OFFERS: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/offers",
     stability="may change",
+    needs=READ_REPO,
     summary="List what was offered to a repo.",
     service="inbox.list_offers",
     answer=OfferList,
@@ -90,6 +92,7 @@ MAKE_OFFER: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/offers",
     stability="may change",
+    needs=(*WRITE_BRANCH, Need("admin", "branch", "source")),
     summary="Offer a branch of another repo to this branch.",
     service="inbox.offer",
     request=OfferRequest,
@@ -101,6 +104,7 @@ ANSWER_OFFER: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/offers/{offer}/answers",
     stability="may change",
+    needs=ADMIN_REPO,
     summary="Accept an offer, refuse it, or withdraw it.",
     service="inbox.answer",
     request=OfferAnswerRequest,
@@ -112,6 +116,7 @@ MERGE_OFFER: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/offers/{offer}/merges",
     stability="may change",
+    needs=WRITE_REPO,
     summary="Write again in its branch what an accepted offer has and the branch has not.",
     service="inbox.merge",
     answer=MergeResult,
@@ -122,6 +127,7 @@ WRITE_COMMENT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/comments",
     stability="may change",
+    needs=WRITE_BRANCH,
     summary="Comment on a document, and offer the comment to its inbox.",
     service="inbox.comment",
     request=PostRequest,
@@ -133,6 +139,7 @@ LIST_COMMENTS: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/comments",
     stability="may change",
+    needs=READ_BRANCH,
     summary="List the accepted comments on a document.",
     service="inbox.comments",
     query=(limit_parameter(TIMELINE_WINDOW_MAX),),

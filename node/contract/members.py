@@ -4,6 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
 from node.contract.values import Count, HeldPermission, Id, IdText, Request, UnixSeconds
 from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX
@@ -121,6 +122,7 @@ LIST_MEMBERS: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/members",
     stability="stable",
+    needs=READ_REPO,
     summary="List the members of a repo and what they may do.",
     service="members.list_all",
     answer=MemberList,
@@ -131,6 +133,7 @@ GRANT_PERMISSION: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/members",
     stability="stable",
+    needs=ADMIN_REPO,
     summary="Make a user a member, or raise a member's permission.",
     service="members.grant",
     request=GrantRequest,
@@ -142,6 +145,7 @@ REMOVE_MEMBER: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/removals",
     stability="stable",
+    needs=ADMIN_REPO,
     summary="Exclude a member, or lower a member's permission.",
     service="members.remove",
     request=RemovalRequest,
@@ -153,6 +157,7 @@ LEAVE_REPO: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/leave",
     stability="stable",
+    needs=ADMIN_REPO,
     summary="Stop being a member of a repo.",
     service="members.leave",
     request=LeaveRequest,
@@ -164,6 +169,7 @@ LIST_INVITATIONS: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/invitations",
     stability="stable",
+    needs=READ_REPO,
     summary="List the invitations of a repo.",
     service="members.invitations",
     answer=InvitationList,
@@ -174,6 +180,7 @@ CREATE_INVITATION: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/invitations",
     stability="stable",
+    needs=ADMIN_REPO,
     summary="Make an invitation link.",
     service="invite",
     request=InvitationRequest,
@@ -185,6 +192,7 @@ REVOKE_INVITATION: Final = Endpoint(
     method="DELETE",
     path="/repos/{repo}/invitations/{invitation}",
     stability="stable",
+    needs=ADMIN_REPO,
     summary="End an invitation.",
     service="members.revoke_invitation",
     answer=MembershipChange,
@@ -195,6 +203,7 @@ ADOPT_COMMITS: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/adoptions",
     stability="may change",
+    needs=ADMIN_BRANCH,
     summary="Make void commits of a branch count again.",
     service="members.adopt",
     request=AdoptionRequest,

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, READ_LISTS
 from node.contract.endpoint import Endpoint, StreamedEvent
 from node.contract.peers import PeerList, PeerView
 from node.contract.repos import RepoList
@@ -23,7 +24,7 @@ class QrRequest(Request, frozen=True):
 
 
 class PageCodeRequest(Request, frozen=True):
-    """Gives a page's code for the token (`POST /open`, outside of `/api/v1`)."""
+    """Gives a page's code for a token (`POST /open`, outside of `/api/v1`)."""
 
     code: Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -146,6 +147,7 @@ SHOW_STATUS: Final = Endpoint(
     method="GET",
     path="/status",
     stability="stable",
+    needs=NODE,
     summary="Show the node at a glance.",
     service="status",
     answer=NodeStatus,
@@ -155,6 +157,7 @@ SHOW_STORAGE: Final = Endpoint(
     method="GET",
     path="/storage",
     stability="may change",
+    needs=NODE,
     summary="Show what the store takes on the disk, and how it has grown.",
     service="storage.show",
     answer=StorageUse,
@@ -164,6 +167,7 @@ SHOW_LOG: Final = Endpoint(
     method="GET",
     path="/log",
     stability="may change",
+    needs=NODE,
     summary="Show the latest lines of the daemon's log.",
     service="watching.log",
     answer=LogLines,
@@ -173,6 +177,7 @@ FOLLOW_NODE: Final = Endpoint(
     method="GET",
     path="/events",
     stability="stable",
+    needs=READ_LISTS,
     summary="Show peers and repos, or follow them as they change.",
     answer=NodeLists,
     events=(
@@ -187,6 +192,7 @@ EXPORT_STORE: Final = Endpoint(
     method="POST",
     path="/export",
     stability="stable",
+    needs=NODE,
     summary="Export what is new. The answer comes when it is written.",
     service="exports.write",
     answer=ExportResult,
@@ -197,7 +203,8 @@ MAKE_PAGE_CODE: Final = Endpoint(
     method="POST",
     path="/codes",
     stability="may change",
-    summary="Make a code by which the web page gets the token, once.",
+    needs=HOME_ONLY,
+    summary="Make a code by which a web page gets a token of its own, once.",
     answer=PageCode,
 )
 DRAW_QR: Final = Endpoint(
@@ -205,6 +212,7 @@ DRAW_QR: Final = Endpoint(
     method="POST",
     path="/qr",
     stability="may change",
+    needs=ANY_TOKEN,
     summary="Draw a QR code of a link.",
     service="draw_qr",
     request=QrRequest,
@@ -215,6 +223,7 @@ DESCRIBE_API: Final = Endpoint(
     method="GET",
     path="/openapi.json",
     stability="stable",
+    needs=ANY_TOKEN,
     summary="Describe this API: an OpenAPI 3.1 document.",
     answer=JsonObject,
 )

@@ -4,6 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
 from node.contract.values import ByteCount, Count, Empty, Id, Request, UnixSeconds, one_of
 from protocol.limits.formats import NAME_SIZE_MAX
@@ -127,6 +128,7 @@ LIST_PEERS: Final = Endpoint(
     method="GET",
     path="/peers",
     stability="stable",
+    needs=NODE,
     summary="List peers, learned addresses and banned peers.",
     service="peers.list_all",
     answer=PeerList,
@@ -136,6 +138,7 @@ ADD_PEER: Final = Endpoint(
     method="POST",
     path="/peers",
     stability="stable",
+    needs=NODE,
     summary="Keep a connection to a peer.",
     service="peers.add",
     request=PeerRequest,
@@ -147,6 +150,7 @@ REMOVE_PEER: Final = Endpoint(
     method="DELETE",
     path="/peers/{peer}",
     stability="stable",
+    needs=NODE,
     summary="Disconnect from a peer and stop dialing it.",
     service="peers.remove",
     answer=Empty,
@@ -156,6 +160,7 @@ BAN_PEER: Final = Endpoint(
     method="PUT",
     path="/peers/{peer}/ban",
     stability="stable",
+    needs=NODE,
     summary="Disconnect from a peer, and neither dial nor serve it.",
     service="peers.ban",
     answer=PeerBan,
@@ -166,6 +171,7 @@ UNBAN_PEER: Final = Endpoint(
     method="DELETE",
     path="/peers/{peer}/ban",
     stability="stable",
+    needs=NODE,
     summary="Let a banned peer connect again.",
     service="peers.unban",
     answer=PeerBan,
@@ -175,6 +181,7 @@ LIST_RELAYED_TOPICS: Final = Endpoint(
     method="GET",
     path="/relay/topics",
     stability="may change",
+    needs=NODE,
     summary="List the topics that this node keeps for others, and the room that they take.",
     service="relaying.list_all",
     answer=RelayedTopicList,
@@ -185,6 +192,7 @@ PIN_TOPIC: Final = Endpoint(
     method="PUT",
     path="/relay/topics/{topic}/pin",
     stability="may change",
+    needs=NODE,
     summary="Never delete a topic to make room. A full id may name a topic that is not here yet.",
     service="relaying.pin",
     answer=RelayedTopic,
@@ -195,6 +203,7 @@ UNPIN_TOPIC: Final = Endpoint(
     method="DELETE",
     path="/relay/topics/{topic}/pin",
     stability="may change",
+    needs=NODE,
     summary="Let a topic be deleted to make room, like others.",
     service="relaying.unpin",
     answer=RelayedTopic,
@@ -205,6 +214,7 @@ ALLOW_PEER: Final = Endpoint(
     method="PUT",
     path="/relay/peers/{peer}",
     stability="may change",
+    needs=NODE,
     summary="Make a peer a known peer of this relay, by its full id.",
     service="relaying.allow",
     answer=RelayAllowance,
@@ -215,6 +225,7 @@ DENY_PEER: Final = Endpoint(
     method="DELETE",
     path="/relay/peers/{peer}",
     stability="may change",
+    needs=NODE,
     summary="Make a peer unknown to this relay.",
     service="relaying.deny",
     answer=RelayAllowance,

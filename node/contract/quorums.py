@@ -4,6 +4,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import WRITE_ERRORS, Endpoint
 from node.contract.values import Count, HeldPermission, Id, IdText, Request, RootCommit, one_of
 from protocol.limits.formats import QUORUM_SIGNER_COUNT_MAX
@@ -84,6 +85,7 @@ SHOW_QUORUM: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/quorum",
     stability="may change",
+    needs=READ_REPO,
     summary="Show the quorums in force and the latest proposals.",
     service="quorums.show",
     answer=QuorumState,
@@ -94,6 +96,7 @@ SET_QUORUM: Final = Endpoint(
     method="PUT",
     path="/repos/{repo}/quorum",
     stability="may change",
+    needs=ADMIN_REPO,
     summary="Set who must approve checkpoints and, optionally, removals.",
     service="quorums.name",
     request=QuorumRequest,
@@ -105,6 +108,7 @@ PROPOSE_REMOVAL: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/proposals",
     stability="may change",
+    needs=ADMIN_REPO,
     summary="Ask the signers to exclude a member, or to lower a member's permission.",
     service="quorums.propose_removal",
     request=RemovalProposalRequest,
@@ -116,6 +120,7 @@ PROPOSE_CHECKPOINT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/proposals",
     stability="may change",
+    needs=ADMIN_BRANCH,
     summary="Ask the signers for a checkpoint of a branch as it is now.",
     service="quorums.propose_checkpoint",
     answer=Proposal,
@@ -126,6 +131,7 @@ APPROVE_PROPOSAL: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/proposals/{proposal}/approvals",
     stability="may change",
+    needs=ADMIN_REPO,
     summary="Sign a proposal. The last approval that a checkpoint lacks makes it.",
     service="quorums.approve",
     answer=Proposal,
@@ -136,6 +142,7 @@ MAKE_CHECKPOINT: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/proposals/{proposal}/checkpoint",
     stability="may change",
+    needs=ADMIN_REPO,
     summary="Make a checkpoint that enough signers have approved.",
     service="quorums.finish",
     answer=Proposal,

@@ -20,6 +20,7 @@ from node.contract import (
     quorums,
     repos,
     timelines,
+    tokens,
 )
 from node.contract.endpoint import PATH_PARAMETERS, Endpoint
 
@@ -44,6 +45,7 @@ SUBJECTS: Final = {
     "Documents": _endpoints_of(documents),
     "Files and imports": _endpoints_of(files),
     "Peers and relays": _endpoints_of(peers),
+    "Tokens": _endpoints_of(tokens),
 }
 """Title of each subject -> its endpoints."""
 

@@ -4,6 +4,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from node.contract.access import READ_BRANCH, READ_REPO
 from node.contract.commits import CommitItem, EditItem, Place, Rank, StateItem, TimelineItem
 from node.contract.endpoint import (
     Endpoint,
@@ -156,6 +157,7 @@ SHOW_TIMELINE: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/timeline",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show a window of a branch's timeline.",
     details=(
         "In canonical order, give at most one of `after_position` and `before_position`. With `order=time`, give at "
@@ -195,6 +197,7 @@ FOLLOW_EDITS: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/edits",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show edits of a branch's timeline, or follow them as they come.",
     query=(
         QueryParameter(
@@ -224,6 +227,7 @@ SHOW_DIGEST: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/digest",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show the digest of a branch's whole timeline.",
     service="timelines.digest",
     answer=TimelineDigest,
@@ -233,6 +237,7 @@ SHOW_STATE: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/state",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show the last commits of a branch and of what it continues.",
     service="merging.state",
     query=(limit_parameter(TIMELINE_WINDOW_MAX),),
@@ -244,6 +249,7 @@ SHOW_PAST: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/past/{commit}",
     stability="stable",
+    needs=READ_BRANCH,
     summary="Show a branch as it was at a commit: the last commits of its past.",
     details="The commit may also be given by its tag.",
     service="past",
@@ -255,6 +261,7 @@ CHECK_FEEDS: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/feeds",
     stability="may change",
+    needs=READ_BRANCH,
     summary="List the feeds of a branch, and the places that an author used more than once.",
     service="feeds.check",
     answer=FeedCheck,
@@ -264,6 +271,7 @@ SHOW_TANGLE: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/tangles/{kind}",
     stability="may change",
+    needs=READ_REPO,
     summary="Show the end of a tangle of a repo.",
     service="tangle",
     query=(

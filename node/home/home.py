@@ -2,7 +2,7 @@
 
     config.toml   the configuration                    api-token   what the local API wants to see
     keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
-    run.json      where the running daemon answers
+    run.json      where the running daemon answers          tokens.json tokens of apps (`node.home.tokens`)
     pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 

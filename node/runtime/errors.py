@@ -34,6 +34,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "already_running": ErrorKind(12, 409, "another process uses this folder"),
     "not_running": ErrorKind(13, 503, "no daemon answers for this folder"),
     "unauthorized": ErrorKind(14, 401, "the API token is missing or wrong"),
+    "token_expired": ErrorKind(14, 401, "the API token is no longer valid"),
     "forbidden_host": ErrorKind(15, 403, "the request was not made to a loopback name"),
     "forbidden_origin": ErrorKind(15, 403, "the request comes from a web page of another origin"),
     "too_large": ErrorKind(16, 413, "the input is over a stated limit"),
@@ -53,6 +54,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "damaged": ErrorKind(30, 500, "a check of the store found what is not as it must be"),
     "unhealthy": ErrorKind(31, 503, "`ravel doctor` found what keeps the node from working"),
     "feed_uncertain": ErrorKind(32, 409, "own commits may have been lost, and no peer has been asked yet"),
+    "insufficient_scope": ErrorKind(33, 403, "the API token is valid, but not for that"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""

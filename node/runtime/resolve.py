@@ -16,6 +16,7 @@ _LISTS: Final = {
     "peer": "ravel peer list",
     "member": "ravel member list REPO",
     "invitation": "ravel member invitations REPO",
+    "commit": "ravel log BRANCH",
     "void commit": "ravel branch voids BRANCH",
     "epoch": "ravel repo epochs REPO",
     "offer": "ravel inbox list REPO",

@@ -92,6 +92,26 @@ API_STRANGER_SECONDS: Final = 10.0
 """Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
 PAGE_CODE_BODY_SIZE_MAX: Final = KIB
 """Bytes of the one request body that is read without the token: a code has 32 characters."""
+API_TOKENS_MAX: Final = 100
+"""Tokens for apps on one node: each is looked at when tokens are listed and written. A person has a few apps."""
+API_TOKEN_NAME_SIZE_MAX: Final = 64
+"""Characters of a token's name."""
+API_TOKEN_TARGETS_MAX: Final = 16
+"""Repos and branches that one token is for: each is compared at every request. More are a token for all repos."""
+API_TOKEN_SECONDS_MIN: Final = 60
+"""Least time in seconds for which a token is good: long enough to be given to an app."""
+API_TOKEN_SECONDS_MAX: Final = 3650 * 86_400
+"""Most: ten years. A forgotten token ends one day."""
+API_TOKEN_SECONDS: Final = 90 * 86_400
+"""What a token gets that states no time."""
+PAGE_TOKENS_MAX: Final = 16
+"""Tokens of web pages that were opened. One more ends the oldest."""
+PAGE_TOKEN_SECONDS: Final = 30 * 86_400
+"""Seconds for which such a token is good: a tab is opened again within a month."""
+API_TOKEN_USE_SECONDS: Final = 60.0
+"""Seconds between two writes of when tokens were last used: a file of some KiB, synced to the disk."""
+API_TOKENS_FILE_SIZE_MAX: Final = MIB
+"""Bytes of the file of tokens: the most tokens, with the longest names and all targets, take 0.4 MB."""
 OPEN_FILES_WANTED: Final = 4096
 """Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
 PASSPHRASE_SIZE_MAX: Final = 1024

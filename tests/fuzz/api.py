@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 import httpx
@@ -17,11 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock
 
 from node.api.api import create_app
+from node.api.callers import Callers
 from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.client.errors import error_of
 from node.content.files import OpenFile
 from node.contract.document_values import WrittenValues
+from node.home.tokens import TokenFile
 from node.runtime.errors import ERROR_KINDS
 from protocol.document_kinds import DocumentKind
 from protocol.ids import NO_COMMIT
@@ -87,7 +90,7 @@ _AUTHORIZATION: Final = (b"authorization", f"Bearer {TOKEN}".encode())
 def take_http(data: bytes) -> str:
     """All that comes over a connection to the API's socket: the first line of the last answer, if one is no 200."""
     service, faults, stream = _Service(), list[str](), _ApiStream(data)
-    app = _watched(create_app(cast(NodeService, service), TOKEN), faults)
+    app = _watched(create_app(cast(NodeService, service), _callers()), faults)
 
     async def serve() -> None:
         with fail_after(_SECONDS):
@@ -115,7 +118,7 @@ def take_request(data: bytes) -> str:
     elif method == "GET":
         headers.append((b"range", content))
     service, faults = _Service(), list[str]()
-    app = _watched(create_app(cast(NodeService, service), TOKEN), faults)
+    app = _watched(create_app(cast(NodeService, service), _callers()), faults)
     status, answer, body = trio.run(_ask, app, method, f"/api/v1{path}", query, headers, content)
     assert faults == []
     if status in (200, 206) and path.endswith("/f"):
@@ -218,6 +221,11 @@ class _ApiStream(ScriptedStream):
 
     async def send_eof(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+def _callers() -> Callers:
+    """Of a node with its own token alone."""
+    return Callers(TOKEN, TokenFile(Path("/nonexistent"), lambda: 0.0))
 
 
 def _watched(app: ASGIApp, faults: list[str]) -> ASGIApp:

@@ -13,6 +13,7 @@ from node.content.file_batch import EncryptedFile, FileBatch
 from node.home.config import default_config_text, parse_config
 from node.home.home import TOKEN_NAME, read_token
 from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
+from node.home.tokens import decode_tokens, encode_tokens
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
@@ -64,6 +65,16 @@ def take_secret(data: bytes) -> str:
         except ServiceError as error:
             return _message(error, "bad_config").replace(str(path), "")
     assert len(bytes.fromhex(token)) == 32
+    return ""
+
+
+def take_tokens(data: bytes) -> str:
+    """A file of tokens for apps."""
+    try:
+        tokens = decode_tokens(data, Path("tokens.json"))
+    except ServiceError as error:
+        return _message(error, "bad_config")
+    assert decode_tokens(encode_tokens(tokens), Path("tokens.json")) == tokens
     return ""
 
 

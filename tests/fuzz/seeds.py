@@ -14,9 +14,11 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from node.contract.access import ACTIONS
 from node.contract.files import encode_head
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
+from node.home.tokens import Token, digest_of, encode_tokens
 from protocol.block import Reference, decode_block, decrypt_block
 from protocol.codec import encode
 from protocol.commit import Content, HeaderKeys, Links, create_commit
@@ -124,6 +126,7 @@ def seeds() -> dict[str, Seeds]:
             ).encode()
         },
         "secret": {"key": _ID.hex().encode() + b"\n"},
+        "tokens": _token_files(),
         "keys": _key_files(),
         "ssb": _messages(),
         "file_batch": {
@@ -145,6 +148,13 @@ def seeds() -> dict[str, Seeds]:
 
 def _vector(name: str) -> Any:  # noqa: ANN401  # whatever the file holds
     return json.loads((_VECTORS / name).read_text(encoding="utf-8"))
+
+
+def _token_files() -> dict[str, bytes]:
+    repo = id_text(_ID)
+    chat = Token("chat", digest_of("a"), "app", ("read", "write"), 1, 2, (repo,), (f"{repo}:{repo}",), 1)
+    page = Token("page-00", digest_of("b"), "page", ACTIONS, 1, 2)
+    return {"none": encode_tokens([]), "two": encode_tokens([chat, page])}
 
 
 def _key_files() -> Seeds:

@@ -43,6 +43,7 @@ TARGETS: Final[dict[str, Target]] = {
     "config": inputs.take_config,
     "announcement": inputs.take_announcement,
     "secret": inputs.take_secret,
+    "tokens": inputs.take_tokens,
     "keys": inputs.take_keys,
     "file_batch": inputs.take_file_batch,
     "jsonl": inputs.take_jsonl,

@@ -14,8 +14,8 @@ _GENERAL: Final = set.intersection(*(set(endpoint.error_codes) for endpoint in E
 _MAY_CHANGE: Final = "*May change.*"
 _ABOUT: Final = """\
 Every path is below `{prefix}`. Requests and answers are JSON objects, unless stated otherwise. A field of a request that
-is not listed is refused. Endpoints and types are [stable](api.md#what-is-stable) unless they say *May change*. `GET
-{prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
+is not listed is refused. Endpoints and types are [stable](api.md#what-is-stable) unless they say *May change*. *Token* says
+what a [token](api.md#tokens) needs. `GET {prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
 
 Any request may be refused with {general}.
 """
@@ -48,6 +48,7 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     lines += ["", _MAY_CHANGE] if endpoint.stability != "stable" else []
     if endpoint.details:
         lines += ["", endpoint.details]
+    lines += ["", f"Token: {', '.join(map(str, endpoint.needs)) or 'any'}."]
     if endpoint.query:
         lines += ["", "| query | type | default | |", "|---|---|---|---|"]
         lines += [_query_row(one) for one in endpoint.query]

@@ -84,6 +84,7 @@ vars(kinds_module)["DOCUMENT_KINDS"] = (*DOCUMENT_KINDS, TALLY)
 
 # From here on: node/contract/documents.py. It stands below the table, from which its imports derive their lists.
 from node.contract import documents as documents_module  # noqa: E402
+from node.contract.access import READ_BRANCH, WRITE_BRANCH  # noqa: E402
 from node.contract.document_values import (  # noqa: E402
     EDIT_ERRORS,
     READ_ERRORS,
@@ -159,6 +160,7 @@ _ENTRIES: Final = (
         method="GET",
         path="/branches/{branch}/tally",
         stability="may change",
+        needs=READ_BRANCH,
         summary="Show a window of a branch's tally.",
         service="documents",
         function=show_tally,
@@ -171,6 +173,7 @@ _ENTRIES: Final = (
         method="POST",
         path="/branches/{branch}/tally",
         stability="may change",
+        needs=WRITE_BRANCH,
         summary="Count things, and strike others.",
         service="documents",
         function=edit_tally,
@@ -183,6 +186,7 @@ _ENTRIES: Final = (
         method="POST",
         path="/branches/{branch}/tally/snapshots",
         stability="may change",
+        needs=WRITE_BRANCH,
         summary="Compact a tally's history.",
         service="documents",
         function=snapshot_tally,

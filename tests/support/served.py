@@ -1,6 +1,6 @@
 """A node's API over a real server and a real connection, in this process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +8,17 @@ from typing import Final
 
 import httpx
 import trio
+from starlette.types import ASGIApp
 
 from node.api.api import create_app
+from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.service import NodeService
 from node.exports.exports import Exports
 from node.home.config import Config
 from node.home.home import Home
+from node.home.tokens import TokenFile
 from node.sync.network import Network
 from protocol.text import id_text
 from tests.support.answers import CHECKED
@@ -27,8 +30,14 @@ TOKEN: Final = "t" * 64
 AUTH: Final = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", advertise: str = "") -> NodeService:
-    """A node's service, as a daemon makes it."""
+def service_of(
+    node: Node,
+    folder: Path,
+    listen: str = "127.0.0.1:7474",
+    advertise: str = "",
+    clock: Callable[[], float] | None = None,
+) -> NodeService:
+    """A node's service, as a daemon makes it. `clock` is that of tokens."""
     return NodeService(
         hub=node.hub,
         network=Network(node.hub, node.seed, lambda: 0.0),
@@ -45,25 +54,33 @@ def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", adverti
             STORE_KEY,
             has_quotas=False,
         ),
+        tokens=TokenFile(folder, clock or (lambda: 1_700_000_000.0)),
         clock=lambda: 1_700_000_000.0,
     )
 
 
+def app_of(service: NodeService, streams: EventStreams | None = None) -> ASGIApp:
+    """The API of a service. `TOKEN` is the node's own token."""
+    return create_app(service, Callers(TOKEN, service.tokens.file), streams)
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A served node, and a client that has the token."""
+    """A served node, and a client that has the node's own token."""
 
     node: Node
     client: httpx.AsyncClient
     streams: EventStreams
+    service: NodeService
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(folder: Path, clock: Callable[[], float] | None = None) -> AsyncIterator[Served]:
     """A node and its server, for at most half a minute. The client checks every answer against the table."""
     with fail_after(30), open_nodes(folder, "alice") as (node,):
         streams = EventStreams()
-        app = create_app(service_of(node, folder), TOKEN, streams)
+        service = service_of(node, folder, clock=clock)
+        app = app_of(service, streams)
         async with trio.open_nursery() as nursery:
             listener = open_api_listener("127.0.0.1", 0)
             port = listener.getsockname()[1]
@@ -72,5 +89,5 @@ async def served(folder: Path) -> AsyncIterator[Served]:
             async with httpx.AsyncClient(
                 base_url=f"http://127.0.0.1:{port}", headers=AUTH, event_hooks=CHECKED
             ) as client:
-                yield Served(node, client, streams)
+                yield Served(node, client, streams, service)
             nursery.cancel_scope.cancel()

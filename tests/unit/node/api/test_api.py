@@ -16,7 +16,6 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
-from node.api.api import create_app
 from node.api.authentication import TRUSTED
 from node.api.http_server import serve_connection
 from node.api.service import NodeService
@@ -38,7 +37,7 @@ from tests.fuzz.seeds import CORPUS
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
-from tests.support.served import AUTH, TOKEN, served, service_of
+from tests.support.served import AUTH, TOKEN, app_of, served, service_of
 
 ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
 
@@ -48,7 +47,7 @@ async def _api(
     folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
     with fail_after(300), open_nodes(folder, "alice") as (node,):
-        app = create_app(service_of(node, folder, listen, advertise), TOKEN)
+        app = app_of(service_of(node, folder, listen, advertise))
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH, event_hooks=CHECKED

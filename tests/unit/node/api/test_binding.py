@@ -7,7 +7,6 @@ from typing import cast
 
 import pytest
 
-from node.api.api import create_app
 from node.api.binding import WrongBinding, accepts, argument_types, check_bindings
 from node.contract.documents import SHOW_SET
 from node.contract.endpoint import QueryParameter
@@ -16,14 +15,14 @@ from node.contract.peers import PeerList
 from node.contract.table import ENDPOINTS, AnyEndpoint
 from node.contract.timelines import SHOW_TIMELINE
 from tests.support.nodes import open_nodes
-from tests.support.served import TOKEN, service_of
+from tests.support.served import app_of, service_of
 
 
 async def test_every_entry_fits_its_method(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (node,):
         service = service_of(node, tmp_path)
         check_bindings(ENDPOINTS, service)
-        create_app(service, TOKEN)  # which has a handler for each of the others
+        app_of(service)  # which has a handler for each of the others
 
 
 async def test_what_does_not_fit_stops_the_start(tmp_path: Path) -> None:

@@ -65,11 +65,17 @@ def test_a_good_folder_has_no_problem(home: Path) -> None:
     assert _states(checks, "daemon") == {WARNING}, "none runs"
 
 
+def _put(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o600)
+
+
 FOLDERS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "folder_open": (lambda home: home.chmod(0o755), "folder", "chmod 700"),
     "key_open": (lambda home: (home / "keys.json").chmod(0o644), "files", "chmod 600"),
     "key_damaged": (lambda home: (home / "keys.json").write_text("zz"), "keys", "backup"),
     "token_gone": (lambda home: (home / "api-token").unlink(), "keys", "init"),
+    "tokens_damaged": (lambda home: _put(home / "tokens.json", "{}"), "tokens", "revokes all"),
     "configuration": (lambda home: (home / "config.toml").write_text("[x]"), "configuration", "edit"),
     "no_store": (lambda home: (home / "ravel.sqlite").write_bytes(b"x" * 5000), "store", "fsck"),
 }

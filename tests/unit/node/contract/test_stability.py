@@ -17,6 +17,7 @@ _PROMISE: Promise = {
             "entry": "",
             "answer": "Thing",
             "events": {"thing": "Thing"},
+            "needs": ["`read`"],
             "errors": ["busy"],
         }
     },
@@ -60,6 +61,7 @@ def _changed(path: str, value: Any) -> Promise:  # noqa: ANN401  # any JSON
         ("endpoints/show", None, "endpoints show is gone, or may change"),
         ("endpoints/show/request", "POST /things", "show: its request was GET /things, and is POST /things"),
         ("endpoints/show/answer", "Other", "show: its answer was Thing, and is Other"),
+        ("endpoints/show/needs", ["`read`", "`node`"], "show: it needs `node`"),
         ("endpoints/show/errors", [], "show: its error busy is gone"),
         ("endpoints/show/parameters", {}, "show: query limit was integer, and is gone"),
         ("endpoints/show/events", {}, "show: thing was Thing, and is gone"),
@@ -100,6 +102,7 @@ def test_what_breaks_a_promise_is_said(path: str, value: object, sentence: str) 
         ("endpoints/more", {}),
         ("endpoints/show/parameters/query after", "string"),
         ("endpoints/show/errors", ["busy", "not_found"]),
+        ("endpoints/show/needs", []),
         ("types/Thing/fields/more", "string (optional)"),
         ("types/Thing/fields/kind", "one of a, b, c (required)"),
         ("types/Ask/fields/more", "string (optional)"),

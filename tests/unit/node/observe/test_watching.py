@@ -12,7 +12,6 @@ import structlog
 import trio
 from sqlalchemy import text
 
-from node.api.api import create_app
 from node.observe import watching
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
@@ -22,7 +21,7 @@ from storage.relay.quotas import Visitor
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.relays import PLENTY, open_relay
-from tests.support.served import service_of
+from tests.support.served import app_of, service_of
 
 TOKEN = "t" * 64
 ROOT = Path(__file__).parents[4]
@@ -31,7 +30,7 @@ LINE = re.compile(r'([a-z_]+)(\{([a-z]+="[^"\\\n]*",?)*\})? (-?[0-9.e+-]+|\+Inf)
 
 @asynccontextmanager
 async def _client(node: Node, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=create_app(service_of(node, folder), TOKEN))
+    transport = httpx.ASGITransport(app=app_of(service_of(node, folder)))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7475") as client:
         yield client
 

@@ -1,0 +1,188 @@
+"""What a caller may: compares a request with its endpoint's needs, and takes out of answers what the caller is not for.
+
+For a caller that is for some repos, what it is not for looks as if it were not there: the same refusal, whatever there
+is. A name that it may use is replaced by the id, so that the service finds the same repo or branch, and no other that
+has the name too.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from node.api.callers import Caller, Callers
+from node.api.event_streams import Event, EventSource
+from node.api.targets import Targets
+from node.contract.access import ACTIONS, Need
+from node.contract.endpoint import Endpoint
+from node.runtime.blocking import RunBlocking
+from node.runtime.errors import ServiceError
+
+_SHOWN_MAX: Final = 100
+"""Characters of a name that a refusal repeats."""
+_PEERS: Final = ("peers", "known", "banned")
+"""Keys of lists of peers, which the action `node` shows."""
+LISTS: Final = frozenset({"repos", "branches", *_PEERS})
+"""Keys of answers that `keep_readable` knows."""
+
+
+class Access:
+    """Admits requests. `callers` tells whether a token is still good."""
+
+    def __init__(self, targets: Targets, callers: Callers, run_blocking: RunBlocking) -> None:
+        self._targets = targets
+        self._callers = callers
+        self._run_blocking = run_blocking
+
+    async def admit(
+        self, endpoint: Endpoint[Any], caller: Caller, arguments: dict[str, Any], *, of_body: bool = False
+    ) -> None:
+        """Refuse what a caller may not, and replace names in `arguments` by ids where the caller is for some repos.
+
+        Once for what the path names, before the body is read; once `of_body`, for what that names.
+        Raises ServiceError `insufficient_scope`, `ambiguous`.
+        """
+        if caller.is_home:
+            return
+        for need in endpoint.needs:
+            if need.about == "home":
+                raise _needs_home(caller, endpoint)
+            if need.action not in caller.may:
+                raise refusal(caller, endpoint, need, arguments)
+        for need in endpoint.needs if caller.is_limited else ():
+            if (need.field in endpoint.body_fields) == of_body:
+                await self._find(need, caller, arguments, endpoint)
+
+    def follow(self, source: EventSource, caller: Caller) -> EventSource:
+        """The events of a source that a caller may see, while its token is good."""
+        return source if caller.is_home else _CallerSource(source, caller, self._callers)
+
+    async def _find(
+        self, need: Need, caller: Caller, arguments: dict[str, Any], endpoint: Endpoint[Any]
+    ) -> None:
+        text = str(arguments.get(need.field, ""))
+        try:
+            if need.about == "repo":
+                found = self._targets.repo(text, caller)
+                arguments[need.field] = self._targets.text_of(found)
+            elif need.about == "branches":
+                arguments[need.field] = self._targets.text_of(self._targets.repo_of_branches(text, caller))
+            elif need.about == "branch":
+                arguments[need.field] = self._targets.name(self._targets.branch(text, caller))
+            elif need.about == "commit":
+                arguments[need.field] = await self._run_blocking(self._targets.commit, text, caller)
+            elif need.about != "repos" and not self._is_for_rest(need, caller, text):
+                raise refusal(caller, endpoint, need, arguments)
+        except ServiceError as error:
+            if error.code != "not_found":
+                raise
+            raise refusal(caller, endpoint, need, arguments) from None
+
+    def _is_for_rest(self, need: Need, caller: Caller, text: str) -> bool:
+        """Of needs that are about a whole repo, or about all: whether a caller that is for some repos has them."""
+        if need.about != "repo of branch":
+            return False
+        return caller.is_for_repo(self._targets.repo_text(self._targets.branch(text, caller)))
+
+
+def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer that is a list, without what the caller is not for."""
+    found = dict(answer)
+    if caller.is_limited and "repos" in found:
+        found["repos"] = [one for one in found["repos"] if caller.is_for_repo(one["repo"])]
+    if caller.is_limited and "branches" in found:
+        found["branches"] = [
+            one for one in found["branches"] if caller.is_for_branch(one["repo"], one["branch"])
+        ]
+    if "node" not in caller.may:
+        found |= {name: [] for name in _PEERS if name in found}
+    return found
+
+
+def check_node(caller: Caller, what: str) -> None:
+    """Refuse what is no endpoint of the table, and shows the node. Raises ServiceError `insufficient_scope`."""
+    if "node" not in caller.may:
+        raise _insufficient(caller, f"`{what}` needs `node`", ("node",), "")
+
+
+def refusal(
+    caller: Caller, endpoint: Endpoint[Any], need: Need, arguments: Mapping[str, object]
+) -> ServiceError:
+    """Why a caller may not, and how a token is made that may."""
+    actions = tuple(action for action in ACTIONS if any(one.action == action for one in endpoint.needs))
+    text = str(arguments.get(need.field, ""))[:_SHOWN_MAX]
+    where, option = "", ""
+    match need.about:
+        case "repo" | "branches":
+            where, option = f" in the repo {text!r}", f" --repo {shlex.quote(text)}"
+        case "branch":
+            where, option = f" in the branch {text!r}", f" --branch {shlex.quote(text)}"
+        case "repo of branch":
+            where, option = f" in the whole repo of the branch {text!r}", " --repo REPO"
+        case "commit":
+            where, option = f" in the branch of the commit {text!r}", " --repo REPO"
+        case "all repos":
+            where = " in all repos"
+    needed = f"`{endpoint.method} {endpoint.path}` needs `{need.action}`{where}"
+    return _insufficient(caller, needed, actions, option)
+
+
+def _insufficient(caller: Caller, needed: str, actions: Sequence[str], option: str) -> ServiceError:
+    may = ", ".join(f"`{action}`" for action in ACTIONS if action in caller.may)
+    held = (
+        f"{may} in {len(caller.repos)} repos and {len(caller.branches)} branches"
+        if caller.is_limited
+        else may
+    )
+    return ServiceError(
+        "insufficient_scope",
+        f"{needed}, and the token {caller.name!r} has {held}",
+        f"make a token that may: ravel token create --name NAME --may {','.join(actions)}{option}",
+    )
+
+
+def _needs_home(caller: Caller, endpoint: Endpoint[Any]) -> ServiceError:
+    return ServiceError(
+        "insufficient_scope",
+        f"`{endpoint.method} {endpoint.path}` needs the node's own token, and the token {caller.name!r} is another",
+        "use the command: `ravel token` and `ravel open` have it, from the file api-token of the node's folder",
+    )
+
+
+class _CallerSource:
+    """A source of events for one caller: ends with an error when its token is no longer good."""
+
+    def __init__(self, source: EventSource, caller: Caller, callers: Callers) -> None:
+        self._source = source
+        self._caller = caller
+        self._callers = callers
+        self._sent: dict[str, Mapping[str, object]] = {}
+
+    def start(self) -> None:
+        """Begin to notice."""
+        self._source.start()
+
+    def stop(self) -> None:
+        """Cease to notice."""
+        self._source.stop()
+
+    async def next(self) -> Sequence[Event]:
+        """The next events that the caller may see. Raises ServiceError, StorageError."""
+        while True:
+            self._callers.check(self._caller)
+            events = await self._source.next()
+            self._callers.check(self._caller)  # it may have been revoked while nothing happened
+            seen = [event for event in map(self._keep, events) if event is not None]
+            if seen or not events:
+                return seen
+
+    def _keep(self, event: Event) -> Event | None:
+        if not LISTS & event.data.keys():
+            return event
+        if event.name == "peers" and "node" not in self._caller.may:
+            return None
+        found = Event(event.name, event.cursor, keep_readable(self._caller, event.data))
+        # That something happens in other repos must not show either.
+        if self._sent.get(event.name) == found.data:
+            return None
+        self._sent[event.name] = found.data
+        return found

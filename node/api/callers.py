@@ -1,0 +1,124 @@
+"""Who calls the API: the node's own token, or one of the tokens that were made for apps and pages.
+
+`authentication` asks for every request; `access` says what a caller may.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Final
+
+from starlette.requests import Request
+
+from node.contract.access import ACTIONS, Action
+from node.home.tokens import PREFIX, Token, TokenFile, is_well_formed
+from node.runtime.errors import ServiceError
+
+CALLER: Final = "ravel.caller"
+"""In a request's scope: the Caller, of requests that showed a token."""
+HOME_NAME: Final = "home"
+"""What the node's own token is called."""
+_SCHEME: Final = b"Bearer "
+_TOKEN_SIZE_MAX: Final = 256  # bytes
+_WHERE: Final = "send it as `Authorization: Bearer TOKEN`; `ravel token create` makes one for an app"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request. `repos` are ids as text, `branches` are REPO:BRANCH; with neither, it may everywhere."""
+
+    name: str
+    may: frozenset[Action]
+    repos: frozenset[str] = frozenset()
+    branches: frozenset[str] = frozenset()
+    token: Token | None = None
+    """None: the node's own token."""
+
+    @property
+    def is_home(self) -> bool:
+        """Whether it has the node's own token."""
+        return self.token is None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is for some repos or branches only."""
+        return bool(self.repos or self.branches)
+
+    def is_for_repo(self, repo: str) -> bool:
+        """Whether it is for a whole repo, by its id as text."""
+        return not self.is_limited or repo in self.repos
+
+    def is_for_branch(self, repo: str, branch: str) -> bool:
+        """Whether it is for a branch, by the ids of its repo and of itself as text."""
+        return self.is_for_repo(repo) or f"{repo}:{branch}" in self.branches
+
+
+HOME: Final = Caller(HOME_NAME, frozenset(ACTIONS))
+
+
+class Callers:
+    """Tells who calls, by the token: `home_token` is the node's own, `tokens` are the others."""
+
+    def __init__(self, home_token: str, tokens: TokenFile) -> None:
+        self._home = _SCHEME + home_token.encode()
+        self._tokens = tokens
+
+    def identify(self, headers: Sequence[bytes]) -> Caller:
+        """Who sent these `Authorization` headers. Raises ServiceError `unauthorized`, `token_expired`."""
+        if len(headers) != 1:
+            how = "two tokens were" if headers else "no API token was"
+            raise ServiceError("unauthorized", f"{how} sent", _WHERE)
+        if compare_digest(headers[0], self._home):
+            return HOME
+        scheme, secret = (
+            headers[0][: len(_SCHEME)],
+            headers[0][len(_SCHEME) :][:_TOKEN_SIZE_MAX].decode("latin-1"),
+        )
+        if scheme.lower() != _SCHEME.lower() or not secret:
+            raise ServiceError("unauthorized", "`Authorization` is not of the form `Bearer TOKEN`", _WHERE)
+        if secret.startswith(PREFIX) and not is_well_formed(secret):
+            raise ServiceError(
+                "unauthorized",
+                "the API token is mistyped: it is not of the form of a token",
+                f"copy it whole, from `{PREFIX}` on",
+            )
+        found = self._tokens.find(secret)
+        if found is None:
+            raise ServiceError(
+                "unauthorized",
+                "this node does not know that API token: it is wrong, was revoked, or is of another node",
+                "`ravel token list` shows what there is, `ravel token create` makes another; the node's own token "
+                "is in the file api-token of its folder",
+            )
+        self._check_time(found)
+        self._tokens.note_use(found)
+        return caller_of_token(found)
+
+    def check(self, caller: Caller) -> None:
+        """Refuse a caller whose token was revoked or has expired since. Raises ServiceError."""
+        if caller.token is None:
+            return
+        self._check_time(caller.token)
+        if not self._tokens.is_good(caller.token):
+            raise ServiceError("unauthorized", f"the API token {caller.name!r} was revoked", _WHERE)
+
+    def _check_time(self, token: Token) -> None:
+        if self._tokens.is_expired(token):
+            raise ServiceError(
+                "token_expired",
+                f"the API token {token.name!r} has expired",
+                "`ravel open` opens the page again"
+                if token.kind == "page"
+                else f"`ravel token create --name {token.name}` makes another",
+            )
+
+
+def caller_of_token(token: Token) -> Caller:
+    """Who has a token."""
+    return Caller(token.name, frozenset(token.may), frozenset(token.repos), frozenset(token.branches), token)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who makes a request that passed `authentication`."""
+    found: Caller = request.scope[CALLER]
+    return found

@@ -1,0 +1,82 @@
+"""Finds the repos, branches and commits that requests name, among those that a caller is for."""
+
+from collections.abc import Callable
+
+from node.api.callers import HOME, Caller
+from node.ingest.replica import Replica
+from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id_prefix
+from storage.commits.lookup import find_commits
+from storage.repos.repos import Branch, Repo
+
+
+class Targets:
+    """What names, ids and prefixes stand for. A caller that is for some repos finds no others, as if they were not there."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def repo(self, text: str, caller: Caller = HOME) -> Repo:
+        """A repo. Raises ServiceError `not_found`, `ambiguous`."""
+        return self._repo(text, lambda repo: caller.is_for_repo(id_text(repo.repo_id)))
+
+    def repo_of_branches(self, text: str, caller: Caller) -> Repo:
+        """A repo that the caller is for, or that has a branch that it is for. Raises as `repo`."""
+        of_branches = {name.partition(":")[0] for name in caller.branches}
+        return self._repo(
+            text,
+            lambda repo: caller.is_for_repo(id_text(repo.repo_id)) or id_text(repo.repo_id) in of_branches,
+        )
+
+    def branch(self, text: str, caller: Caller = HOME) -> Branch:
+        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
+
+        By its name alone, a branch of a whole repo goes before what is followed by itself: that comes by offers, too.
+        """
+        repo_text, _, branch_text = text.rpartition(":")
+        repo = self.repo_of_branches(repo_text, caller) if repo_text else None
+        branches = [
+            branch
+            for branch in self._replica.branches.values()
+            if not branch.facts.is_root_branch
+            and (repo is None or branch.repo_num == repo.num)
+            and (not caller.is_limited or self.is_for(caller, branch))
+        ]
+        whole = [branch for branch in branches if branch.facts.has_members]
+        if any(branch.name == branch_text for branch in whole):
+            branches = whole
+        return resolve(
+            "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
+        )
+
+    def commit(self, text: str, caller: Caller) -> str:
+        """The id as text of a commit in a branch that the caller is for. Reads the store. Raises as `repo`."""
+        try:
+            ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
+        except DecodeError:
+            ids = None
+        with self._replica.database.read() as connection:
+            found = find_commits(connection, *ids) if ids else []
+        here = [one for one in found if self.is_for(caller, self._replica.branches[one.branch_num])]
+        return resolve("commit", text, ((one.commit_id, "", id_text(one.commit_id)) for one in here))
+
+    def is_for(self, caller: Caller, branch: Branch) -> bool:
+        """Whether a caller is for a branch."""
+        return caller.is_for_branch(self.repo_text(branch), id_text(branch.branch_id))
+
+    def repo_text(self, branch: Branch) -> str:
+        """The id as text of a branch's repo."""
+        return self.text_of(self._replica.repos[branch.repo_num])
+
+    def text_of(self, repo: Repo) -> str:
+        """A repo's id as text."""
+        return id_text(repo.repo_id)
+
+    def name(self, branch: Branch) -> str:
+        """REPO:BRANCH, of ids, which stands for one branch whatever names there are."""
+        return f"{self.repo_text(branch)}:{id_text(branch.branch_id)}"
+
+    def _repo(self, text: str, is_wanted: Callable[[Repo], bool]) -> Repo:
+        wanted = [repo for repo in self._replica.repos.values() if is_wanted(repo)]
+        return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in wanted))

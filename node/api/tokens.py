@@ -1,0 +1,182 @@
+"""Makes, lists and revokes tokens, and writes when they were last used."""
+
+import secrets
+from typing import Final, Literal
+
+import structlog
+import trio
+
+from node.api.callers import HOME_NAME, Caller
+from node.api.targets import Targets
+from node.contract.access import ACTIONS, Action
+from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
+from node.contract.values import Empty
+from node.home.tokens import Token, TokenFile, digest_of, new_secret
+from node.runtime.blocking import RunBlocking
+from node.runtime.errors import ServiceError
+from protocol.limits.users import (
+    API_TOKEN_TARGETS_MAX,
+    API_TOKEN_USE_SECONDS,
+    API_TOKENS_MAX,
+    PAGE_TOKEN_SECONDS,
+    PAGE_TOKENS_MAX,
+)
+
+log = structlog.get_logger()
+
+_PAGE_NAME_SIZE: Final = 4  # bytes
+
+
+class Tokens:
+    """The tokens of the node."""
+
+    def __init__(self, file: TokenFile, targets: Targets, run_blocking: RunBlocking) -> None:
+        self.file = file
+        self._targets = targets
+        self._run_blocking = run_blocking
+        self._lock = trio.Lock()
+
+    async def create(
+        self, name: str, may: list[Action], repos: list[str], branches: list[str], expires_seconds: int
+    ) -> NewToken:
+        """Make a token for an app. Raises ServiceError `bad_request`, `not_found`, `ambiguous`, `already_exists`."""
+        actions = tuple(action for action in ACTIONS if action in may)
+        if (repos or branches) and "node" in actions:
+            raise ServiceError(
+                "bad_request",
+                "`node` is about the whole node, and cannot be limited to repos or branches",
+                "make two tokens: one with `node`, one for the repos",
+            )
+        if len(repos) + len(branches) > API_TOKEN_TARGETS_MAX:
+            raise ServiceError(
+                "too_large",
+                f"a token is for at most {API_TOKEN_TARGETS_MAX} repos and branches",
+                "make two tokens",
+            )
+        of_repos = dict.fromkeys(self._targets.text_of(self._targets.repo(text)) for text in repos)
+        of_branches = dict.fromkeys(self._targets.name(self._targets.branch(text)) for text in branches)
+        async with self._lock:
+            kept = self.file.tokens()
+            named = next((one for one in kept if one.name == name), None)
+            if name == HOME_NAME or (named is not None and not self.file.is_expired(named)):
+                raise ServiceError(
+                    "already_exists", f"there is a token called {name!r}", f"ravel token revoke {name}"
+                )
+            kept = [one for one in kept if one is not named]
+            if sum(one.kind == "app" for one in kept) >= API_TOKENS_MAX:
+                kept = [one for one in kept if not self.file.is_expired(one)]
+            if sum(one.kind == "app" for one in kept) >= API_TOKENS_MAX:
+                raise ServiceError(
+                    "too_large",
+                    f"there are {API_TOKENS_MAX} tokens, and not more",
+                    "revoke one that `ravel token list` shows as unused",
+                )
+            secret = new_secret()
+            token = self._make(name, secret, "app", actions, expires_seconds, (*of_repos,), (*of_branches,))
+            await self._run_blocking(self.file.replace, [*kept, token])
+        log.info("token made", name=name, may=actions, repos=len(of_repos), branches=len(of_branches))
+        return {"token": secret, "name": name, "expires_at": token.expires_at}
+
+    async def make_for_page(self) -> str:
+        """A token for a web page, with all actions. Of too many, the oldest is good no more. Raises ServiceError."""
+        async with self._lock:
+            kept = self.file.tokens()
+            pages = [one for one in kept if one.kind == "page" and not self.file.is_expired(one)]
+            ended = pages[: len(pages) - PAGE_TOKENS_MAX + 1] if len(pages) >= PAGE_TOKENS_MAX else []
+            kept = [one for one in kept if one.kind == "app" or (one in pages and one not in ended)]
+            secret = new_secret()
+            name = f"page-{secrets.token_hex(_PAGE_NAME_SIZE)}"
+            token = self._make(name, secret, "page", ACTIONS, PAGE_TOKEN_SECONDS, (), ())
+            await self._run_blocking(self.file.replace, [*kept, token])
+        log.info("token made for the web page", name=name)
+        return secret
+
+    async def list_all(self) -> TokenList:
+        """All tokens but the node's own, expired ones too."""
+        await trio.lowlevel.checkpoint()
+        return {"tokens": [self._view(one) for one in self.file.tokens()]}
+
+    async def revoke(self, token: str) -> Empty:
+        """End a token. Raises ServiceError `not_found`."""
+        async with self._lock:
+            kept = self.file.tokens()
+            rest = [one for one in kept if one.name != token]
+            if len(rest) == len(kept):
+                raise ServiceError(
+                    "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
+                )
+            await self._run_blocking(self.file.replace, rest)
+        log.info("token revoked", name=token)
+        return {}
+
+    async def show(self, caller: Caller) -> TokenView:
+        """The token of a caller."""
+        await trio.lowlevel.checkpoint()
+        if caller.token is not None:
+            digest = caller.token.digest
+            latest = [one for one in self.file.tokens() if one.digest == digest]
+            return self._view(latest[0] if latest else caller.token)
+        return {
+            "name": HOME_NAME,
+            "kind": "home",
+            "may": [*ACTIONS],
+            "repos": [],
+            "branches": [],
+            "created_at": None,
+            "expires_at": None,
+            "last_used_at": None,
+            "expired": False,
+        }
+
+    async def run(self) -> None:
+        """Write when tokens were last used, once a minute at most, until cancelled."""
+        while True:
+            await trio.sleep(API_TOKEN_USE_SECONDS)
+            await self.save_uses()
+
+    async def save_uses(self) -> None:
+        """Write when tokens were last used. What cannot be written is logged, and tried again."""
+        async with self._lock:
+            try:
+                await self._run_blocking(self.file.save_uses)
+            except ServiceError as error:
+                log.warning("uses of tokens are not written", error=error.message)
+
+    def _make(
+        self,
+        name: str,
+        secret: str,
+        kind: Literal["app", "page"],
+        may: tuple[Action, ...],
+        seconds: int,
+        repos: tuple[str, ...],
+        branches: tuple[str, ...],
+    ) -> Token:
+        now = self.file.now()
+        return Token(name, digest_of(secret), kind, may, now, now + seconds, repos, branches)
+
+    def _view(self, token: Token) -> TokenView:
+        return {
+            "name": token.name,
+            "kind": token.kind,
+            "may": [*token.may],
+            "repos": [self._repo_view(repo) for repo in token.repos],
+            "branches": [self._branch_view(name) for name in token.branches],
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+            "last_used_at": token.last_used_at,
+            "expired": self.file.is_expired(token),
+        }
+
+    def _repo_view(self, repo: str) -> TokenRepo:
+        try:
+            return {"repo": repo, "name": self._targets.repo(repo).name}
+        except ServiceError:  # it was left or forgotten since
+            return {"repo": repo, "name": None}
+
+    def _branch_view(self, name: str) -> TokenBranch:
+        repo, _, branch = name.partition(":")
+        try:
+            return {"repo": repo, "branch": branch, "name": self._targets.branch(name).name}
+        except ServiceError:  # as above
+            return {"repo": repo, "branch": branch, "name": None}

@@ -1,0 +1,138 @@
+"""Tokens of the API: make, list and revoke them, and show the one that a request carries."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta, field
+
+from node.contract.access import ACTIONS, ANY_TOKEN, HOME_ONLY, Action
+from node.contract.endpoint import Endpoint
+from node.contract.values import Empty, Id, Name, Request, UnixSeconds, one_of
+from protocol.limits.users import (
+    API_TOKEN_NAME_SIZE_MAX,
+    API_TOKEN_SECONDS,
+    API_TOKEN_SECONDS_MAX,
+    API_TOKEN_SECONDS_MIN,
+    API_TOKEN_TARGETS_MAX,
+)
+
+_Targets = Annotated[list[Name], Meta(max_length=API_TOKEN_TARGETS_MAX)]
+
+
+class TokenRequest(Request, frozen=True):
+    """Makes a token."""
+
+    name: Annotated[
+        str,
+        Meta(
+            # As `$` alone lets a line break follow in Python, and JSON schemas know no `\Z`.
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
+            max_length=API_TOKEN_NAME_SIZE_MAX,
+            description="Letters, digits, `.`, `_` and `-`.",
+        ),
+    ]
+    may: Annotated[
+        list[Action], Meta(min_length=1, max_length=len(ACTIONS), description="No action includes another.")
+    ]
+    repos: Annotated[
+        _Targets, Meta(description="Repos that it is for. Without repos and branches it is for all.")
+    ] = field(default_factory=list)
+    branches: Annotated[_Targets, Meta(description="Single branches that it is for.")] = field(
+        default_factory=list
+    )
+    expires_seconds: Annotated[int, Meta(ge=API_TOKEN_SECONDS_MIN, le=API_TOKEN_SECONDS_MAX)] = (
+        API_TOKEN_SECONDS
+    )
+
+
+class TokenRepo(TypedDict):
+    """A repo that a token is for."""
+
+    repo: Id
+    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
+
+
+class TokenBranch(TypedDict):
+    """A branch that a token is for."""
+
+    branch: Id
+    repo: Id
+    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
+
+
+class TokenView(TypedDict):
+    """A token, without its secret."""
+
+    name: str
+    kind: Annotated[
+        str,
+        one_of(
+            "app", "page", "home",
+            description="`page`: of a web page that `ravel open` opened. `home`: the node's own, for the command.",
+        ),
+    ]  # fmt: skip
+    may: list[Action]
+    repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
+    branches: list[TokenBranch]
+    created_at: Annotated[int | None, Meta(description="Unix seconds. Null: of the kind `home`.")]
+    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
+    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
+    expired: bool
+
+
+class NewToken(TypedDict):
+    """A token that was made."""
+
+    token: Annotated[str, Meta(description="The secret. The node keeps a hash, and cannot show it again.")]
+    name: str
+    expires_at: UnixSeconds
+
+
+class TokenList(TypedDict):
+    """The tokens of this node, but its own."""
+
+    tokens: list[TokenView]
+
+
+CREATE_TOKEN: Final = Endpoint(
+    name="create_token",
+    method="POST",
+    path="/tokens",
+    stability="may change",
+    needs=HOME_ONLY,
+    summary="Make a token for an app.",
+    details="A name that an expired token has is free.",
+    service="tokens.create",
+    request=TokenRequest,
+    answer=NewToken,
+    errors=("not_found", "ambiguous", "already_exists"),
+)
+LIST_TOKENS: Final = Endpoint(
+    name="list_tokens",
+    method="GET",
+    path="/tokens",
+    stability="may change",
+    needs=HOME_ONLY,
+    summary="List tokens with what they may do and when they were last used.",
+    service="tokens.list_all",
+    answer=TokenList,
+)
+REVOKE_TOKEN: Final = Endpoint(
+    name="revoke_token",
+    method="DELETE",
+    path="/tokens/{token}",
+    stability="may change",
+    needs=HOME_ONLY,
+    summary="Revoke a token, at once and for good.",
+    details="Its event streams end within 15 s, and get no event before that.",
+    service="tokens.revoke",
+    answer=Empty,
+)
+SHOW_TOKEN: Final = Endpoint(
+    name="show_token",
+    method="GET",
+    path="/token",
+    stability="may change",
+    needs=ANY_TOKEN,
+    summary="Show the token that this request carries.",
+    answer=TokenView,
+)

@@ -1,0 +1,165 @@
+"""The file of tokens: who may call the local API, what for and until when. Of a token's secret it holds a hash alone.
+
+`tokens.json` lies in the node's folder, for its user alone. It is written whole, and a checksum follows: a changed bit
+must not give an app more than it was given. The node's own token is in `api-token` (`node.home.home`), and not here.
+"""
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from hmac import compare_digest
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import structs
+
+from node.contract.access import Action
+from node.home.private_files import read_file, replace_file
+from node.runtime.errors import ServiceError
+from protocol.limits.users import (
+    API_TOKEN_NAME_SIZE_MAX,
+    API_TOKENS_FILE_SIZE_MAX,
+    API_TOKENS_MAX,
+    PAGE_TOKENS_MAX,
+)
+from protocol.text import base32_text
+
+TOKENS_NAME: Final = "tokens.json"
+PREFIX: Final = "ravel_"
+"""What a token begins with, so that people and scanners of leaked secrets know it."""
+_FORM: Final = re.compile(rf"{PREFIX}[a-z2-7]{{52}}")
+_FORMAT: Final = "ravel-tokens1"
+_SECRET_SIZE: Final = 32  # bytes
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A token as it is kept. Repos are ids as text; branches are `REPO:BRANCH`, both ids. Times are unix seconds."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=API_TOKEN_NAME_SIZE_MAX)]
+    digest: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    kind: Literal["app", "page"]
+    may: tuple[Action, ...]
+    created_at: int
+    expires_at: int
+    repos: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    last_used_at: int | None = None
+
+
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: Literal["ravel-tokens1"]
+    tokens: Annotated[list[Token], msgspec.Meta(max_length=API_TOKENS_MAX + PAGE_TOKENS_MAX)]
+    checksum: str
+
+
+class TokenFile:
+    """The tokens of one node, in memory and in their file. `clock` gives unix seconds. Raises ServiceError `bad_config`."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        self._path = folder / TOKENS_NAME
+        self._clock = clock
+        self._tokens: dict[str, Token] = {one.digest: one for one in _load(self._path)}
+        self._used: dict[str, int] = {}  # digest -> unix seconds, of uses that are not written yet
+
+    def now(self) -> int:
+        """Unix seconds."""
+        return int(self._clock())
+
+    def tokens(self) -> list[Token]:
+        """All tokens, expired ones too, in the order in which they were made; each with its latest use."""
+        return [
+            structs.replace(one, last_used_at=self._used.get(one.digest, one.last_used_at))
+            for one in self._tokens.values()
+        ]
+
+    def find(self, secret: str) -> Token | None:
+        """The token of that secret, expired or not."""
+        digest = digest_of(secret)
+        found = self._tokens.get(digest)
+        # A hash of 256 random bits leaks nothing by the time of a look-up; the comparison is for who replaces the hash.
+        return found if found is not None and compare_digest(found.digest, digest) else None
+
+    def is_good(self, token: Token) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return token.digest in self._tokens and not self.is_expired(token)
+
+    def is_expired(self, token: Token) -> bool:
+        """Whether its time is over."""
+        return token.expires_at <= self.now()
+
+    def note_use(self, token: Token) -> None:
+        """It was used now. `save_uses` writes it."""
+        self._used[token.digest] = self.now()
+
+    # --- what writes: one at a time, and not in the event loop ---
+
+    def replace(self, tokens: Iterable[Token]) -> None:
+        """Have these tokens and no others. Durable when it returns. Raises ServiceError `storage_failed`."""
+        kept = {one.digest: one for one in tokens}
+        try:
+            replace_file(self._path, encode_tokens(kept.values()))
+        except OSError as error:
+            raise ServiceError(
+                "storage_failed",
+                f"{self._path} cannot be written: {error}",
+                "check the disk and its permissions",
+            ) from None
+        self._tokens = kept
+        for digest in list(self._used):
+            written = kept.get(digest)
+            if written is None or written.last_used_at == self._used[digest]:
+                del self._used[digest]
+
+    def save_uses(self) -> None:
+        """Write when tokens were last used, if any was. Raises ServiceError `storage_failed`."""
+        if self._used:
+            self.replace(self.tokens())
+
+
+def new_secret() -> str:
+    """A fresh token: 256 random bits as text."""
+    return PREFIX + base32_text(secrets.token_bytes(_SECRET_SIZE))
+
+
+def is_well_formed(secret: str) -> bool:
+    """Whether a text can be a token of this file at all."""
+    return _FORM.fullmatch(secret) is not None
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a token. A secret of 256 random bits needs no slow hash."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def encode_tokens(tokens: Iterable[Token]) -> bytes:
+    """The file's bytes."""
+    found = msgspec.to_builtins(list(tokens))
+    content = {"format": _FORMAT, "tokens": found, "checksum": _checksum(found)}
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
+    """The tokens of a file. Raises ServiceError `bad_config`."""
+    try:
+        content = msgspec.json.decode(encoded, type=_Content)
+        is_whole = content.checksum == _checksum(msgspec.to_builtins(content.tokens))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        is_whole = False
+    if not is_whole:
+        raise ServiceError(
+            "bad_config",
+            f"{path} is damaged: its checksum does not fit, or it is of an unknown form",
+            "remove it, which revokes all tokens, and make them again",
+        )
+    return content.tokens
+
+
+def _checksum(tokens: object) -> str:
+    return hashlib.sha256(json.dumps(tokens, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _load(path: Path) -> list[Token]:
+    return decode_tokens(read_file(path, API_TOKENS_FILE_SIZE_MAX), path) if path.exists() else []
