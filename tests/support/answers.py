@@ -37,11 +37,26 @@ def check_event(name: str, data: object) -> None:
 
 
 async def check_answer(response: httpx.Response) -> None:
-    """Fail where an answer is not what the table promises. For `event_hooks` of an httpx client."""
-    endpoint = find_endpoint(response.request.method, response.url.path)
-    if endpoint is None or not response.headers.get("content-type", "").startswith("application/json"):
-        return
-    await response.aread()
+    """Fail where an answer is not what the table promises. For `event_hooks` of an asynchronous httpx client."""
+    if (endpoint := _promised(response)) is not None:
+        await response.aread()
+        _check(endpoint, response)
+
+
+def check_answer_at_once(response: httpx.Response) -> None:
+    """The same for `event_hooks` of a synchronous client."""
+    if (endpoint := _promised(response)) is not None:
+        response.read()
+        _check(endpoint, response)
+
+
+def _promised(response: httpx.Response) -> AnyEndpoint | None:
+    """The endpoint that answered, where the answer is JSON that it promises."""
+    is_json = response.headers.get("content-type", "").startswith("application/json")
+    return find_endpoint(response.request.method, response.url.path) if is_json else None
+
+
+def _check(endpoint: AnyEndpoint, response: httpx.Response) -> None:
     if response.is_success:
         check_value(response.json(), endpoint.answer)
     else:
