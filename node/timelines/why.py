@@ -87,13 +87,18 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
         ]
 
 
-def find_commit(connection: Connection, text: str) -> FoundCommit:
-    """What became of the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
+def find_commit(connection: Connection, text: str, branch: Branch | None = None) -> FoundCommit:
+    """What became of the commit of that id or unique prefix, in a branch or anywhere.
+
+    Raises ServiceError `not_found`, `ambiguous`.
+    """
     try:
         ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
     except DecodeError:
         ids = None
     found = find_commits(connection, *ids) if ids else []
+    if branch is not None:
+        found = [one for one in found if one.branch_num == branch.num]
     if not found:
         raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log` shows commits")
     if len(found) > 1:

@@ -264,6 +264,8 @@ async def test_a_refusal_says_what_is_missing_and_how_to_get_it(tmp_path: Path) 
                 "what is there does not show"
             )
             secret = (await one.client.post("/api/v1/branches/other:main/commits", json={"text": "x"})).json()
+            past = f"/api/v1/branches/notes:main/past/{secret['commit'][:6]}"
+            assert _error(await chat.get(past)) == (404, "not_found")
             for path in ("", "/verdict"):
                 answer = await chat.get(f"/api/v1/commits/{secret['commit']}{path}")
                 assert _error(answer) == (403, "insufficient_scope")
