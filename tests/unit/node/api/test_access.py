@@ -11,12 +11,14 @@ import pytest
 import trio
 
 from node.api.access import LISTS, Access
-from node.api.callers import Caller, Callers
+from node.api.callers import Caller, Callers, caller_of_token
+from node.api.event_streams import Event
 from node.api.targets import Targets
 from node.contract.access import ACTIONS
 from node.contract.table import ENDPOINTS, AnyEndpoint
 from node.contract.values import Request
-from node.home.tokens import Token
+from node.home.tokens import Token, TokenFile
+from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from protocol.limits.users import API_TOKEN_TARGETS_MAX, API_TOKENS_MAX, PAGE_TOKENS_MAX
 from tests.support.answers import CHECKED
@@ -182,6 +184,44 @@ def test_a_name_becomes_an_id_of_the_callers_own(world: _World) -> None:
     assert (repo, len(branch)) == (world.repos["other"], 52), (
         "`main` alone is ambiguous for the node's own token"
     )
+
+
+class _Scripted:
+    """Events that come one by one."""
+
+    def __init__(self, *events: Event) -> None:
+        self._events = list(events)
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+    async def next(self) -> list[Event]:
+        await trio.lowlevel.checkpoint()
+        return [self._events.pop(0)]
+
+
+def _repos_event(own_commits: int, other_commits: int) -> Event:
+    repos = [{"repo": "a" * 52, "commits": own_commits}, {"repo": "b" * 52, "commits": other_commits}]
+    return Event("repos", "", {"repos": repos})
+
+
+async def test_that_something_happens_in_other_repos_does_not_show(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path, lambda: NOW)
+    token = Token("chat", "0" * 64, "app", ("read",), int(NOW), int(NOW) + 60, ("a" * 52,))
+    file.replace([token])
+    with open_nodes(tmp_path / "nodes", "alice") as (node,):
+        access = Access(Targets(node.replica), Callers("t" * 64, file), inline())
+        peers = Event("peers", "", {"peers": [], "known": [], "banned": []})
+        source = _Scripted(
+            _repos_event(1, 1), peers, _repos_event(1, 2), _repos_event(1, 3), _repos_event(2, 3)
+        )
+        seen = access.follow(source, caller_of_token(token))
+        for commits in (1, 2):
+            (event,) = await seen.next()
+            assert event.data == {"repos": [{"repo": "a" * 52, "commits": commits}]}
 
 
 # --- requests ---
