@@ -54,6 +54,8 @@ class WrittenCommit:
     commit_id: CommitId
     key: BlockKey
     encoded: bytes
+    timestamp: int
+    """Unix milliseconds, as the commit states them."""
     rank: int | None = None
     """Known when it is stored."""
 
@@ -130,7 +132,8 @@ def make_publication(branch: Branch, drafted: EncodedCommit) -> WrittenCommit:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return WrittenCommit(drafted.commit.commit_id, drafted.commit.key, encoded)
+    commit = drafted.commit
+    return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp)
 
 
 def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:

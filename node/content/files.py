@@ -10,7 +10,6 @@ commit; content that is not here is fetched from peers as it is read (`node.sync
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import trio
@@ -29,13 +28,13 @@ from node.sync.hub import Hub
 from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
 from protocol.content import Files
-from protocol.ids import BlockId, CommitId, UserId
+from protocol.ids import BlockId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
-from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files, load_files_of
+from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files
 from storage.blobs.packs import PackDraft
 from storage.repos.repos import Branch
 
@@ -84,8 +83,8 @@ class FileService:
                         await run(builder.add, piece)
                 reference = await run(_finish, builder, draft)
                 file = EncryptedFile(name, builder.size, reference)
-                [row] = await self._write(branch, draft, [draft_files([file])])
-        return _view(row)
+                [written] = await self._write(branch, draft, [draft_files([file])])
+        return _added_view(file, written, id_text(self._author.user))
 
     async def add_many(self, branch_text: str, chunks: AsyncGenerator[bytes]) -> AddedFiles:
         """Add the files of a stream (`FileBatch`), all or none; durable when it returns.
@@ -101,11 +100,12 @@ class FileService:
                     async for piece in pieces:
                         await run(batch.add, piece)
                 adding = _Adding(branch, await run(_finish_batch, batch, draft))
-                rows = await self._write(branch, draft, adding.plan)
-                if not rows:
+                written = await self._write(branch, draft, adding.plan)
+                if not written:
                     # Others may have added the same, and their content has not come here.
                     await self._hub.write(self._keep_content, draft)
-        return {"branch": id_text(branch.branch_id), "files": adding.views(rows)}
+        files = await run(adding.views, written, id_text(self._author.user))
+        return {"branch": id_text(branch.branch_id), "files": files}
 
     async def _open_for_writing(self, branch_text: str) -> Branch:
         """The branch on the topic that files are encrypted for. Raises ServiceError, before gigabytes are taken in."""
@@ -118,17 +118,20 @@ class FileService:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
         return branch
 
-    async def _write(self, branch: Branch, draft: PackDraft, drafts: Sequence[Draft] | Plan) -> list[FileRow]:
-        """Write commits that name what the draft holds; gives the files that they add, in order."""
-        rows: list[FileRow] = []
-
-        def keep(connection: Connection, written: Sequence[WrittenCommit]) -> None:
-            draft.keep(connection)
-            rows[:] = [row for one in written for row in load_files_of(connection, one.commit_id)]
-
-        written = await write_commits(self._hub, self._author, branch, drafts, keep, has_files=True)
+    async def _write(
+        self, branch: Branch, draft: PackDraft, drafts: Sequence[Draft] | Plan
+    ) -> list[WrittenCommit]:
+        """Write commits that name what the draft holds."""
+        written = await write_commits(
+            self._hub,
+            self._author,
+            branch,
+            drafts,
+            after=lambda connection, _written: draft.keep(connection),
+            has_files=True,
+        )
         draft.is_kept = bool(written)
-        return rows
+        return written
 
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
@@ -254,14 +257,17 @@ class _Adding:
         self._groups = group_files(self._files, new)
         return [draft_files(self._files[place] for place in group) for group in self._groups]
 
-    def views(self, rows: Sequence[FileRow]) -> list[AddedFile]:
-        """The answer, when these are the new ones."""
-        new = dict(zip((place for group in self._groups for place in group), rows, strict=True))
-        as_text = cache(id_text)  # many files have one author and one commit
-        return [
-            {**_view(new.get(place) or self._known[place], as_text), "is_new": place in new}
-            for place in range(len(self._files))
-        ]
+    def views(self, written: Sequence[WrittenCommit], author: str) -> list[AddedFile]:
+        """The answer, when these commits were written."""
+        found: dict[int, AddedFile] = {
+            place: {**_view(row), "is_new": False} for place, row in self._known.items()
+        }
+        for group, commit in zip(self._groups, written, strict=True):
+            commit_text = id_text(commit.commit_id)
+            for place in group:
+                view = _added_view(self._files[place], commit, author, commit_text)
+                found[place] = {**view, "is_new": True}
+        return [found[place] for place in range(len(self._files))]
 
 
 def _finish_batch(batch: FileBatch, draft: PackDraft) -> list[EncryptedFile]:
@@ -329,12 +335,24 @@ def _check_name(name: str) -> None:
         raise ServiceError("bad_request", fault)
 
 
-def _view(row: FileRow, as_text: Callable[[CommitId | UserId], str] = id_text) -> FileView:
+def _view(row: FileRow) -> FileView:
     return {
         "file": id_text(row.object_id),
         "name": row.name,
         "size": row.size,
-        "commit": as_text(row.commit_id),
-        "author": as_text(row.author),
+        "commit": id_text(row.commit_id),
+        "author": id_text(row.author),
         "time": row.timestamp // 1000,
+    }
+
+
+def _added_view(file: EncryptedFile, commit: WrittenCommit, author: str, commit_text: str = "") -> FileView:
+    """Many files have one author and one commit, whose ids as text cost more than all else here."""
+    return {
+        "file": id_text(file.reference.object_id),
+        "name": file.name,
+        "size": file.size,
+        "commit": commit_text or id_text(commit.commit_id),
+        "author": author,
+        "time": commit.timestamp // 1000,
     }

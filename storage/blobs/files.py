@@ -21,7 +21,7 @@ from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
-from storage.engine.bulk import insert_rows, select_in, select_rows
+from storage.engine.bulk import insert_rows, select_in
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
@@ -57,16 +57,11 @@ _THERE: Final = (
     )
     .join(commits, commits.c.num == files.c.commit_num)
     .join(authors, authors.c.num == commits.c.author_num)
-    .where(~commits.c.is_void, ~_IS_REMOVED)
+    .where(~commits.c.is_void, ~_IS_REMOVED, files.c.branch_num == bindparam("branch"))
     .order_by(files.c.num)
 )
-"""Files that no commit removes."""
-# Without the branch: SQLite would look through all of its files.
-_OF_COMMIT: Final = _THERE.where(
-    commits.c.id_key == bindparam("key"), commits.c.commit_id == bindparam("commit")
-)
-_OF_BRANCH: Final = _THERE.where(files.c.branch_num == bindparam("branch"))
-_OF_NAMES: Final = _OF_BRANCH.where(files.c.name.in_(bindparam("keys", expanding=True)))
+"""Files of a branch that no commit removes."""
+_OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
 _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -132,12 +127,6 @@ def find_files(
     if found or ids is None:
         return found
     return _load(connection, branch_num, files.c.object_id.between(*ids), limit)
-
-
-def load_files_of(connection: Connection, commit_id: CommitId) -> list[FileRow]:
-    """The files that a commit added and nobody removed."""
-    rows = select_rows(connection, _OF_COMMIT, key=id_key(commit_id), commit=commit_id)
-    return [*_as_files(connection, rows)]
 
 
 def find_same(
@@ -215,7 +204,7 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 def _load(
     connection: Connection, branch_num: int, condition: ColumnElement[bool], limit: int
 ) -> list[FileRow]:
-    query = _OF_BRANCH.where(condition).limit(limit)
+    query = _THERE.where(condition).limit(limit)
     return [*_as_files(connection, connection.execute(query, {"branch": branch_num}))]
 
 
