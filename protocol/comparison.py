@@ -10,21 +10,24 @@ Where the digests differed, the topic stays in doubt: once nothing more is on it
 From then on heads are not believed (a relay may hold what lacks its causes), and the third time ranges are compared.
 
 Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; the asker says when one has ended.
+
+What follows what stands in a table, `protocol.machines.comparing`. Here is how each of its outputs is done.
 """
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Final
 
 from protocol.ids import SHORT_ID_SIZE, BlindTopic, ShortId
 from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
-    SUMMARY_ROUND_MAX,
 )
+from protocol.machines.comparing import ANSWERER, ASKER, COMPARING, Compared, Comparing, Do
+from protocol.machines.table import PeerFault
 from protocol.messages import Reconcile, Summary
 from protocol.session_events import (
-    Close,
     HandleFrame,
     LoadPlan,
     LoadSummary,
@@ -36,140 +39,165 @@ from protocol.session_events import (
     SummaryLoaded,
 )
 from protocol.topic_progress import TopicProgress
+from protocol.transfer import Transfer
 
-_RANGES_FROM_ROUND = 2
+_RANGES_FROM_ROUND: Final = 2
+"""The round in which ranges are compared, and the last one that this side begins."""
+
+_Happened = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
 
 
 class Comparison:
-    """The part of a session that compares topics. After a `Close` it is not to be used any more."""
+    """The part of a session that compares topics. After a PeerFault it is not to be used any more."""
 
-    def __init__(self, topics: Mapping[BlindTopic, TopicProgress]) -> None:
-        """`topics` are those of the session, by blinded topic."""
+    def __init__(self, topics: Mapping[BlindTopic, TopicProgress], transfer: Transfer) -> None:
+        """`topics` are those of the session, by blinded topic; what is found to be lacking goes to `transfer`."""
         self._topics = topics
-        self._to_open: deque[TopicProgress] = deque()
+        self._transfer = transfer
+        self._to_open: deque[tuple[BlindTopic, TopicProgress]] = deque()
         self._answering = 0
         self._asking = 0
 
+    def joined(self, blind: BlindTopic) -> list[Output]:
+        """The topic was announced by the second side, or again."""
+        return self._run(blind, Compared.JOIN)
+
     def summary_loaded(self, blind: BlindTopic, event: SummaryLoaded) -> list[Output]:
         """This node's summary of the topic's round."""
-        progress = self._topics[blind]
-        progress.own = event
-        heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in event.heads)
-        said = Summary(blind, progress.round, heads, event.count, event.digest)
-        return [Send(said), *self._plan(progress)]
+        return self._run(blind, Compared.LOADED, event)
 
-    def summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:
+    def summarised(self, message: Summary) -> list[Output]:
         """The peer's summary of this round, or of the next one, which it may begin."""
-        last = progress.peer
-        if message.round != (0 if last is None else last.round + 1) or progress.later is not None:
-            return [Close("unasked_summary")]
-        if progress.is_planning or progress.reconciling:
-            progress.later = message
-            return []
-        progress.peer = message
-        if message.round > progress.round:
-            progress.round = message.round
-            progress.own = None
-            return [LoadSummary(progress.topic)]
-        return self._plan(progress)
+        return self._run(message.topic, Compared.SUMMARY, message)
 
-    def planned(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
-        """What to send to who holds the heads of the peer's summary. Queues it, or what came meanwhile."""
-        own, peer = progress.own, progress.peer
+    def planned(self, blind: BlindTopic, event: PlanLoaded) -> list[Output]:
+        """What to send to who holds the heads of the peer's summary."""
+        progress = self._topics[blind]
+        own, peer = progress.rounds.own, progress.rounds.peer
         assert own is not None, "a plan follows both summaries"
         assert peer is not None, "a plan follows both summaries"
-        progress.is_planning = False
-        is_first = progress.upto is None
-        if is_first:
-            # What came after the summary is in no plan that is not exact.
-            progress.upto = event.upto if event.is_exact else own.upto
-            early = [num for num in progress.early if num > progress.upto or num < 0]
-            del progress.early[:]
-            for nums in (event.nums, event.unread, early):
-                progress.enqueue(nums)
-        if progress.reconciling:  # the peer was faster, and has opened it
-            return [progress.frames[0]]
-        answers = (own.count, own.digest) > (peer.count, peer.digest)
-        if not answers:
-            return self._go_on(progress)
-        progress.is_doubtful = progress.round < _RANGES_FROM_ROUND
-        if is_first and event.is_exact and len(event.nums):
-            return self._go_on(progress)  # it may lack these alone
-        progress.reconciling = "waiting"
-        self._to_open.append(progress)
-        return self._open()
+        ours, theirs = (own.count, own.digest), (peer.count, peer.digest)
+        if ours == theirs:
+            happened = Compared.PLAN_EQUAL
+        elif ours < theirs:
+            happened = Compared.PLAN_SMALLER
+        elif progress.outbox.upto is None and event.is_exact and len(event.nums):
+            happened = Compared.PLAN_SENDS
+        else:
+            happened = Compared.PLAN_OPENS
+        return self._run(blind, happened, event)
 
-    def handle_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
+    def handle_frame(self, message: Reconcile) -> list[Output]:
         """A frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
-        if progress.reconciling in ("", "waiting"):
-            if progress.own is None or progress.peer is None or progress.reconciling:
-                return [Close("unasked_reconciliation")]
-            if self._asking == RECONCILIATIONS_MAX:
-                return [Close("too_many_reconciliations")]
-            self._asking += 1
-            progress.reconciling = "asking"
-        if len(progress.frames) == RECONCILIATION_QUEUED_MAX:
-            return [Close("too_many_frames")]
-        progress.quiet_checks = 0
-        taken = HandleFrame(progress.topic, message.kind, message.frame)
-        progress.frames.append(taken)
-        return [taken] if len(progress.frames) == 1 and not progress.is_planning else []
+        return self._run(message.topic, Compared.FRAME, message)
 
     def reconciled(self, blind: BlindTopic, event: Reconciled) -> list[Output]:
         """What came of opening a reconciliation, or of its first frame that waited."""
-        progress = self._topics[blind]
         if event.fault:
-            return [Close(event.fault)]
-        if progress.frames:
-            progress.frames.popleft()
-        progress.quiet_checks = 0  # it is the peer's turn from now on
-        progress.enqueue(event.nums)
-        outputs: list[Output] = [Send(Reconcile(blind, kind, frame)) for kind, frame in event.frames]
-        if not event.is_over:
-            return outputs + ([progress.frames[0]] if progress.frames else [])
-        if progress.frames and progress.reconciling == "answering":
-            return [Close("unasked_reconciliation")]  # what follows the asker's last word
-        # Nothing that was asked for is still on its way; more is a lie, and what follows it is not looked at.
-        progress.frames.clear()
-        if progress.reconciling == "answering":
-            self._answering -= 1
-        else:
-            self._asking -= 1
-        progress.reconciling = ""
-        return [*outputs, *self._open(), *self._go_on(progress)]
+            raise PeerFault(event.fault)
+        frames = self._topics[blind].rounds.frames
+        if frames:
+            frames.popleft()
+        if event.is_over:
+            return self._run(blind, Compared.OVER_MORE if frames else Compared.OVER, event)
+        return self._run(blind, Compared.STEP_MORE if frames else Compared.STEP, event)
 
     def check(self) -> list[Output]:
         """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
         outputs: list[Output] = []
-        for progress in self._topics.values():
-            if progress.reconciling in ("answering", "asking") and not progress.frames:
-                progress.quiet_checks += 1
-                if progress.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
-                    return [Close("reconciliation_stalled")]
-            if progress.is_doubtful and progress.state == "in sync" and progress.round < SUMMARY_ROUND_MAX:
-                progress.is_doubtful = False
-                progress.round += 1
-                progress.own = None
-                outputs.append(LoadSummary(progress.topic))
+        for blind, progress in self._topics.items():
+            if progress.is_joined:
+                outputs += self._run(blind, _check(progress))
         return outputs
 
-    def _plan(self, progress: TopicProgress) -> list[Output]:
-        """Once both summaries of a round are there."""
-        if progress.own is None or progress.peer is None or progress.peer.round != progress.round:
-            return []
-        progress.is_planning = True
-        return [LoadPlan(progress.topic, progress.peer.heads)]
+    def _run(self, blind: BlindTopic, event: Compared, happened: _Happened = None) -> list[Output]:
+        progress = self._topics[blind]
+        before = progress.comparing
+        step = COMPARING.find(before, event)
+        progress.comparing = step.to
+        self._answering += (step.to in ANSWERER) - (before in ANSWERER)
+        self._asking += (step.to in ASKER) - (before in ASKER)
+        outputs: list[Output] = []
+        for what in step.outputs:
+            outputs += self._do(what, blind, progress, happened)
+        return outputs
 
-    def _open(self) -> list[Output]:
+    def _do(self, what: Do, blind: BlindTopic, progress: TopicProgress, happened: _Happened) -> list[Output]:
+        """`happened` is what the event brought: which kind follows from the table."""
+        rounds = progress.rounds
+        match what, happened:
+            case Do.LOAD_SUMMARY, _:
+                rounds.own = None
+                return [LoadSummary(progress.topic)]
+            case Do.SAY_SUMMARY, SummaryLoaded():
+                rounds.own = happened
+                heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in happened.heads)
+                return [Send(Summary(blind, rounds.number, heads, happened.count, happened.digest))]
+            case Do.TAKE_SUMMARY, Summary():
+                _check_order(progress, happened)
+                rounds.peer, rounds.number = happened, happened.round
+            case Do.KEEP_SUMMARY, Summary():
+                _check_order(progress, happened)
+                rounds.kept = happened
+            case Do.READ_KEPT, _:
+                kept, rounds.kept = rounds.kept, None
+                return self.summarised(kept) if kept is not None else []
+            case Do.NEXT_ROUND, _:
+                rounds.number += 1
+            case Do.LOAD_PLAN, _:
+                assert rounds.peer is not None, "a plan follows both summaries"
+                return [LoadPlan(progress.topic, rounds.peer.heads)]
+            case Do.QUEUE_PLAN, PlanLoaded():
+                assert rounds.own is not None, "a plan follows both summaries"
+                # What came after the summary is in no plan that is not exact.
+                upto = happened.upto if happened.is_exact else rounds.own.upto
+                self._transfer.planned(progress, (happened.nums, happened.unread), upto)
+            case Do.AWAIT_TURN, _:
+                self._to_open.append((blind, progress))
+            case Do.GIVE_TURN, _:
+                return self._give_turns()
+            case Do.OPEN, _:
+                return [OpenReconciliation(progress.topic, rounds.number >= _RANGES_FROM_ROUND)]
+            case Do.ADMIT, _:
+                if self._asking > RECONCILIATIONS_MAX:
+                    raise PeerFault("too_many_reconciliations")
+            case Do.KEEP_FRAME, Reconcile():
+                if len(rounds.frames) == RECONCILIATION_QUEUED_MAX:
+                    raise PeerFault("too_many_frames")
+                rounds.quiet_checks = 0
+                rounds.frames.append(HandleFrame(progress.topic, happened.kind, happened.frame))
+            case Do.HANDLE_FRAME, _:
+                return [rounds.frames[0]]
+            case Do.SAY_FRAMES, Reconciled():
+                rounds.quiet_checks = 0  # it is the peer's turn from now on
+                self._transfer.queue(progress, happened.nums)
+                return [Send(Reconcile(blind, kind, frame)) for kind, frame in happened.frames]
+            case Do.DROP_FRAMES, _:
+                rounds.frames.clear()
+            case Do.COUNT_CHECK, _:
+                rounds.quiet_checks += 1
+                if rounds.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
+                    raise PeerFault("reconciliation_stalled")
+            case _:
+                raise AssertionError(f"{what.name} is not done about {happened}")
+        return []
+
+    def _give_turns(self) -> list[Output]:
         outputs: list[Output] = []
         while self._to_open and self._answering < RECONCILIATIONS_MAX:
-            progress = self._to_open.popleft()
-            progress.reconciling = "answering"
-            self._answering += 1
-            outputs.append(OpenReconciliation(progress.topic, progress.round >= _RANGES_FROM_ROUND))
+            blind, _ = self._to_open.popleft()
+            outputs += self._run(blind, Compared.TURN)
         return outputs
 
-    def _go_on(self, progress: TopicProgress) -> list[Output]:
-        """With the next round, if the peer has begun it meanwhile."""
-        later, progress.later = progress.later, None
-        return self.summarised(progress, later) if later is not None else []
+
+def _check(progress: TopicProgress) -> Compared:
+    is_left = progress.rounds.number < _RANGES_FROM_ROUND
+    is_ahead = progress.comparing is Comparing.AHEAD
+    return Compared.QUIET if is_ahead and is_left and progress.is_quiet else Compared.CHECK
+
+
+def _check_order(progress: TopicProgress, message: Summary) -> None:
+    """Rounds neither repeat nor skip, and one is kept at most."""
+    last = progress.rounds.peer
+    if message.round != (0 if last is None else last.round + 1) or progress.rounds.kept is not None:
+        raise PeerFault("unasked_summary")

@@ -16,6 +16,7 @@ from protocol.limits.peers import (
     INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
 )
 from protocol.links import PeerAddress
+from protocol.machines.table import PeerFault
 from protocol.messages import Introduce
 from protocol.session_events import FindPeers, LearnPeers, Output, PeersFound, Send
 from protocol.topic_progress import TopicProgress
@@ -43,11 +44,9 @@ class Introducing:
         self._budgets: dict[TopicKey, _Budget] = {}  # by topic
         self._checks = 0
 
-    def peer_takes_part(self) -> bool:
-        """The peer says so; False if it has said so before."""
-        is_first = not self._peer_takes_part
+    def peer_takes_part(self) -> None:
+        """The peer says so."""
         self._peer_takes_part = True
-        return is_first
 
     def peer_is_relay(self) -> None:
         """The peer keeps topics for others: it is told of nobody, and nobody of it."""
@@ -85,15 +84,15 @@ class Introducing:
         budget.told.update(fresh)
         return [Send(Introduce(blind, fresh))]
 
-    def handle_introduce(self, topic: TopicKey, message: Introduce) -> Output | str:
-        """What the peer tells; or why it may not."""
+    def handle_introduce(self, topic: TopicKey, message: Introduce) -> list[Output]:
+        """What the peer tells. Raises PeerFault where it may not."""
         budget = self._budgets.get(topic)
         if budget is None:
-            return "unasked_introduction"
+            raise PeerFault("unasked_introduction")
         if budget.takeable == 0:
-            return "too_many_introductions"
+            raise PeerFault("too_many_introductions")
         budget.takeable -= 1
-        return LearnPeers(topic, message.peers)
+        return [LearnPeers(topic, message.peers)]
 
 
 def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:

@@ -7,6 +7,7 @@ Announce and Summary say which topics and what of them; Reconcile finds what one
 it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final, get_args
 
 from msgspec import Meta
@@ -158,6 +159,11 @@ Message = (
 _KIND_BY_TAG: Final[dict[str, type[Message]]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Message)
 }
+
+
+def kinds() -> Mapping[str, type[Message]]:
+    """Every kind of message by its tag."""
+    return _KIND_BY_TAG
 
 
 def encode_message(message: Message) -> bytes:

@@ -1,47 +1,47 @@
 """Sync protocol with one peer as a pure state machine: events in, outputs out; no clock, store or network.
 
 Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks,
-and streams it in batches; commits accepted later are appended. A batch stays in flight until its receipt, and at most
-BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the store instead of filling memory. Joined topics take
-turns, root branches first, since membership must be there before what it permits.
-
-The shell (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a
-peer does wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
+and streams it in batches; commits accepted later are appended.
 
     us: Announce ->   <- Announce :them      topic joined
     us: Summary  ->   <- Summary  :them      LoadPlan
     us: Publications -> ... <- Receipt :them
+
+What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
+`protocol.comparison`, `protocol.transfer` or `protocol.introducing`. The shell (`node.sync.connection`) performs the Load
+and Take outputs and reports back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a
+stable reason; after it the machine is dead.
 """
 
-from collections import deque
+from typing import Final
 
 from protocol.comparison import Comparison
-from protocol.hashing import announced_topic, blind_topic, block_id
-from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, CommitId, SessionId, TopicKey
+from protocol.hashing import announced_topic, blind_topic
+from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.introducing import Introducing
-from protocol.limits.peers import (
-    BATCH_COUNT_MAX,
-    BATCHES_IN_FLIGHT_MAX,
-    FETCHED_COUNT_MAX,
-    TOPIC_COUNT_MAX,
-    WANT_COUNT_MAX,
-    WANTED_COUNT_MAX,
+from protocol.limits.peers import TOPIC_COUNT_MAX
+from protocol.machines.conversation import (
+    INTRODUCTIONS,
+    MESSAGES,
+    RELAY,
+    About,
+    Early,
+    EarlyWord,
+    Pass,
+    Word,
 )
+from protocol.machines.table import PeerFault
 from protocol.messages import (
     Announce,
     Blocks,
     Deposit,
     Fetch,
-    Goodbye,
     Introduce,
-    Introductions,
-    KeepAlive,
     Message,
     Publications,
     Receipt,
     Reconcile,
     Refused,
-    Relay,
     Summary,
     Want,
 )
@@ -55,12 +55,6 @@ from protocol.session_events import (
     CommitsAccepted,
     CommitsWanted,
     Event,
-    FindWanted,
-    HandOver,
-    IngestBatch,
-    LoadBatch,
-    LoadBlocks,
-    LoadSummary,
     MessageReceived,
     OpenTopics,
     Output,
@@ -74,6 +68,9 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.topic_progress import TopicProgress
+from protocol.transfer import Transfer
+
+_EARLY: Final = {Word.RELAY: RELAY, Word.INTRODUCTIONS: INTRODUCTIONS}
 
 
 class Session:
@@ -89,29 +86,27 @@ class Session:
         self._introducing = Introducing(takes_part=introduces)
         self._is_dialer = is_dialer
         self._is_relay = is_relay
-        self._peer_is_relay = False
+        self._early = {Word.RELAY: Early.UNSAID, Word.INTRODUCTIONS: Early.UNSAID}
         self._deposited = 0
         self._topics: dict[BlindTopic, TopicProgress] = {}  # by blinded topic
-        self._comparison = Comparison(self._topics)
+        self._transfer = Transfer(self._topics)
+        self._comparison = Comparison(self._topics, self._transfer)
         self._blind: dict[TopicKey, BlindTopic] = {}  # followed topic -> blinded topic
         self._expected: dict[
             AnnouncedTopic, BlindTopic
         ] = {}  # how the peer would announce a followed topic -> blinded topic
         self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
-        self._asked_count = 0
-        self._wanted_count = 0
-        self._turn: deque[BlindTopic] = deque()
         self._is_dead = False
 
     @property
     def peer_is_relay(self) -> bool:
         """Whether the peer keeps topics for others."""
-        return self._peer_is_relay
+        return self._early[Word.RELAY] is Early.SAID
 
     @property
     def compares_publications(self) -> bool:
         """Whether sets of publications are compared instead of commits: where one side is a relay, which opens none."""
-        return self._is_relay or self._peer_is_relay
+        return self._is_relay or self.peer_is_relay
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -127,9 +122,11 @@ class Session:
         """What to do about an event, in order."""
         if self._is_dead:
             return []
-        outputs = self._handle(event)
-        self._is_dead = any(isinstance(output, Close) for output in outputs)
-        return [output for output in outputs if isinstance(output, Close)] if self._is_dead else outputs
+        try:
+            return self._handle(event)
+        except PeerFault as fault:
+            self._is_dead = True
+            return [Close(fault.reason)]
 
     def _handle(self, event: Event) -> list[Output]:
         match event:
@@ -138,20 +135,42 @@ class Session:
             case MessageReceived():
                 return self._receive(event.message)
             case CommitsAccepted():
-                return self._append_accepted(event)
+                if not self.has_joined(event.topic):
+                    return []
+                return self._transfer.accepted(self._topics[self._blind[event.topic]], event.nums)
             case CheckDue():
                 return [*self._comparison.check(), *self._introducing.check()]
             case PeersFound():
                 return self._introducing.found(self._blind[event.topic], event)
             case BlocksWanted():
-                return self._fetch(event)
+                return self._transfer.fetch(self._blind[event.topic], event.ids)
             case CommitsWanted(topic, ids):
-                return self._ask(self._topics[self._blind[topic]], ids)
+                return self._transfer.ask(self._blind[topic], ids)
             case TopicsRefused(topics, reason):
                 blinds = [blind_topic(topic, self._session_id) for topic in topics]
                 return [Send(Refused(blind, reason)) for blind in blinds]
-            case _:
-                return self._continue(event, self._topics[self._blind[event.topic]])
+            case SummaryLoaded():
+                return self._comparison.summary_loaded(self._blind[event.topic], event)
+            case PlanLoaded():
+                return [
+                    *self._comparison.planned(self._blind[event.topic], event),
+                    *self._transfer.pump(),
+                ]
+            case Reconciled():
+                return [
+                    *self._comparison.reconciled(self._blind[event.topic], event),
+                    *self._transfer.pump(),
+                ]
+            case WantedFound():
+                return self._transfer.wanted_found(self._blind[event.topic], event)
+            case BatchLoaded():
+                return self._transfer.loaded(self._blind[event.topic], event)
+            case BlocksLoaded():
+                return self._transfer.blocks_loaded(self._blind[event.topic], event)
+            case BatchIngested():
+                return self._transfer.ingested(self._blind[event.topic], event)
+
+    # --- topics ---
 
     def _follow(self, event: TopicFollowed) -> list[Output]:
         if event.topic in self._blind:
@@ -160,226 +179,98 @@ class Session:
         self._blind[event.topic] = blind
         theirs = announced_topic(event.topic, self._session_id, by_dialer=not self._is_dialer)
         self._expected[theirs] = blind
-        progress = TopicProgress(event.topic, event.is_root, event.is_entrusted, theirs in self._heard)
-        self._heard.discard(theirs)
-        self._topics[blind] = progress
-        entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and event.is_entrusted else []
+        self._topics[blind] = TopicProgress(event.topic, event.is_root, event.is_entrusted)
+        entrusted = [Send(Deposit((event.topic,)))] if self.peer_is_relay and event.is_entrusted else []
         ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
-        return [Send(Announce((ours,))), *entrusted, *self._open(progress)]
+        outputs: list[Output] = [Send(Announce((ours,))), *entrusted]
+        if theirs in self._heard:
+            self._heard.discard(theirs)
+            outputs += self._join(blind)
+        return outputs
 
-    def _open(self, progress: TopicProgress) -> list[Output]:
-        if not progress.is_joined or progress.summary_sent:
-            return []
-        progress.summary_sent = True
-        self._turn.append(self._blind[progress.topic])
-        return [LoadSummary(progress.topic), *self._introducing.joined(progress)]
-
-    def _receive(self, message: Message) -> list[Output]:
-        match message:
-            case KeepAlive():
-                return []
-            case Goodbye():
-                return self._close("peer_left")
-            case Announce():
-                return self._announced(message)
-            case Relay():
-                return self._met_relay()
-            case Introductions():
-                if not self._introducing.peer_takes_part():
-                    return self._close("second_introductions")
-                return self._close("late_introductions") if self._has_peer_announced() else []
-            case Deposit():
-                return self._handle_deposit(message.topics)
-        progress = self._topics.get(message.topic)
-        if progress is None or not (
-            progress.is_joined or (progress.is_entrusted and isinstance(message, Refused))
-        ):
-            return self._close("unknown_topic")
-        match message:
-            case Summary():
-                return self._comparison.summarised(progress, message)
-            case Reconcile():
-                return self._comparison.handle_frame(progress, message)
-            case Publications():
-                progress.unreceipted += 1
-                if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
-                    return self._close("too_many_batches")
-                return [IngestBatch(progress.topic, message.items, progress.is_root)]
-            case Receipt():
-                if progress.in_flight == 0:
-                    return self._close("unasked_receipt")
-                progress.confirmed += progress.sent_sizes.popleft()
-                return self._pump()
-            case Want():
-                return self._wanted(progress, message.ids)
-            case Refused():
-                progress.refused = message.reason
-                progress.queue.clear()
-                return self._pump()
-            case Introduce():
-                output = self._introducing.handle_introduce(progress.topic, message)
-                return self._close(output) if isinstance(output, str) else [output]
-            case Fetch():
-                return self._serve(progress, message.ids)
-            case Blocks():
-                return self._blocks_came(progress, message.items)
-
-    def _met_relay(self) -> list[Output]:
-        if self._peer_is_relay:
-            return self._close("second_relay")
-        if self._has_peer_announced():
-            return self._close("late_relay")  # what is compared must be agreed before it is
-        self._peer_is_relay = True
-        self._introducing.peer_is_relay()
-        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
-        return [Send(Deposit(entrusted))] if entrusted else []
-
-    def _has_peer_announced(self) -> bool:
-        return bool(self._heard) or any(progress.is_joined for progress in self._topics.values())
-
-    def _handle_deposit(self, topics: tuple[TopicKey, ...]) -> list[Output]:
-        if not self._is_relay:
-            return self._close("no_relay")
-        self._deposited += len(topics)
-        if self._deposited > TOPIC_COUNT_MAX:
-            return self._close("too_many_topics")
-        return [OpenTopics(topics)]
-
-    def _ask(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
-        """Ask for commits, each once on a topic: another may have it, and what is kept under one is not found by another."""
-        if not progress.is_joined:
-            return []
-        room = WANTED_COUNT_MAX - self._asked_count
-        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
-        progress.asked.update(wanted)
-        self._asked_count += len(wanted)
-        blind = self._blind[progress.topic]
-        parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
-        return [Send(Want(blind, tuple(part))) for part in parts]
-
-    def _wanted(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
-        """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
-        self._wanted_count += len(ids)
-        if self._wanted_count > WANTED_COUNT_MAX:
-            return self._close("too_many_wants")
-        progress.wants.append(ids)
-        return [FindWanted(progress.topic, ids)] if len(progress.wants) == 1 else []
-
-    def _fetch(self, event: BlocksWanted) -> list[Output]:
-        blind = self._blind[event.topic]
-        self._topics[blind].fetched.extend(event.ids)
-        return [Send(Fetch(blind, event.ids))]
-
-    def _serve(self, progress: TopicProgress, ids: tuple[BlockId, ...]) -> list[Output]:
-        is_idle = not progress.served
-        progress.served.extend(ids)
-        if sum(len(topic.served) for topic in self._topics.values()) > FETCHED_COUNT_MAX:
-            return self._close("too_many_fetches")
-        return [LoadBlocks(progress.topic, tuple(progress.served))] if is_idle else []
-
-    def _blocks_came(self, progress: TopicProgress, items: tuple[bytes, ...]) -> list[Output]:
-        if len(items) > len(progress.fetched):
-            return self._close("unasked_blocks")
-        came = tuple((progress.fetched.popleft(), item or None) for item in items)
-        if any(item is not None and block_id(item) != wanted for wanted, item in came):
-            return self._close("wrong_block")
-        return [HandOver(progress.topic, came)]
+    def _join(self, blind: BlindTopic) -> list[Output]:
+        progress = self._topics[blind]
+        is_first = not progress.is_joined
+        outputs = self._comparison.joined(blind)
+        if not is_first:
+            return outputs
+        self._transfer.joined(blind)
+        return [*outputs, *self._introducing.joined(progress)]
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
         for announced in message.topics:
             if announced in self._expected:
-                progress = self._topics[self._expected[announced]]
-                progress.is_joined = True
-                outputs += self._open(progress)
+                outputs += self._join(self._expected[announced])
             else:
                 self._heard.add(announced)
         if len(self._heard) + len(self._topics) > 2 * TOPIC_COUNT_MAX:
-            return self._close("too_many_topics")
+            raise PeerFault("too_many_topics")
+        if message.topics:
+            for word, table in _EARLY.items():
+                self._early[word] = table.find(self._early[word], EarlyWord.ANNOUNCEMENT).to
         return outputs
 
-    def _continue(self, event: Event, progress: TopicProgress) -> list[Output]:
-        blind = self._blind[progress.topic]
-        match event:
-            case SummaryLoaded():
-                return self._comparison.summary_loaded(blind, event)
-            case PlanLoaded():
-                return [*self._comparison.planned(progress, event), *self._pump()]
-            case Reconciled():
-                return [*self._comparison.reconciled(blind, event), *self._pump()]
-            case WantedFound():
-                progress.enqueue(event.nums)
-                progress.wants.popleft()
-                more = [FindWanted(progress.topic, progress.wants[0])] if progress.wants else []
-                return [*more, *self._pump()]
-            case BatchLoaded():
-                return self._batch_loaded(progress, blind, event.items)
-            case BlocksLoaded():
-                for _ in event.items:
-                    progress.served.popleft()
-                rest = [LoadBlocks(progress.topic, tuple(progress.served))] if progress.served else []
-                return [Send(Blocks(blind, event.items)), *rest]
-            case BatchIngested():
-                progress.unreceipted -= 1
-                progress.received += event.accepted
-                progress.dropped += event.dropped
-                progress.bodiless += event.bodiless
-                outputs: list[Output] = [Send(Receipt(blind))]
-                outputs += self._ask(progress, event.wanted)
-                if event.refused:
-                    outputs.append(Send(Refused(blind, event.refused)))
-                return outputs
-        raise AssertionError(f"no such event: {event}")
+    # --- messages ---
 
-    def _batch_loaded(
-        self, progress: TopicProgress, blind: BlindTopic, items: tuple[bytes, ...]
-    ) -> list[Output]:
-        progress.loading = False
-        if progress.refused:
-            return self._pump()
-        progress.sent += len(items)
-        rest = progress.queue[0][max(len(items), 1) :]  # what is no longer there is passed over
-        if rest:
-            progress.queue[0] = rest
-        else:
-            progress.queue.popleft()
-        if not items:
-            return self._pump()
-        progress.sent_sizes.append(len(items))
-        return [Send(Publications(blind, items)), *self._pump()]
-
-    def _append_accepted(self, event: CommitsAccepted) -> list[Output]:
-        blind = self._blind.get(event.topic)
-        progress = self._topics.get(blind) if blind else None
-        if progress is None or not progress.is_joined:
-            return []
-        if progress.upto is None:
-            progress.early.extend(event.nums)
-            return []
-        progress.enqueue([num for num in event.nums if num > progress.upto or num < 0])
-        return self._pump()
-
-    def _pump(self) -> list[Output]:
-        """Ask for batches while the window has room: root branches first, the other topics in turn.
-
-        No topic takes all of it: what another one gets meanwhile goes out at once.
-        """
+    def _receive(self, message: Message) -> list[Output]:
+        word = Word(message.__struct_config__.tag)
+        blind = getattr(message, "topic", None)
+        progress = self._topics.get(blind) if blind is not None else None
+        about = (
+            About.NOTHING if blind is None else progress.standing if progress is not None else About.FOREIGN
+        )
         outputs: list[Output] = []
-        ready = [blind for blind in self._turn if self._topics[blind].is_ready]
-        if not ready:
-            return outputs  # the usual case, also with thousands of topics
-        busy = sum(topic.in_flight + topic.loading for topic in self._topics.values())
-        for blind in sorted(ready, key=lambda blind: not self._topics[blind].is_root):
-            if busy >= BATCHES_IN_FLIGHT_MAX:
-                break
-            busy += 1
-            progress = self._topics[blind]
-            progress.loading = True
-            outputs.append(LoadBatch(progress.topic, tuple(progress.queue[0][:BATCH_COUNT_MAX])))
-            self._turn.remove(blind)
-            self._turn.append(blind)
+        for what in MESSAGES.find(about, word).outputs:
+            outputs += self._pass(what, message)
         return outputs
 
-    @staticmethod
-    def _close(reason: str) -> list[Output]:
-        return [Close(reason)]
+    def _pass(self, what: Pass, message: Message) -> list[Output]:
+        """Which message is passed where follows from the table."""
+        match what, message:
+            case Pass.JOIN, Announce():
+                return self._announced(message)
+            case Pass.EARLY_RELAY, _:
+                return self._agree(Word.RELAY)
+            case Pass.EARLY_INTRODUCTIONS, _:
+                return self._agree(Word.INTRODUCTIONS)
+            case Pass.OPEN_TOPICS, Deposit(topics):
+                return self._open_topics(topics)
+            case Pass.COMPARE, Summary():
+                return self._comparison.summarised(message)
+            case Pass.COMPARE, Reconcile():
+                return self._comparison.handle_frame(message)
+            case Pass.INGEST, Publications():
+                return self._transfer.received(message)
+            case Pass.SEND, Receipt():
+                return self._transfer.receipted(message)
+            case Pass.SEND, Refused():
+                return self._transfer.refused(message)
+            case Pass.SERVE, Want():
+                return self._transfer.wanted(message)
+            case Pass.SERVE, Fetch():
+                return self._transfer.fetched(message)
+            case Pass.LEARN, Introduce():
+                return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
+            case Pass.HAND_OVER, Blocks():
+                return self._transfer.blocks_came(message)
+        raise AssertionError(f"{what.name} is not done about {message}")
+
+    def _agree(self, word: Word) -> list[Output]:
+        """The peer says a word that it may say before it announces topics."""
+        step = _EARLY[word].find(self._early[word], EarlyWord.WORD)
+        self._early[word] = step.to
+        if word is Word.INTRODUCTIONS:
+            self._introducing.peer_takes_part()
+            return []
+        self._introducing.peer_is_relay()
+        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+        return [Send(Deposit(entrusted))] if entrusted else []
+
+    def _open_topics(self, topics: tuple[TopicKey, ...]) -> list[Output]:
+        if not self._is_relay:
+            raise PeerFault("no_relay")
+        self._deposited += len(topics)
+        if self._deposited > TOPIC_COUNT_MAX:
+            raise PeerFault("too_many_topics")
+        return [OpenTopics(topics)]

@@ -1,14 +1,93 @@
-"""Sync state of one topic in a session: what was compared, what is queued, and what is in flight."""
+"""How one topic stands in a session: states of its machines, and the counters and queues beside them."""
 
 from array import array
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
+from protocol.machines.comparing import RESTING, Comparing
+from protocol.machines.conversation import About
+from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingDo
 from protocol.messages import Summary
 from protocol.session_events import HandleFrame, SummaryLoaded
+
+QuestionT = TypeVar("QuestionT")
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Beside `Comparing`: the summaries of the present round, and what waits."""
+
+    number: int = 0
+    own: SummaryLoaded | None = None
+    peer: Summary | None = None  # the last one, of this round or the one before
+    kept: Summary | None = None  # of the next round, which the peer began meanwhile
+    frames: "deque[HandleFrame]" = field(default_factory=deque)  # the first is being worked on
+    quiet_checks: int = 0  # without a frame from the peer, while it is its turn
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Beside `Sending`: numbers of commits that are to be sent, and what was sent and has no receipt."""
+
+    upto: int | None = (
+        None  # set once the first plan is loaded: later commits have numbers above it, or below 0
+    )
+    early: "array[int]" = field(default_factory=lambda: array("q"))  # accepted before the plan was
+    queue: "deque[array[int]]" = field(default_factory=deque)  # each part of one kind (`enqueue`)
+    sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
+    refusal: str = ""  # why the peer takes no more
+    sent: int = 0
+    confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
+
+    def enqueue(self, nums: Sequence[int]) -> None:
+        """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
+        for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
+            if not part:
+                continue
+            if self.queue and (self.queue[-1][-1] < 0) == (part[-1] < 0):
+                self.queue[-1].extend(part)  # eight bytes each, however long a peer takes none
+            else:
+                self.queue.append(array("q", part))
+
+    def pass_over(self, count: int) -> None:
+        """Go on behind so many numbers of the first part."""
+        rest = self.queue[0][count:]
+        if rest:
+            self.queue[0] = rest
+        else:
+            self.queue.popleft()
+
+
+@dataclass(slots=True)
+class Questions(Generic[QuestionT]):
+    """Beside `Serving`: what the peer asked for and was not answered; the first ones are being looked up."""
+
+    serving: Serving = Serving.IDLE
+    waiting: "deque[QuestionT]" = field(default_factory=deque)
+
+    def ask(self, questions: Sequence[QuestionT]) -> bool:
+        """The peer asks. Whether what waits is to be looked up now."""
+        return self._run(Served.ASKED, questions, 0)
+
+    def answer(self, count: int) -> bool:
+        """So many questions are answered. Whether what waits then is to be looked up now."""
+        return self._run(Served.FOUND if len(self.waiting) > count else Served.FOUND_LAST, (), count)
+
+    def _run(self, event: Served, questions: Sequence[QuestionT], answered: int) -> bool:
+        step = SERVING.find(self.serving, event)
+        self.serving = step.to
+        for what in step.outputs:
+            match what:
+                case ServingDo.NOTE:
+                    self.waiting.extend(questions)
+                case ServingDo.ANSWER:
+                    for _ in range(answered):
+                        self.waiting.popleft()
+        return ServingDo.LOOK_UP in step.outputs
 
 
 @dataclass(slots=True)
@@ -18,35 +97,17 @@ class TopicProgress:
     topic: TopicKey
     is_root: bool
     is_entrusted: bool  # to the peer, if it is a relay
-    is_joined: bool  # the peer has announced it too
-    summary_sent: bool = False
-    round: int = 0  # of summaries
-    own: SummaryLoaded | None = None
-    peer: Summary | None = None
-    is_planning: bool = False  # by these two
-    later: Summary | None = None  # of the next round, which the peer began meanwhile
-    is_doubtful: bool = False  # digests differed, and have not been compared since
-    reconciling: str = ""  # or: waiting, answering, asking
-    # Of a reconciliation; the first is being worked on.
-    frames: "deque[HandleFrame]" = field(default_factory=deque)
-    quiet_checks: int = 0  # without a frame of it from the peer
-    upto: int | None = None  # set once the plan is loaded
-    early: "array[int]" = field(
-        default_factory=lambda: array("q")
-    )  # accepted while the plan was being loaded
-    queue: "deque[array[int]]" = field(default_factory=deque)
-    loading: bool = False
-    sent_sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
-    unreceipted: int = 0
-    # What the peer asked for; the first is being looked up.
-    wants: "deque[tuple[CommitId, ...]]" = field(default_factory=deque)
+    comparing: Comparing = Comparing.UNJOINED
+    rounds: Rounds = field(default_factory=Rounds)
+    sending: Sending = Sending.OPEN
+    outbox: Outbox = field(default_factory=Outbox)
+    wants: "Questions[tuple[CommitId, ...]]" = field(
+        default_factory=lambda: Questions[tuple[CommitId, ...]]()
+    )
+    served: "Questions[BlockId]" = field(default_factory=lambda: Questions[BlockId]())
     asked: set[CommitId] = field(default_factory=set)  # commits that the peer was asked for
     fetched: "deque[BlockId]" = field(default_factory=deque)  # blocks that the peer was asked for
-    # That the peer asked for; the first ones are being read.
-    served: "deque[BlockId]" = field(default_factory=deque)
-    refused: str = ""  # why the peer takes no more
-    sent: int = 0
-    confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
+    unreceipted: int = 0  # batches of the peer's that are not stored yet
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault
     bodiless: int = (
@@ -54,51 +115,74 @@ class TopicProgress:
     )
 
     @property
+    def is_joined(self) -> bool:
+        """Whether both sides have announced it."""
+        return self.comparing is not Comparing.UNJOINED
+
+    @property
+    def standing(self) -> About:
+        """How a message about it is to be looked at."""
+        if self.is_joined:
+            return About.JOINED
+        return About.ENTRUSTED if self.is_entrusted else About.FOLLOWED
+
+    @property
+    def sent(self) -> int:
+        """How many publications were sent."""
+        return self.outbox.sent
+
+    @property
+    def confirmed(self) -> int:
+        """How many of them the peer has receipted."""
+        return self.outbox.confirmed
+
+    @property
     def in_flight(self) -> int:
         """How many batches are without a receipt."""
-        return len(self.sent_sizes)
+        return len(self.outbox.sizes)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a batch is being read, which counts as one in flight: it will be."""
+        return self.sending in (Sending.LOADING, Sending.REFUSED_LOADING)
 
     @property
     def is_ready(self) -> bool:
         """Whether its next batch may be loaded, as far as the topic itself goes."""
-        return bool(self.queue) and not self.loading and self.in_flight < BATCHES_OF_TOPIC_MAX
+        return (
+            self.sending is Sending.OPEN
+            and bool(self.outbox.queue)
+            and len(self.outbox.sizes) < BATCHES_OF_TOPIC_MAX
+        )
 
     @property
     def to_send(self) -> int:
         """How many commits wait to be sent."""
-        return sum(map(len, self.queue))
+        return sum(map(len, self.outbox.queue))
 
     @property
     def behind(self) -> int:
         """How many commits the peer has said to hold beyond those that are here and those that were no use, at least."""
-        if self.own is None or self.peer is None:
+        own, peer = self.rounds.own, self.rounds.peer
+        if own is None or peer is None:
             return 0
-        return max(0, self.peer.count - self.own.count - self.received - self.dropped)
+        return max(0, peer.count - own.count - self.received - self.dropped)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of it is on its way: no batch unsent, without a receipt, or unstored; and all may be sent."""
+        is_sending = self.outbox.queue or self.outbox.sizes or self.sending is not Sending.OPEN
+        return not is_sending and self.unreceipted == 0
 
     @property
     def state(self) -> str:
         """One of the states that status shows."""
-        if self.refused:
-            return f"refused: {self.refused}"
+        if self.sending in (Sending.REFUSED, Sending.REFUSED_LOADING):
+            return f"refused: {self.outbox.refusal}"
         if not self.is_joined:
             return "not joined"
-        if self.queue or self.in_flight or self.loading:
+        if self.outbox.queue or self.outbox.sizes or self.is_loading:
             return "sending"
         if self.unreceipted:
             return "receiving"
-        is_compared = self.upto is not None and self.own is not None and self.peer is not None
-        if not is_compared or self.is_planning or self.reconciling:
-            return "comparing"
-        return "in sync"
-
-    def enqueue(self, nums: Sequence[int]) -> None:
-        """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
-        if self.refused:
-            return
-        for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
-            if not part:
-                continue
-            if self.queue and (self.queue[-1][-1] < 0) == (part[-1] < 0):
-                self.queue[-1].extend(part)  # eight bytes each, however long a peer takes none
-            else:
-                self.queue.append(array("q", part))
+        return "in sync" if self.comparing in RESTING else "comparing"

@@ -1,7 +1,8 @@
-"""The reference pages that are made from the code: commands, keys of the configuration, endpoints of the API.
+"""The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
-`python -m tests.reference` (`make reference`) writes them into docs/reference; a test sees that they are up to date. It
-also writes what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
+`python -m tests.reference` (`make reference`) writes them into docs/reference, and a drawing into docs/protocol.md. A test
+sees that they are up to date. It also writes what the API promises (`tests.support.stable_api`), and fails where the code
+breaks a promise.
 """
 
 import html
@@ -16,9 +17,12 @@ from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
 from tests.support import stable_api
 from tests.support.endpoint_pages import endpoints_page
+from tests.support.machine_tables import machines_page, with_drawing
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
+PROTOCOL: Final = _ROOT / "docs" / "protocol.md"
+"""It has a drawing that is made from the code; the rest is written by hand."""
 _MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
 _HELP: Final = "* `--help`: Show this message and exit.\n"
 
@@ -29,6 +33,7 @@ def pages() -> dict[str, str]:
         "cli.md": _commands(),
         "configuration.md": _configuration(),
         "endpoints.md": endpoints_page(_MADE),
+        "state-machines.md": machines_page(_MADE),
     }
 
 
@@ -83,6 +88,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    PROTOCOL.write_text(with_drawing(PROTOCOL.read_text()))
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):
         sys.exit("\n".join(["the API breaks its promise (docs/reference/api.md):", *breaks]))

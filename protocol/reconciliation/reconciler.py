@@ -2,7 +2,8 @@
 
 Who holds more answers, the other asks (`is_answerer`; both know the counts). Coded symbols come first (`symbols`); where
 these cannot tell, or have told something wrong before, ranges (`ranges`); and where these do not come to an end either, each
-sends all that it has. What is held is looked up through `HeldSet`, so that this module knows no store.
+sends all that it has. Which frame comes when stands in a table, `protocol.machines.reconciling`. What is held is looked up
+through `HeldSet`, so that this module knows no store.
 
     answerer                                   asker
     SYMBOLS, SYMBOLS, ...       ->             peels
@@ -18,12 +19,14 @@ sends all that it has. What is held is looked up through `HeldSet`, so that this
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from protocol.codec import DecodeError
 from protocol.hashing import range_key, symbol_key
 from protocol.ids import SHORT_ID_SIZE, SessionId, ShortId, TopicKey
 from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
+from protocol.machines.reconciling import RECONCILING, FrameCame, FrameDo, Reconciling
+from protocol.machines.table import PeerFault
 from protocol.reconciliation.range_items import RangeLookup
 from protocol.reconciliation.ranges import RangesAsker, answer_ranges
 from protocol.reconciliation.symbols import (
@@ -49,9 +52,6 @@ class FrameKind(IntEnum):
     RANGES = 5
     ALL = 6
     OVER = 7
-
-
-_FOR_ASKER: Final = frozenset({FrameKind.SYMBOLS, FrameKind.BY_RANGES, FrameKind.RANGES})
 
 
 class HeldSet(Protocol):
@@ -85,7 +85,7 @@ class Reconciler:
     def __init__(self, topic: TopicKey, session_id: SessionId, *, is_answerer: bool) -> None:
         self._topic = topic
         self._range_key = range_key(topic, session_id)
-        self._is_answerer = is_answerer
+        self._state = Reconciling.ANSWERING if is_answerer else Reconciling.WAITING
         self._frame_count = 0
         self._symbols: Sequence[int] = ()
         self._told_count = OPENING_COUNT  # symbols up to which the asker has been told
@@ -107,25 +107,37 @@ class Reconciler:
         self._frame_count += 1
         if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
             raise Unreconciled("too_many_frames")
-        if (kind in _FOR_ASKER) == self._is_answerer:
-            raise Unreconciled("out_of_turn")
-        match kind:
-            case FrameKind.SYMBOLS:
+        return self._run(FrameCame(int(kind)), held, frame)
+
+    def _run(self, event: FrameCame, held: HeldSet, frame: bytes) -> Step:
+        try:
+            cell = RECONCILING.find(self._state, event)
+        except PeerFault as fault:
+            raise Unreconciled(fault.reason) from None
+        self._state = cell.to
+        for what in cell.outputs:  # one at most
+            return self._do(what, held, frame)
+        return Step()
+
+    def _do(self, what: FrameDo, held: HeldSet, frame: bytes) -> Step:
+        match what:
+            case FrameDo.PEEL:
                 return self._peel(held, frame)
-            case FrameKind.ASK_SYMBOLS:
+            case FrameDo.TELL:
                 return self._answer(frame)
-            case FrameKind.LACKS:
+            case FrameDo.NOTE:
                 self._lacking.update(held.find(decode_lacks(frame)).values())
                 return Step()
-            case FrameKind.BY_RANGES:
-                return self._compare_ranges(held)
-            case FrameKind.ASK_RANGES:
+            case FrameDo.ASK_RANGES:
+                self._ranges = RangesAsker(held.lookup(), self._range_key)
+                return Step(((FrameKind.ASK_RANGES, self._ranges.start()),))
+            case FrameDo.ANSWER_RANGES:
                 return Step(((FrameKind.RANGES, answer_ranges(held.lookup(), self._range_key, frame)),))
-            case FrameKind.RANGES:
+            case FrameDo.GO_ON:
                 return self._go_on_with_ranges(held, frame)
-            case FrameKind.ALL:
+            case FrameDo.GIVE_ALL:
                 return Step(nums=self._give(held.everything()))
-            case FrameKind.OVER:
+            case FrameDo.GIVE:
                 return Step(nums=self._give(self._lacking), is_over=True)
 
     def _answer(self, frame: bytes) -> Step:
@@ -144,14 +156,12 @@ class Reconciler:
         return fresh
 
     def _peel(self, held: HeldSet, frame: bytes) -> Step:
-        if self._ranges is not None:
-            return Step()  # symbols that were on their way when they turned out to be of no use
         if self._asker is None:
             self._asker = SymbolsAsker(symbol_key(self._topic), held.symbols())
         try:
             question = self._asker.handle_frame(frame)
         except Unreconciled:
-            return self._compare_ranges(held)
+            return self._run(FrameCame.STUCK, held, frame)
         if question is not None:
             return Step(((FrameKind.ASK_SYMBOLS, question),))
         # Not before the last symbol is here: what came after the last word would be taken for another reconciliation's
@@ -159,15 +169,8 @@ class Reconciler:
         is_over = self._asker.is_done and self._asker.has_all
         return self._settle(held, self._asker.differences) if is_over else Step()
 
-    def _compare_ranges(self, held: HeldSet) -> Step:
-        if self._ranges is not None:
-            raise Unreconciled("out_of_turn")
-        self._ranges = RangesAsker(held.lookup(), self._range_key)
-        return Step(((FrameKind.ASK_RANGES, self._ranges.start()),))
-
     def _go_on_with_ranges(self, held: HeldSet, frame: bytes) -> Step:
-        if self._ranges is None:
-            raise Unreconciled("out_of_turn")
+        assert self._ranges is not None, "the table says no otherwise"
         try:
             question = self._ranges.handle_frame(frame)
         except (Unreconciled, DecodeError):

@@ -250,9 +250,9 @@ def check(network: Network) -> None:
         for link in node.links.values():
             end = next(one for one in link.ends if one.node is node)
             topics = end.session.topics
-            assert sum(one.in_flight + one.loading for one in topics) <= BATCHES_IN_FLIGHT_MAX
-            assert sum(len(one.served) for one in topics) <= FETCHED_COUNT_MAX
-            assert sum(map(len, (ids for one in topics for ids in one.wants))) <= WANTED_COUNT_MAX
+            assert sum(one.in_flight + one.is_loading for one in topics) <= BATCHES_IN_FLIGHT_MAX
+            assert sum(len(one.served.waiting) for one in topics) <= FETCHED_COUNT_MAX
+            assert sum(map(len, (ids for one in topics for ids in one.wants.waiting))) <= WANTED_COUNT_MAX
 
 
 def check_stores(network: Network) -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow  # each parses all modules
 
 ROOT: Final = Path(__file__).parents[3]
 DOCUMENT: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+RECONCILING: Final = "protocol/machines/reconciling.py"
 CODE: Final = re.compile(r"`([a-z_]+):?`")
 
 
@@ -82,26 +83,29 @@ def faults_in_exchange() -> set[str]:
 
 
 ELSEWHERE: Final = {
-    "reason": set[str](),  # what `Session._close` is given, which is looked at
+    "reason": set[str](),  # what `Connection.part` is given, which is looked at
+    "cell.reason": set[str](),  # that of a `Refuse`, which is looked at too
+    "fault.reason": set[str](),  # that of a `PeerFault`
     "output.reason": set[str](),  # that of a `Close`
-    "output": returned("protocol/introducing.py", "handle_introduce"),
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
     "refusal": returned("node/sync/connection.py", "_find_flood"),
     "error.reason": {"frame_too_large"},  # the one of the transport's errors after which the peer still hears
     "_DUPLICATE": {"duplicate"},
 }
-"""Arguments of a `Close` or a `Goodbye` that are no literals, and what they may be."""
+"""Arguments of what ends a connection that are no literals, and what they may be."""
 
 
 def goodbyes_in_code() -> set[str]:
-    """What a `Close` or a `Goodbye` may say, wherever it is made."""
+    """What ends a connection, wherever it is made: in a cell of a table, as a fault, a `Close` or a `Goodbye`."""
     found: set[str] = set()
     for path in (*(ROOT / "protocol").rglob("*.py"), *(ROOT / "node").rglob("*.py")):
         name = str(path.relative_to(ROOT))
+        if name == RECONCILING:
+            continue  # said behind `bad_reconciliation:`
         # Elsewhere another thing is closed.
-        ends = ("Close", "_close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
-        for call in calls(name, "part", *ends):
+        ends = ("Close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
+        for call in calls(name, "part", "PeerFault", "Refuse", *ends):
             if call.args:  # else it is another method of that name
                 argument = call.args[0]
                 found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
@@ -114,7 +118,7 @@ def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
 
 
 def test_every_reason_of_a_reconciliation_is_in_the_document() -> None:
-    raised = set[str]()
+    raised = codes_of(RECONCILING, 0, "Refuse")
     for path in (ROOT / "protocol").rglob("*.py"):
         raised |= codes_of(str(path.relative_to(ROOT)), 0, "Unreconciled")
     row = next(row for row in table("reason") if "`bad_reconciliation:`" in row[0])

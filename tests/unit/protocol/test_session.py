@@ -22,6 +22,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
+from protocol.machines.comparing import Comparing
 from protocol.messages import (
     Announce,
     Blocks,
@@ -591,6 +592,7 @@ def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges()
         assert session.handle(exact) == [OpenReconciliation(MAIN, by_ranges)], (
             "heads are not believed any more"
         )
+        session.handle(Reconciled(MAIN, ((0, b"symbols"),), ()))
         session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
         session.handle(Reconciled(MAIN, (), (), is_over=True))
     assert session.handle(CheckDue()) == [], "ranges miss nothing"
@@ -599,6 +601,7 @@ def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges()
 def test_frames_after_the_askers_last_word_end_the_session() -> None:
     session = _summarised((8, b"a" * 32), (7, b"b" * 32))
     session.handle(INEXACT)
+    session.handle(Reconciled(MAIN, ((0, b"symbols"),), ()))
     session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
     session.handle(MessageReceived(Reconcile(BLIND_MAIN, 6, b"")))
     assert session.handle(Reconciled(MAIN, (), (), is_over=True)) == [Close("unasked_reconciliation")]
@@ -642,18 +645,17 @@ def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
     assert hasty.handle(later) == [Close("unasked_summary")]
 
 
-@pytest.mark.parametrize("role", ["answering", "asking"])
-def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(role: str) -> None:
-    own, theirs = (
-        ((8, b"b" * 32), (7, b"a" * 32)) if role == "answering" else ((7, b"a" * 32), (8, b"b" * 32))
-    )
+@pytest.mark.parametrize("state", [Comparing.OPENING, Comparing.ASKING])
+def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(state: Comparing) -> None:
+    smaller, larger = (7, b"a" * 32), (8, b"b" * 32)
+    own, theirs = (smaller, larger) if state is Comparing.ASKING else (larger, smaller)
     session = _summarised(own, theirs)
     session.handle(INEXACT)
-    if role == "asking":
+    if state is Comparing.ASKING:
         session.handle(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0")))
         for _ in range(2 * RECONCILIATION_QUIET_CHECKS_MAX):
             assert session.handle(CheckDue()) == [], "this node is at work on its frame"
-    assert session.topics[0].reconciling == role
+    assert session.topics[0].comparing is state
     session.handle(Reconciled(MAIN, ((1, b"more"),), array("q")))
     for _ in range(RECONCILIATION_QUIET_CHECKS_MAX):
         assert session.handle(CheckDue()) == []
@@ -665,5 +667,5 @@ def test_what_a_peer_does_not_take_waits_as_numbers_in_a_row() -> None:
     _with_plan(session, MAIN, 1)
     for number in range(2000, 4000):
         session.handle(CommitsAccepted(MAIN, (number,)))
-    assert len(session.topics[0].queue) <= 2
+    assert len(session.topics[0].outbox.queue) <= 2
     assert session.topics[0].to_send == 2001

@@ -20,6 +20,7 @@ from protocol.content import Post
 from protocol.ids import BlindTopic, Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BATCH_SIZE_TARGET, BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS
+from protocol.machines.comparing import Comparing
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.reconciliation.reconciler import FrameKind
 from protocol.reconciliation.symbols import AskSymbols
@@ -195,7 +196,7 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
             await stranger.compare(branch, 10**9, heads, Digest(b"d" * 32))
             await trio.sleep(1)
             (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
-            assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
+            assert (progress.behind, progress.to_send, progress.comparing) == (10**9 - 1, 0, Comparing.BEHIND)
     assert stranger.ended == Ended("idle")
 
 

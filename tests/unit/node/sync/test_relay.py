@@ -71,9 +71,9 @@ async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_c
                 await trio.sleep(1)
                 progress = next(one for one in of_alice.topics if one.topic == alice.branch().topic)
                 assert (progress.sent, progress.received) == (new, new)
-        assert progress.own is not None
-        assert progress.peer is not None
-        assert progress.own.digest == progress.peer.digest
+        assert progress.rounds.own is not None
+        assert progress.rounds.peer is not None
+        assert progress.rounds.own.digest == progress.rounds.peer.digest
 
 
 @pytest.mark.slow

@@ -1,0 +1,184 @@
+"""The machine of one topic's comparison: summaries in rounds, plans, and reconciliations on either side.
+
+Beside the state (`protocol.topic_progress`) stand the round's number, both summaries, one summary of the next round that
+came early, frames that wait, and how often nothing came. `protocol.comparison` carries the outputs out.
+"""
+
+from enum import Enum
+from itertools import chain
+from typing import Final
+
+from protocol.machines.table import Refuse, Step, Table, go, refuse, stay
+
+
+class Comparing(Enum):
+    """How far the comparison of a topic is."""
+
+    UNJOINED = "one side alone has announced the topic"
+    SUMMARISING = "this round's own summary is being made"
+    HEARD = "the same, and the peer's is there"
+    SAID = "the own summary is said, the peer's is awaited"
+    PLANNING = "both are there: what to send is looked up"
+    PLANNING_ASKED = "the same, and the peer has begun a reconciliation"
+    BEHIND = "the peer's summary is larger: it sends, or begins a reconciliation"
+    AHEAD = "the own summary is larger: another round is begun when nothing is on its way"
+    COMPARED = "nothing is left to do in this round"
+    QUEUED = "waits for its turn to begin a reconciliation"
+    OPENING = "the first frame is being made"
+    ANSWERING = "as the answerer, works on a frame"
+    ANSWERED = "as the answerer, waits for a frame"
+    ASKING = "as the asker, works on a frame"
+    ASKED = "as the asker, waits for a frame"
+
+
+RESTING: Final = (Comparing.BEHIND, Comparing.AHEAD, Comparing.COMPARED)
+"""States between two rounds: all that was to be found out has been."""
+ANSWERER: Final = (Comparing.OPENING, Comparing.ANSWERING, Comparing.ANSWERED)
+"""States that take one of the places for reconciliations of this side's."""
+ASKER: Final = (Comparing.PLANNING_ASKED, Comparing.ASKING, Comparing.ASKED)
+"""States that take one of the places for reconciliations of the peer's."""
+
+
+class Compared(Enum):
+    """What happens to a comparison. Plans and steps are told apart by what the sets and queues beside the state say."""
+
+    JOIN = "the second side announces the topic, or announces it again"
+    LOADED = "the own summary is made"
+    SUMMARY = "`sum3`"
+    PLAN_EQUAL = "the plan is there; both summaries are equal"
+    PLAN_SMALLER = "the plan is there; the own summary is smaller"
+    PLAN_SENDS = (
+        "the plan is there; the own summary is larger, and the first plan sends what the peer may lack alone"
+    )
+    PLAN_OPENS = "the plan is there; the own summary is larger, and what the peer lacks is not known"
+    TURN = "one of the places for reconciliations is free"
+    FRAME = "`reconcile1`"
+    STEP = "the frame was worked on, and no other waits"
+    STEP_MORE = "the frame was worked on, and another waits"
+    OVER = "the frame was the last word, and no other waits"
+    OVER_MORE = "the frame was the last word, and another waits"
+    CHECK = "30 seconds have passed"
+    QUIET = "the same, nothing of the topic is on its way, and a round is left"
+
+
+class Do(Enum):
+    """What is done about it."""
+
+    LOAD_SUMMARY = "make the own summary"
+    SAY_SUMMARY = "say `sum3`"
+    TAKE_SUMMARY = "take the peer's summary as this round's"
+    KEEP_SUMMARY = "keep the peer's summary of the next round"
+    READ_KEPT = "take the summary that was kept, if any, as a `sum3` that comes now"
+    NEXT_ROUND = "count the round"
+    LOAD_PLAN = "look up what to send"
+    QUEUE_PLAN = "queue the first plan and what was accepted meanwhile"
+    AWAIT_TURN = "wait for a place for reconciliations"
+    GIVE_TURN = "give free places to those that wait"
+    OPEN = "begin the reconciliation"
+    ADMIT = "take one of the peer's places for reconciliations"
+    KEEP_FRAME = "put the frame behind those that wait"
+    HANDLE_FRAME = "work on the first frame that waits"
+    SAY_FRAMES = "say `reconcile1` as often as the step has frames, queue commits that it found"
+    DROP_FRAMES = "forget frames that wait: they are of no use any more"
+    COUNT_CHECK = "count that no frame came"
+
+
+_S, _E = Comparing, Compared
+_Cells = dict[tuple[Comparing, Compared], Step[Comparing, Do] | Refuse]
+
+_CELLS: Final[_Cells] = {
+    (_S.UNJOINED, _E.JOIN): go(_S.SUMMARISING, Do.LOAD_SUMMARY),
+    # A round: both summaries, in either order.
+    (_S.SUMMARISING, _E.LOADED): go(_S.SAID, Do.SAY_SUMMARY),
+    (_S.SUMMARISING, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY),
+    (_S.HEARD, _E.LOADED): go(_S.PLANNING, Do.SAY_SUMMARY, Do.LOAD_PLAN),
+    (_S.SAID, _E.SUMMARY): go(_S.PLANNING, Do.TAKE_SUMMARY, Do.LOAD_PLAN),
+    # The peer may begin the next one.
+    (_S.BEHIND, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
+    (_S.AHEAD, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
+    (_S.COMPARED, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
+    (_S.AHEAD, _E.QUIET): go(_S.SUMMARISING, Do.NEXT_ROUND, Do.LOAD_SUMMARY),
+    # What follows from both summaries.
+    (_S.PLANNING, _E.PLAN_EQUAL): go(_S.COMPARED, Do.QUEUE_PLAN, Do.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_SMALLER): go(_S.BEHIND, Do.QUEUE_PLAN, Do.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_SENDS): go(_S.AHEAD, Do.QUEUE_PLAN, Do.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_OPENS): go(_S.QUEUED, Do.QUEUE_PLAN, Do.AWAIT_TURN, Do.GIVE_TURN),
+    (_S.PLANNING_ASKED, _E.PLAN_SMALLER): go(_S.ASKING, Do.QUEUE_PLAN, Do.HANDLE_FRAME),
+    # A reconciliation that this side begins.
+    (_S.QUEUED, _E.TURN): go(_S.OPENING, Do.OPEN),
+    (_S.OPENING, _E.STEP): go(_S.ANSWERED, Do.SAY_FRAMES),
+    (_S.OPENING, _E.OVER): go(_S.AHEAD, Do.SAY_FRAMES, Do.GIVE_TURN, Do.READ_KEPT),
+    (_S.ANSWERED, _E.FRAME): go(_S.ANSWERING, Do.KEEP_FRAME, Do.HANDLE_FRAME),
+    (_S.ANSWERING, _E.FRAME): go(_S.ANSWERING, Do.KEEP_FRAME),
+    (_S.ANSWERING, _E.STEP): go(_S.ANSWERED, Do.SAY_FRAMES),
+    (_S.ANSWERING, _E.STEP_MORE): go(_S.ANSWERING, Do.SAY_FRAMES, Do.HANDLE_FRAME),
+    (_S.ANSWERING, _E.OVER): go(_S.AHEAD, Do.SAY_FRAMES, Do.GIVE_TURN, Do.READ_KEPT),
+    (_S.ANSWERING, _E.OVER_MORE): Refuse("unasked_reconciliation"),  # it follows the asker's last word
+    # One that the peer begins: its first frame may come before the plan is there.
+    (_S.PLANNING, _E.FRAME): go(_S.PLANNING_ASKED, Do.ADMIT, Do.KEEP_FRAME),
+    (_S.PLANNING_ASKED, _E.FRAME): go(_S.PLANNING_ASKED, Do.KEEP_FRAME),
+    (_S.BEHIND, _E.FRAME): go(_S.ASKING, Do.ADMIT, Do.KEEP_FRAME, Do.HANDLE_FRAME),
+    (_S.ASKED, _E.FRAME): go(_S.ASKING, Do.KEEP_FRAME, Do.HANDLE_FRAME),
+    (_S.ASKING, _E.FRAME): go(_S.ASKING, Do.KEEP_FRAME),
+    (_S.ASKING, _E.STEP): go(_S.ASKED, Do.SAY_FRAMES),
+    (_S.ASKING, _E.STEP_MORE): go(_S.ASKING, Do.SAY_FRAMES, Do.HANDLE_FRAME),
+    (_S.ASKING, _E.OVER): go(_S.COMPARED, Do.SAY_FRAMES, Do.READ_KEPT),
+    # Nothing that was asked for is still on its way: more is a lie, and is not looked at.
+    (_S.ASKING, _E.OVER_MORE): go(_S.COMPARED, Do.DROP_FRAMES, Do.SAY_FRAMES, Do.READ_KEPT),
+    # Who leaves a reconciliation open is left.
+    (_S.ANSWERED, _E.CHECK): go(_S.ANSWERED, Do.COUNT_CHECK),
+    (_S.ASKED, _E.CHECK): go(_S.ASKED, Do.COUNT_CHECK),
+}
+
+_STRAY: Final = Refuse("unasked_reconciliation")
+_NOT_COUNTED: Final = [state for state in Comparing if state not in (_S.UNJOINED, _S.ANSWERED, _S.ASKED)]
+_AT_WORK: Final = (_S.HEARD, _S.PLANNING, _S.PLANNING_ASKED, _S.QUEUED, *ANSWERER, _S.ASKING, _S.ASKED)
+
+COMPARING: Final = Table(
+    title="Comparison of a topic",
+    states=Comparing,
+    events=Compared,
+    first=(Comparing.UNJOINED,),
+    cells={
+        **_CELLS,
+        **stay([state for state in Comparing if state is not _S.UNJOINED], _E.JOIN),
+        **stay(_NOT_COUNTED, _E.CHECK),
+        **stay(_AT_WORK, _E.SUMMARY, Do.KEEP_SUMMARY),
+        # Before both summaries, from the side that was to wait, or after the asker's last word.
+        **refuse(
+            (_S.SUMMARISING, _S.HEARD, _S.SAID, _S.AHEAD, _S.COMPARED, _S.QUEUED, _S.OPENING),
+            _E.FRAME,
+            _STRAY,
+        ),
+        # The frame that waits came from the side that was to wait.
+        **dict(
+            chain.from_iterable(
+                refuse((_S.PLANNING_ASKED,), plan, _STRAY).items()
+                for plan in (_E.PLAN_EQUAL, _E.PLAN_SENDS, _E.PLAN_OPENS)
+            )
+        ),
+        (_S.UNJOINED, _E.SUMMARY): Refuse("unknown_topic"),
+        (_S.UNJOINED, _E.FRAME): Refuse("unknown_topic"),
+    },
+    impossible={
+        _E.LOADED: "no summary is being made",
+        _E.PLAN_EQUAL: "nothing is being looked up",
+        _E.PLAN_SMALLER: "nothing is being looked up",
+        _E.PLAN_SENDS: "nothing is being looked up",
+        _E.PLAN_OPENS: "nothing is being looked up",
+        _E.TURN: "the topic does not wait for a place",
+        _E.STEP: "no frame is being worked on",
+        _E.STEP_MORE: "no frame is being worked on, or none may wait",
+        _E.OVER: "no frame is being worked on",
+        _E.OVER_MORE: "no frame is being worked on, or none may wait",
+        _E.CHECK: "checks look at joined topics",
+        _E.QUIET: "checks tell it to the side that is ahead alone",
+    },
+    bounds={
+        Do.TAKE_SUMMARY: (Refuse("unasked_summary"),),
+        Do.KEEP_SUMMARY: (Refuse("unasked_summary"),),
+        Do.ADMIT: (Refuse("too_many_reconciliations"),),
+        Do.KEEP_FRAME: (Refuse("too_many_frames"),),
+        Do.COUNT_CHECK: (Refuse("reconciliation_stalled"),),
+    },
+)

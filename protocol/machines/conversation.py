@@ -1,0 +1,159 @@
+"""The machines of a session's life: what may be said before topics are announced, and about which topics what.
+
+The first table is about words that a side says before it announces topics, or not at all: what is compared (`relay2`)
+and who is told of whom (`introductions1`) must be agreed before anything is. The second one takes every message of the
+peer's to the part that it is for, by how the topic stands that it is about.
+"""
+
+from enum import Enum
+from typing import Final
+
+from protocol.machines.table import Refuse, Step, Table, go, refuse, stay
+
+
+class Early(Enum):
+    """Whether the peer has said such a word."""
+
+    UNSAID = "it may still be said"
+    SAID = "it was said"
+    MISSED = "the peer has announced topics without it"
+
+
+class EarlyWord(Enum):
+    """What the peer says."""
+
+    WORD = "the word"
+    ANNOUNCEMENT = "`announce2` with a topic at least"
+
+
+class EarlyDo(Enum):
+    """What is done about it."""
+
+    AGREE = "act on it from now on"
+
+
+def _said_early(title: str, again: Refuse, late: Refuse) -> Table[Early, EarlyWord, EarlyDo]:
+    return Table(
+        title=title,
+        states=Early,
+        events=EarlyWord,
+        first=(Early.UNSAID,),
+        cells={
+            (Early.UNSAID, EarlyWord.WORD): go(Early.SAID, EarlyDo.AGREE),
+            (Early.SAID, EarlyWord.WORD): again,
+            (Early.MISSED, EarlyWord.WORD): late,
+            (Early.UNSAID, EarlyWord.ANNOUNCEMENT): go(Early.MISSED),
+            **stay((Early.SAID, Early.MISSED), EarlyWord.ANNOUNCEMENT),
+        },
+    )
+
+
+RELAY: Final = _said_early("Saying relay2", Refuse("second_relay"), Refuse("late_relay"))
+INTRODUCTIONS: Final = _said_early(
+    "Saying introductions1", Refuse("second_introductions"), Refuse("late_introductions")
+)
+
+
+class About(Enum):
+    """How the topic stands that a message is about."""
+
+    NOTHING = "the message is about no one topic"
+    FOREIGN = "a topic that is not followed here"
+    FOLLOWED = "a topic that the peer has not announced"
+    ENTRUSTED = "the same, and the peer was asked to keep it, should it be a relay"
+    JOINED = "a topic that both have announced"
+
+
+class Word(Enum):
+    """Messages, by their tags, and all those that are not known here."""
+
+    ALIVE = "alive1"
+    GOODBYE = "goodbye1"
+    ANNOUNCE = "announce2"
+    RELAY = "relay2"
+    INTRODUCTIONS = "introductions1"
+    DEPOSIT = "deposit1"
+    SUMMARY = "sum3"
+    RECONCILE = "reconcile1"
+    PUBLICATIONS = "publications1"
+    RECEIPT = "receipt1"
+    WANT = "want1"
+    REFUSED = "refused1"
+    INTRODUCE = "introduce1"
+    FETCH = "fetch1"
+    BLOCKS = "blocks1"
+
+
+class Pass(Enum):
+    """What a message is passed to."""
+
+    JOIN = "join topics that are followed here, and note the others"
+    EARLY_RELAY = "*Saying relay2*"
+    EARLY_INTRODUCTIONS = "*Saying introductions1*"
+    OPEN_TOPICS = "follow the topics, where that may be"
+    COMPARE = "*Comparison of a topic*"
+    SEND = "*Sending on a topic*"
+    SERVE = "*Answering want1 and fetch1*"
+    INGEST = "verify and store the batch, then say `receipt1`"
+    LEARN = "note where peers can be dialed"
+    HAND_OVER = "hand the blocks to who asked for them"
+
+
+_GENERAL: Final = (
+    Word.ALIVE,
+    Word.GOODBYE,
+    Word.ANNOUNCE,
+    Word.RELAY,
+    Word.INTRODUCTIONS,
+    Word.DEPOSIT,
+)
+_OF_TOPICS: Final = tuple(word for word in Word if word not in _GENERAL)
+_UNJOINED: Final = (About.FOREIGN, About.FOLLOWED, About.ENTRUSTED)
+_A, _W = About, Word
+
+
+def _strays() -> dict[tuple[About, Word], Step[About, Pass] | Refuse]:
+    """Messages about a topic that is not joined."""
+    cells: dict[tuple[About, Word], Step[About, Pass] | Refuse] = {}
+    for word in _OF_TOPICS:
+        cells.update(refuse(_UNJOINED, word, Refuse("unknown_topic")))
+    return cells
+
+
+MESSAGES: Final = Table(
+    title="Messages of the peer",
+    states=About,
+    events=Word,
+    first=tuple(About),
+    cells={
+        **_strays(),
+        (_A.NOTHING, _W.ALIVE): go(_A.NOTHING),
+        (_A.NOTHING, _W.GOODBYE): Refuse("peer_left"),
+        (_A.NOTHING, _W.ANNOUNCE): go(_A.NOTHING, Pass.JOIN),
+        (_A.NOTHING, _W.RELAY): go(_A.NOTHING, Pass.EARLY_RELAY),
+        (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
+        (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),
+        # A relay says so where it does not keep a topic: it cannot be joined then.
+        (_A.ENTRUSTED, _W.REFUSED): go(_A.ENTRUSTED, Pass.SEND),
+        (_A.JOINED, _W.SUMMARY): go(_A.JOINED, Pass.COMPARE),
+        (_A.JOINED, _W.RECONCILE): go(_A.JOINED, Pass.COMPARE),
+        (_A.JOINED, _W.PUBLICATIONS): go(_A.JOINED, Pass.INGEST),
+        (_A.JOINED, _W.RECEIPT): go(_A.JOINED, Pass.SEND),
+        (_A.JOINED, _W.REFUSED): go(_A.JOINED, Pass.SEND),
+        (_A.JOINED, _W.WANT): go(_A.JOINED, Pass.SERVE),
+        (_A.JOINED, _W.FETCH): go(_A.JOINED, Pass.SERVE),
+        (_A.JOINED, _W.INTRODUCE): go(_A.JOINED, Pass.LEARN),
+        (_A.JOINED, _W.BLOCKS): go(_A.JOINED, Pass.HAND_OVER),
+    },
+    impossible={
+        **dict.fromkeys(_GENERAL, "the message names no topic, or topics in another form"),
+        **dict.fromkeys(_OF_TOPICS, "the message names a topic"),
+    },
+    bounds={
+        Pass.JOIN: (Refuse("too_many_topics"),),
+        Pass.OPEN_TOPICS: (Refuse("no_relay"), Refuse("too_many_topics")),
+        Pass.INGEST: (Refuse("too_many_batches"),),
+        Pass.LEARN: (Refuse("unasked_introduction"), Refuse("too_many_introductions")),
+        Pass.HAND_OVER: (Refuse("unasked_blocks"), Refuse("wrong_block")),
+    },
+)

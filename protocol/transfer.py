@@ -1,0 +1,230 @@
+"""Sends publications of a session's topics, and answers what the peer asks for. Pure.
+
+A batch stays in flight until its receipt, and at most BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the
+store instead of filling memory. Topics take turns, root branches first, since membership must be there before what it
+permits. Questions of the peer's are looked up one after the other.
+
+What follows what stands in tables, `protocol.machines.transfer`. Here is how each of their outputs is done.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from protocol.hashing import block_id
+from protocol.ids import BlindTopic, BlockId, CommitId
+from protocol.limits.peers import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    FETCHED_COUNT_MAX,
+    WANT_COUNT_MAX,
+    WANTED_COUNT_MAX,
+)
+from protocol.machines.table import PeerFault
+from protocol.machines.transfer import SENDING, SendingDo, Sent
+from protocol.messages import Blocks, Fetch, Publications, Receipt, Refused, Want
+from protocol.session_events import (
+    BatchIngested,
+    BatchLoaded,
+    BlocksLoaded,
+    FindWanted,
+    HandOver,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    Output,
+    Send,
+    WantedFound,
+)
+from protocol.topic_progress import TopicProgress
+
+
+class Transfer:
+    """The part of a session that brings commits and blocks. After a PeerFault it is not to be used any more."""
+
+    def __init__(self, topics: Mapping[BlindTopic, TopicProgress]) -> None:
+        """`topics` are those of the session, by blinded topic."""
+        self._topics = topics
+        self._turn: deque[BlindTopic] = deque()
+        self._asked_count = 0
+        self._wanted_count = 0
+
+    def joined(self, blind: BlindTopic) -> None:
+        """A topic was joined: it takes its turns from now on."""
+        self._turn.append(blind)
+
+    # --- publications to the peer ---
+
+    def queue(self, progress: TopicProgress, nums: Sequence[int]) -> None:
+        """Commits are to be sent on a topic, as far as the peer takes more."""
+        for what in self._send(progress, Sent.MORE):
+            assert what is SendingDo.QUEUE, "the table says no otherwise"
+            progress.outbox.enqueue(nums)
+
+    def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
+        """What to send at first. Later plans say only what the peer is told of anyway."""
+        outbox = progress.outbox
+        if outbox.upto is not None:
+            return
+        outbox.upto = upto
+        early = [num for num in outbox.early if num > upto or num < 0]
+        del outbox.early[:]
+        for nums in (*plan, early):
+            self.queue(progress, nums)
+
+    def accepted(self, progress: TopicProgress, nums: Sequence[int]) -> list[Output]:
+        """Commits were accepted on a joined topic, which the peer has not sent."""
+        upto = progress.outbox.upto
+        if upto is None:
+            progress.outbox.early.extend(nums)
+            return []
+        self.queue(progress, [num for num in nums if num > upto or num < 0])
+        return self.pump()
+
+    def loaded(self, blind: BlindTopic, event: BatchLoaded) -> list[Output]:
+        """A batch was read."""
+        progress = self._topics[blind]
+        outbox = progress.outbox
+        outputs: list[Output] = []
+        for what in self._send(progress, Sent.BATCH if event.items else Sent.NOTHING):
+            if what is SendingDo.SAY:
+                outbox.sent += len(event.items)
+                outbox.sizes.append(len(event.items))
+                outputs.append(Send(Publications(blind, event.items)))
+            outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
+        return [*outputs, *self.pump()]
+
+    def receipted(self, message: Receipt) -> list[Output]:
+        """The peer has taken a batch."""
+        progress = self._topics[message.topic]
+        for what in self._send(progress, Sent.RECEIPT):
+            assert what is SendingDo.CONFIRM, "the table says no otherwise"
+            if not progress.outbox.sizes:
+                raise PeerFault("unasked_receipt")
+            progress.outbox.confirmed += progress.outbox.sizes.popleft()
+        return self.pump()
+
+    def refused(self, message: Refused) -> list[Output]:
+        """The peer takes no more on a topic."""
+        progress = self._topics[message.topic]
+        for what in self._send(progress, Sent.REFUSAL):
+            assert what is SendingDo.FORGET, "the table says no otherwise"
+            progress.outbox.refusal = message.reason
+            progress.outbox.queue.clear()
+        return self.pump()
+
+    def pump(self) -> list[Output]:
+        """Ask for batches while the window has room: root branches first, the other topics in turn.
+
+        No topic takes all of it: what another one gets meanwhile goes out at once.
+        """
+        outputs: list[Output] = []
+        ready = [blind for blind in self._turn if self._topics[blind].is_ready]
+        if not ready:
+            return outputs  # the usual case, also with thousands of topics
+        busy = sum(topic.in_flight + topic.is_loading for topic in self._topics.values())
+        for blind in sorted(ready, key=lambda blind: not self._topics[blind].is_root):
+            if busy >= BATCHES_IN_FLIGHT_MAX:
+                break
+            busy += 1
+            progress = self._topics[blind]
+            for what in self._send(progress, Sent.TURN):
+                assert what is SendingDo.LOAD, "the table says no otherwise"
+                nums = progress.outbox.queue[0][:BATCH_COUNT_MAX]
+                outputs.append(LoadBatch(progress.topic, tuple(nums)))
+            self._turn.remove(blind)
+            self._turn.append(blind)
+        return outputs
+
+    @staticmethod
+    def _send(progress: TopicProgress, event: Sent) -> tuple[SendingDo, ...]:
+        step = SENDING.find(progress.sending, event)
+        progress.sending = step.to
+        return step.outputs
+
+    # --- publications from the peer ---
+
+    def received(self, message: Publications) -> list[Output]:
+        """A batch came."""
+        progress = self._topics[message.topic]
+        progress.unreceipted += 1
+        if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
+            raise PeerFault("too_many_batches")
+        return [IngestBatch(progress.topic, message.items, progress.is_root)]
+
+    def ingested(self, blind: BlindTopic, event: BatchIngested) -> list[Output]:
+        """A batch is stored."""
+        progress = self._topics[blind]
+        progress.unreceipted -= 1
+        progress.received += event.accepted
+        progress.dropped += event.dropped
+        progress.bodiless += event.bodiless
+        refusal: list[Output] = [Send(Refused(blind, event.refused))] if event.refused else []
+        return [Send(Receipt(blind)), *self.ask(blind, event.wanted), *refusal]
+
+    def ask(self, blind: BlindTopic, ids: tuple[CommitId, ...]) -> list[Output]:
+        """Ask for commits, each once on a topic: another may have it, and what is kept under one is not found by another."""
+        progress = self._topics[blind]
+        if not progress.is_joined:
+            return []
+        room = WANTED_COUNT_MAX - self._asked_count
+        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
+        progress.asked.update(wanted)
+        self._asked_count += len(wanted)
+        parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
+        return [Send(Want(blind, tuple(part))) for part in parts]
+
+    # --- what the peer asks for ---
+
+    def wanted(self, message: Want) -> list[Output]:
+        """The peer lacks commits. It asks for an id once, and so do we."""
+        self._wanted_count += len(message.ids)
+        if self._wanted_count > WANTED_COUNT_MAX:
+            raise PeerFault("too_many_wants")
+        progress = self._topics[message.topic]
+        return self._find(progress) if progress.wants.ask((message.ids,)) else []
+
+    def wanted_found(self, blind: BlindTopic, event: WantedFound) -> list[Output]:
+        """The commits of the first question were looked up."""
+        progress = self._topics[blind]
+        self.queue(progress, event.nums)
+        more = self._find(progress) if progress.wants.answer(1) else []
+        return [*more, *self.pump()]
+
+    def fetched(self, message: Fetch) -> list[Output]:
+        """The peer asks for blocks."""
+        progress = self._topics[message.topic]
+        is_first = progress.served.ask(message.ids)
+        if sum(len(topic.served.waiting) for topic in self._topics.values()) > FETCHED_COUNT_MAX:
+            raise PeerFault("too_many_fetches")
+        return self._read(progress) if is_first else []
+
+    def blocks_loaded(self, blind: BlindTopic, event: BlocksLoaded) -> list[Output]:
+        """The first of the blocks that the peer asks for were read."""
+        progress = self._topics[blind]
+        more = self._read(progress) if progress.served.answer(len(event.items)) else []
+        return [Send(Blocks(blind, event.items)), *more]
+
+    @staticmethod
+    def _find(progress: TopicProgress) -> list[Output]:
+        return [FindWanted(progress.topic, progress.wants.waiting[0])]
+
+    @staticmethod
+    def _read(progress: TopicProgress) -> list[Output]:
+        return [LoadBlocks(progress.topic, tuple(progress.served.waiting))]
+
+    # --- blocks from the peer ---
+
+    def fetch(self, blind: BlindTopic, ids: tuple[BlockId, ...]) -> list[Output]:
+        """Ask for blocks."""
+        self._topics[blind].fetched.extend(ids)
+        return [Send(Fetch(blind, ids))]
+
+    def blocks_came(self, message: Blocks) -> list[Output]:
+        """The first of the blocks that were asked for, in the order of asking."""
+        progress = self._topics[message.topic]
+        if len(message.items) > len(progress.fetched):
+            raise PeerFault("unasked_blocks")
+        came = tuple((progress.fetched.popleft(), item or None) for item in message.items)
+        if any(item is not None and block_id(item) != wanted for wanted, item in came):
+            raise PeerFault("wrong_block")
+        return [HandOver(progress.topic, came)]

@@ -1,0 +1,96 @@
+"""Every pair of a state and an event: handled, refused with a named reason, or impossible for a reason."""
+
+import re
+from enum import Enum
+from itertools import product
+from typing import Final
+
+import pytest
+
+from protocol.machines.comparing import Compared
+from protocol.machines.conversation import MESSAGES, About, EarlyWord, Word
+from protocol.machines.reconciling import FrameCame
+from protocol.machines.table import PeerFault, Refuse, Step
+from protocol.machines.transfer import Sent, Served
+from protocol.messages import kinds
+from protocol.reconciliation.reconciler import FrameKind
+from tests.support.machine_tables import MACHINES, AnyTable
+
+PAIRS: Final = [
+    pytest.param(machine, state, event, id=f"{machine.title}-{state.name}-{event.name}")
+    for machine in MACHINES
+    for state, event in machine.pairs()
+]
+BY_PEER: Final[frozenset[Enum]] = frozenset(
+    {*EarlyWord, Compared.JOIN, Compared.SUMMARY, Compared.FRAME, Sent.RECEIPT, Sent.REFUSAL, Served.ASKED}
+    | (set(FrameCame) - {FrameCame.STUCK})
+)
+"""Events that a peer causes when it likes: in no state are they impossible."""
+
+
+@pytest.mark.parametrize("machine, state, event", PAIRS)
+def test_each_pair_is_handled_or_refused_or_impossible(machine: AnyTable, state: Enum, event: Enum) -> None:
+    cell = machine.cells.get((state, event))
+    match cell:
+        case Refuse(reason):
+            assert re.fullmatch(r"[a-z_]+", reason)
+            with pytest.raises(PeerFault) as caught:
+                machine.find(state, event)
+            assert caught.value.reason == reason
+        case Step():
+            assert machine.find(state, event) is cell
+            assert isinstance(cell.to, machine.states)
+        case None:
+            assert event not in BY_PEER, "a peer may say it whenever it likes"
+            assert machine.impossible[event]
+            with pytest.raises(AssertionError, match=event.name):
+                machine.find(state, event)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.title)
+def test_a_table_has_no_state_that_is_not_reached_and_no_output_that_is_not_done(machine: AnyTable) -> None:
+    reached, fresh = set(machine.first), list(machine.first)
+    while fresh:
+        state = fresh.pop()
+        cells = (machine.cells.get((state, event)) for event in machine.events)
+        for cell in cells:
+            if isinstance(cell, Step) and cell.to not in reached:
+                reached.add(cell.to)
+                fresh.append(cell.to)
+    assert reached == {state for state, _ in machine.pairs()}
+    done = {output for cell in machine.cells.values() if isinstance(cell, Step) for output in cell.outputs}
+    outputs: type[Enum] = type(next(iter(done)))
+    assert done == set(outputs)
+    assert set(machine.bounds) <= done
+    unused = [
+        event
+        for event in machine.impossible
+        if all((state, event) in machine.cells for state in machine.states)
+    ]
+    assert unused == [], "nothing is said to be impossible that is not"
+
+
+def test_every_message_has_a_row() -> None:
+    assert {word.value for word in Word} == set(kinds())
+    for word in Word:
+        assert (About.NOTHING, word) in MESSAGES.cells or (About.JOINED, word) in MESSAGES.cells
+
+
+def test_a_message_is_about_a_topic_or_about_none() -> None:
+    for word in Word:
+        names_topic = "topic" in kinds()[word.value].__struct_fields__
+        handled = {about for about in About if (about, word) in MESSAGES.cells}
+        assert handled == (set(About) - {About.NOTHING} if names_topic else {About.NOTHING})
+
+
+def test_no_message_about_a_topic_that_is_not_joined_changes_anything() -> None:
+    """But that a relay does not keep what it was asked to keep."""
+    stray = [About.FOREIGN, About.FOLLOWED, About.ENTRUSTED]
+    handled = [pair for pair in product(stray, Word) if isinstance(MESSAGES.cells.get(pair), Step)]
+    assert handled == [(About.ENTRUSTED, Word.REFUSED)]
+
+
+def test_frames_have_the_numbers_of_their_kinds() -> None:
+    assert {(kind.name, kind.value) for kind in FrameKind} == {
+        (event.name, event.value) for event in FrameCame if event is not FrameCame.STUCK
+    }
