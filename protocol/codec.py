@@ -57,8 +57,8 @@ def encode(value: object) -> bytes:
     return _encoder.encode(value)
 
 
-def decode(kind: type[WireT], data: bytes, *, size_max: int) -> WireT:
-    """The value of type `kind` whose encoding `data` is.
+def decode(kind: type[WireT], data: bytes, *, size_max: int, takes_more: bool = False) -> WireT:
+    """The value of type `kind` whose encoding `data` is; with `takes_more`, of the fields that are known here.
 
     Raises DecodeError with reason `too_large`, `unknown_version`, `bad_shape` or `not_canonical`; nothing else, for any
     bytes.
@@ -72,9 +72,15 @@ def decode(kind: type[WireT], data: bytes, *, size_max: int) -> WireT:
         if isinstance(known, str) and is_other_version(tag, known):
             raise DecodeError("unknown_version", f"{tag}, and this is {known}") from None
         raise DecodeError("bad_shape", str(error)[:200]) from None
-    if _encoder.encode(value) != data:
+    encoded = _encoder.encode(value)
+    if encoded != data and not (takes_more and _has_more_fields(data, encoded)):
         raise DecodeError("not_canonical")
     return value
+
+
+def _has_more_fields(data: bytes, known: bytes) -> bool:
+    """Whether an array (with the shortest header) is that of the known fields and some behind them."""
+    return known[0] < data[0] <= 0x9F and data.startswith(known[1:], 1)
 
 
 def peek_tag(data: bytes) -> str:

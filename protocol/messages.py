@@ -7,6 +7,7 @@ Announce and Summary say which topics and what of them; Reconcile finds what one
 it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Final, get_args
 
@@ -30,7 +31,18 @@ from protocol.limits.peers import (
 from protocol.links import PeerAddress
 
 
-class Announce(Wire, frozen=True, tag="announce2"):
+class MessageForm(Wire, frozen=True, forbid_unknown_fields=False):
+    """Base of messages. Fields that a newer version has behind those known here are passed over."""
+
+
+class UnknownMessage(DecodeError):
+    """A message of a kind that is not known here: a newer version's, which is passed over."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__("unknown_message", tag)
+
+
+class Announce(MessageForm, frozen=True, tag="announce2"):
     """Topics that the sender follows (see `hashing.announced_topic`); one that both announced is joined on this connection.
 
     Each side has its own name for a topic here, so that an announcement shows that its sender knows the topic.
@@ -39,7 +51,7 @@ class Announce(Wire, frozen=True, tag="announce2"):
     topics: Annotated[tuple[AnnouncedTopic, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 
 
-class Summary(Wire, frozen=True, tag="sum3"):
+class Summary(MessageForm, frozen=True, tag="sum3"):
     """What the sender holds of a joined topic: its heads, how many commits, and their set digest. Rounds count from 0.
 
     Heads are named by their first bytes: where another commit begins alike, the next round finds what was not sent.
@@ -52,7 +64,7 @@ class Summary(Wire, frozen=True, tag="sum3"):
     digest: Digest
 
 
-class Reconcile(Wire, frozen=True, tag="reconcile1"):
+class Reconcile(MessageForm, frozen=True, tag="reconcile1"):
     """A step of finding out what differs of a topic; `kind` is a `reconciling.FrameKind`."""
 
     topic: BlindTopic
@@ -60,7 +72,7 @@ class Reconcile(Wire, frozen=True, tag="reconcile1"):
     frame: Annotated[bytes, Meta(max_length=RANGE_FRAME_SIZE_MAX)]
 
 
-class Publications(Wire, frozen=True, tag="publications1"):
+class Publications(MessageForm, frozen=True, tag="publications1"):
     """A batch of publications, causes before effects. Answered by one receipt."""
 
     topic: BlindTopic
@@ -70,27 +82,27 @@ class Publications(Wire, frozen=True, tag="publications1"):
     ]
 
 
-class Receipt(Wire, frozen=True, tag="receipt1"):
+class Receipt(MessageForm, frozen=True, tag="receipt1"):
     """One batch was taken: what was good of it is durable at the sender of the receipt."""
 
     topic: BlindTopic
 
 
-class Want(Wire, frozen=True, tag="want1"):
+class Want(MessageForm, frozen=True, tag="want1"):
     """Commits that the sender lacks and has seen named."""
 
     topic: BlindTopic
     ids: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
 
 
-class Fetch(Wire, frozen=True, tag="fetch1"):
+class Fetch(MessageForm, frozen=True, tag="fetch1"):
     """Blocks that the sender asks for: of files, whose content travels on demand."""
 
     topic: BlindTopic
     ids: Annotated[tuple[BlockId, ...], Meta(min_length=1, max_length=FETCHED_COUNT_MAX)]
 
 
-class Blocks(Wire, frozen=True, tag="blocks1"):
+class Blocks(MessageForm, frozen=True, tag="blocks1"):
     """The first of the blocks that were asked for and not answered yet, in that order; empty what is not held."""
 
     topic: BlindTopic
@@ -100,39 +112,39 @@ class Blocks(Wire, frozen=True, tag="blocks1"):
     ]
 
 
-class Relay(Wire, frozen=True, tag="relay2"):
+class Relay(MessageForm, frozen=True, tag="relay2"):
     """The sender keeps topics for others, so that publications are compared here and not commits. Said first, if at all."""
 
 
-class Deposit(Wire, frozen=True, tag="deposit1"):
+class Deposit(MessageForm, frozen=True, tag="deposit1"):
     """Asks a relay to keep topics, named in clear: their public keys."""
 
     topics: Annotated[tuple[TopicKey, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
 
 
-class Introductions(Wire, frozen=True, tag="introductions1"):
+class Introductions(MessageForm, frozen=True, tag="introductions1"):
     """The sender takes introductions, and gives them. Said before any topic is announced, if at all."""
 
 
-class Introduce(Wire, frozen=True, tag="introduce1"):
+class Introduce(MessageForm, frozen=True, tag="introduce1"):
     """Where peers can be dialed that have joined a root branch's topic with the sender; the sender itself among them."""
 
     topic: BlindTopic
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
 
 
-class Refused(Wire, frozen=True, tag="refused1"):
+class Refused(MessageForm, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
     topic: BlindTopic
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 
-class KeepAlive(Wire, frozen=True, tag="alive1"):
+class KeepAlive(MessageForm, frozen=True, tag="alive1"):
     """Says nothing, so that silence means a dead connection."""
 
 
-class Goodbye(Wire, frozen=True, tag="goodbye1"):
+class Goodbye(MessageForm, frozen=True, tag="goodbye1"):
     """The sender is about to close, and why (a stable code)."""
 
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
@@ -156,6 +168,7 @@ Message = (
     | Goodbye
 )
 
+_TAG: Final = re.compile(r"[a-z][a-z0-9-]*")
 _KIND_BY_TAG: Final[dict[str, type[Message]]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Message)
 }
@@ -172,12 +185,15 @@ def encode_message(message: Message) -> bytes:
 
 
 def decode_message(frame: bytes) -> Message:
-    """The message in a frame. Raises DecodeError; `unknown_message` for a kind this version does not know.
+    """The message in a frame. Raises UnknownMessage for a kind this version does not know, else DecodeError.
 
-    A known kind in another form than the one is `not_canonical`.
+    A known kind in another form than the one is `not_canonical`; what has no tag is `unknown_message` too.
     """
-    kind = _KIND_BY_TAG.get(peek_tag(frame))
+    tag = peek_tag(frame)
+    kind = _KIND_BY_TAG.get(tag)
     if kind is None:
+        if _TAG.fullmatch(tag):
+            raise UnknownMessage(tag)
         raise DecodeError("not_canonical" if peek_loose_tag(frame) in _KIND_BY_TAG else "unknown_message")
-    message: Message = decode(kind, frame, size_max=FRAME_SIZE_MAX)
+    message: Message = decode(kind, frame, size_max=FRAME_SIZE_MAX, takes_more=True)
     return message

@@ -32,16 +32,16 @@ class Admission:
         self._strangers: Counter[str] = Counter()
 
     def admit(self, address: str, *, is_known: bool = False) -> str | None:
-        """Take a place for a connection from host:port; why there is none, or None."""
+        """Take a place for a connection from host:port; why there is none (a reason of a goodbye), or None."""
         taken = self._strangers.total()
         if self._known + taken >= self._places or (not is_known and taken >= self._for_strangers):
-            return "too many connections"
+            return "too_many_connections"
         if is_known:
             self._known += 1
             return None
         network = network_key(address)
         if network and self._strangers[network] >= self._per_host:
-            return "too many connections from one host"
+            return "too_many_connections_of_host"
         self._strangers[network] += 1
         return None
 

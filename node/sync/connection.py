@@ -11,6 +11,7 @@ the next batch are checked while the last one is being stored.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -48,6 +49,8 @@ from protocol.limits.peers import (
     MESSAGES_PER_SECOND_MAX,
     STRANGER_IDLE_SECONDS,
     TOPIC_COUNT_MAX,
+    UNKNOWN_MESSAGES_AT_ONCE_MAX,
+    UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
@@ -60,7 +63,9 @@ from protocol.messages import (
     Publications,
     Receipt,
     Relay,
+    UnknownMessage,
     decode_message,
+    encode_message,
 )
 from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
@@ -105,6 +110,14 @@ class Ended:
     """Why a connection ended: a stable reason."""
 
     reason: str
+
+
+async def say_goodbye(stream: SecureStream, reason: str) -> None:
+    """End a stream that nothing else writes to: say why, if that can be said in a moment, and close it."""
+    with trio.move_on_after(_LAST_WORDS_SECONDS, shield=True):
+        with suppress(TransportError):
+            await stream.send_frame(encode_message(Goodbye(reason)))
+        await stream.aclose()
 
 
 class Connection:
@@ -156,6 +169,7 @@ class Connection:
         self._written = trio.Event()
         self._turns = BatchOrder()
         self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
         self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
 
     @property
@@ -169,7 +183,8 @@ class Connection:
         return self._session.peer_is_relay
 
     async def run(self) -> Ended:
-        """Converse until either side ends it."""
+        """Converse until either side ends it, this node stops, or something fails."""
+        cut = "stopping"
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
@@ -181,12 +196,18 @@ class Connection:
                     self._hub.remove(self)
                     self._hub.sources.remove(self)
                 nursery.cancel_scope.cancel()
+        except Exception:
+            cut = "defect"
+            raise
         finally:
-            self.end("closed")
+            is_cut = not self._is_ending()
+            self._lose(cut)
             self._questions.lose()
-            with trio.move_on_after(1) as scope:  # a last word, if the peer listens
-                scope.shield = True
-                await self._stream.aclose()
+            if is_cut:  # the writer is gone, and what is queued with it
+                await say_goodbye(self._stream, cut)
+            else:
+                with trio.move_on_after(_LAST_WORDS_SECONDS, shield=True):
+                    await self._stream.aclose()
         return Ended(self._reason)
 
     async def _converse(self, nursery: trio.Nursery) -> None:
@@ -214,7 +235,7 @@ class Connection:
         for topic, place in self._followed.items():
             followed = self._hub.find_followed(topic)
             if followed is None or topic_place(followed) != place:
-                self.end("topic_forgotten")  # what was agreed about it does not hold any more
+                self.part("topic_forgotten")  # what was agreed about it does not hold any more
                 return
         by_topic = self._hub.replica.by_topic
         fresh = [one for one in by_topic.values() if one.topic not in self._followed]
@@ -231,7 +252,7 @@ class Connection:
 
     def missed(self) -> None:
         """The hub's word: this conversation has a defect, and the next one compares everything anew."""
-        self.end("defect")
+        self.part("defect")
 
     def has_joined(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too."""
@@ -266,7 +287,7 @@ class Connection:
         try:
             return await self._questions.ask(wanted, say)
         except RequestTimeout:
-            self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+            self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None
 
     async def _read(self) -> None:
@@ -285,16 +306,16 @@ class Connection:
             if self._is_ending():
                 return
             if self._reading.cancelled_caught or frame is None:
-                if self._reading.cancelled_caught:
-                    self.part("idle")
-                else:
-                    self.end("closed")
+                self.part("idle" if self._reading.cancelled_caught else "closed")
                 return
             self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
             if self._is_ending():
                 return
+            message: Message | None = None
             try:
                 message = decode_message(frame)
+            except UnknownMessage:
+                log.debug("unknown message", peer=id_text(self.peer))
             except DecodeError as error:
                 self.part(f"bad_message:{error.reason}")
                 return
@@ -302,9 +323,11 @@ class Connection:
             if refusal:
                 self.part(refusal)
                 return
+            self.heard_at = self._hub.clock_ms() // 1000
+            if message is None:
+                continue
             if isinstance(message, Goodbye):
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
-            self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._handle(MessageReceived(message))
@@ -330,9 +353,14 @@ class Connection:
             if self._met is not None:
                 self._met()
 
-    def _find_flood(self, message: Message) -> str:
-        """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
+    def _find_flood(self, message: Message | None) -> str:
+        """Why a message (None: of an unknown kind) is one too many, or an empty text.
+
+        The smallest cost the sender nothing, and this node its time.
+        """
         now = trio.current_time()
+        if message is None and not self._unknown.try_acquire(now):
+            return "too_many_unknown_messages"
         if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
             return "too_many_keep_alives"
         return "" if self._messages.try_acquire(now) else "too_many_messages"
@@ -341,7 +369,7 @@ class Connection:
         try:
             fault = await self.outgoing.write(self._stream)
             if fault:
-                self.end(fault)
+                self._lose(fault)
         finally:
             self._written.set()
 
@@ -386,7 +414,7 @@ class Connection:
     async def _load(self, load: Load) -> None:
         followed = self._hub.find_followed(load.topic)
         if followed is None:
-            self.end("topic_forgotten")
+            self.part("topic_forgotten")
             return
         bill = WorkBill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
@@ -400,7 +428,7 @@ class Connection:
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         followed = self._hub.find_followed(work.topic)
         if followed is None:
-            self.end("topic_forgotten")
+            self.part("topic_forgotten")
             return
         if work.topic not in self._reconcilers:
             is_answerer = isinstance(work, OpenReconciliation)
@@ -425,7 +453,7 @@ class Connection:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
-            self.end("topic_forgotten")
+            self.part("topic_forgotten")
             return
         bill = WorkBill(self.account)
         if isinstance(followed, Branch):
@@ -487,26 +515,28 @@ class Connection:
             self._look_at_budget()
         except StorageError as error:
             log.error("storage failed", peer=id_text(self.peer), error=str(error))
-            self.end("storage_failed")
+            self.part("storage_failed")
 
     def _say(self, message: Message) -> None:
         try:
             if not self.outgoing.put(message):
-                self.end("peer_does_not_read")
+                self.part("peer_does_not_read")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.end("closed")
+            self._lose("closed")
 
     def _is_ending(self) -> bool:
         return bool(self._reason)
 
     def part(self, reason: str) -> None:
-        """The same, and tell the peer why: as far as it still reads, it need not guess."""
-        if not self._is_ending():
-            self._say(Goodbye(reason))
-        self.end(reason)
+        """Stop reading, and tell the peer why: as far as it still reads, it need not guess. The first reason counts."""
+        if self._is_ending():
+            return
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            self.outgoing.put(Goodbye(reason), is_last=True)
+        self._lose(reason)
 
-    def end(self, reason: str) -> None:
-        """Stop reading; the first reason counts."""
+    def _lose(self, reason: str) -> None:
+        """Stop reading, where nothing can be said any more; the first reason counts."""
         if not self._reason:
             self._reason = reason
             self._reading.cancel()

@@ -17,7 +17,7 @@ from sqlalchemy import Connection as SqlConnection
 from node.runtime.subnets import subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
-from node.sync.connection import Connection
+from node.sync.connection import Connection, say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import PeerFinder
@@ -178,20 +178,20 @@ class Network:
             if scope.cancelled_caught:
                 log.info("handshake failed", reason="timeout")
                 return
-            await self._serve_proven(stream, secure, address)
+            await self._serve_proven(secure, address)
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
         except Exception:  # the border of one connection: whatever is wrong with it, the others go on
             log.exception("connection failed", direction="in")
 
-    async def _serve_proven(self, stream: trio.SocketStream, secure: SecureStream, address: str) -> None:
+    async def _serve_proven(self, secure: SecureStream, address: str) -> None:
         is_known = self._is_known(secure.peer_key)
         refusal = (
             "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
         )
         if refusal is not None:
             log.warning("connection refused", peer=id_text(secure.peer_key), reason=refusal)
-            await trio.aclose_forcefully(stream)
+            await say_goodbye(secure, refusal)
             return
 
         def met() -> None:
@@ -365,7 +365,7 @@ class Network:
         """Begin anew: peers have ended connections that were silent for so long, and all of them may answer now."""
         for state in self.peers:
             if state.connection is not None:
-                state.connection.end("slept")
+                state.connection.part("slept")
         self.book.hurry(trio.current_time())
         self._woken.set()
         self._woken = trio.Event()

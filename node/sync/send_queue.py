@@ -27,10 +27,13 @@ class SendQueue:
         self.count = 0
         """How many messages wait or are being written."""
 
-    def put(self, message: Message) -> bool:
-        """Queue a message; whether there was room for it. Raises trio.ClosedResourceError after `close`."""
+    def put(self, message: Message, *, is_last: bool = False) -> bool:
+        """Queue a message; whether there was room for it. There always is for the last one (why a peer is left that does
+        not read). Raises trio.ClosedResourceError after `close`.
+        """
         frame = encode_message(message)
-        if self.count == OUTGOING_COUNT_MAX or self._size + len(frame) > OUTGOING_SIZE_MAX:
+        is_full = self.count == OUTGOING_COUNT_MAX or self._size + len(frame) > OUTGOING_SIZE_MAX
+        if is_full and not is_last:
             return False
         self._send.send_nowait(frame)
         self._size += len(frame)

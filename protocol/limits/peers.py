@@ -104,6 +104,10 @@ TOPIC_COUNT_MAX topics says some of each."""
 MESSAGES_PER_SECOND_MAX: Final = 500
 """Messages a second, which take some 2 % of a processor to read. A writer's single commits are fewer: each batch that is in
 flight waits for its receipt."""
+UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
+"""Messages of kinds not known here that are passed over without a pause; one more for each second since. A newer version
+says few of a kind that nobody has answered."""
+UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
 
 # --- processor time ---
 SLICE_SECONDS: Final = 0.05

@@ -10,7 +10,7 @@ import trio
 from protocol.codec import encode
 from protocol.ids import AnnouncedTopic, BlindTopic, Digest, TopicKey
 from protocol.keys import NodeSeed
-from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX
+from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX, UNKNOWN_MESSAGES_AT_ONCE_MAX
 from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
@@ -35,6 +35,7 @@ from tests.hostile.peer import Attacker, Parted
 from tests.hostile.table import Role, attack
 
 _SOME = 300
+_MORE_THAN_UNKNOWN = 2 * UNKNOWN_MESSAGES_AT_ONCE_MAX
 _RETRY_SECONDS = 0.02
 
 
@@ -62,7 +63,7 @@ async def _take_each_place(mallory: Attacker, take: Callable[[], Awaitable[objec
         await trio.sleep(_RETRY_SECONDS)
 
 
-@attack(Role.STRANGER, ends=("too many connections", ""))
+@attack(Role.STRANGER, ends=("too_many_connections", ""))
 async def idle_strangers(mallory: Attacker) -> None:
     """Strangers who take every place and say nothing do not keep out a peer that the node knows (M3)."""
     for _ in range(mallory.places):
@@ -73,7 +74,7 @@ async def idle_strangers(mallory: Attacker) -> None:
         await trio.sleep(1)
 
 
-@attack(Role.STRANGER, ends=("timeout", "too many connections", ""))
+@attack(Role.STRANGER, ends=("timeout", "too_many_connections", ""))
 async def half_open_connections(mallory: Attacker) -> None:
     """Connections without a handshake, renewed as they are dropped, keep out nobody whom the node knows (M3)."""
     for _ in range(mallory.places):
@@ -139,13 +140,18 @@ async def more_after_the_end(mallory: Attacker) -> None:
     await peer.wait_ended()
 
 
-@attack(Role.STRANGER, ends=("bad_message:unknown_message",))
+@attack(Role.STRANGER, ends=("too_many_unknown_messages", "over_budget", "peer_left"))
 async def unknown_messages(mallory: Attacker) -> None:
-    """A message of no known kind ends the connection, whatever its size."""
+    """Messages of no known kind are passed over, whatever their size; too many of them end the connection."""
     for size in (0, 1000, FRAME_SIZE_MAX - 100):
         peer = await mallory.meet()
         await peer.say_frames(encode(("nonsense1", bytes(size))))
+        await peer.say(Goodbye("bye"))
         await peer.wait_ended()
+    peer = await mallory.meet()
+    for _ in range(_MORE_THAN_UNKNOWN // _SOME + 1):
+        await peer.say_frames(*[encode(("nonsense1", 7))] * _SOME)
+    await peer.wait_ended()
 
 
 @attack(

@@ -89,8 +89,12 @@ ELSEWHERE: Final = {
     "output.reason": set[str](),  # that of a `Close`
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
-    "refusal": returned("node/sync/connection.py", "_find_flood"),
-    "error.reason": {"frame_too_large"},  # the one of the transport's errors after which the peer still hears
+    "refusal": returned("node/sync/connection.py", "_find_flood")
+    | returned("node/sync/admission.py", "admit")
+    | {"banned"},
+    "cut": {"stopping", "defect"},
+    # Those of the transport's errors that come while frames are received; the peer may hear, where it is not gone.
+    "error.reason": {"frame_too_large", "bad_frame", "truncated", "closed", "exhausted"},
     "_DUPLICATE": {"duplicate"},
 }
 """Arguments of what ends a connection that are no literals, and what they may be."""
@@ -105,9 +109,9 @@ def goodbyes_in_code() -> set[str]:
             continue  # said behind `bad_reconciliation:`
         # Elsewhere another thing is closed.
         ends = ("Close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
-        for call in calls(name, "part", "PeerFault", "Refuse", *ends):
+        for call in calls(name, "part", "say_goodbye", "PeerFault", "Refuse", *ends):
             if call.args:  # else it is another method of that name
-                argument = call.args[0]
+                argument = call.args[-1]  # of `say_goodbye` the second one
                 found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
     return found
 

@@ -222,9 +222,9 @@ def test_one_host_has_its_share_of_the_places_and_this_machine_has_all_that_stra
     admission = Admission(16)
     share, most = 16 // CONNECTIONS_PER_HOST_SHARE, 16 - 16 // KNOWN_PLACES_SHARE
     assert [admission.admit("10.0.0.1:1") for _ in range(share)] == [None] * share
-    assert admission.admit("10.0.0.1:1") == "too many connections from one host"
+    assert admission.admit("10.0.0.1:1") == "too_many_connections_of_host"
     assert [admission.admit("127.0.0.1:1") for _ in range(most - share)] == [None] * (most - share)
-    assert admission.admit("10.0.0.2:1") == "too many connections"
+    assert admission.admit("10.0.0.2:1") == "too_many_connections"
     admission.leave("10.0.0.1:1")
     assert admission.admit("10.0.0.1:1") is None
 
@@ -236,10 +236,10 @@ def test_strangers_leave_places_for_known_peers_and_one_who_becomes_known_makes_
     for _ in range(16 // KNOWN_PLACES_SHARE):
         assert admission.admit("10.0.0.1:1", is_known=True) is None
     admission.become_known("127.0.0.1:1")
-    assert admission.admit("127.0.0.1:1") == "too many connections", "all places are taken"
+    assert admission.admit("127.0.0.1:1") == "too_many_connections", "all places are taken"
     admission.leave("10.0.0.1:1", is_known=True)
     assert admission.admit("127.0.0.1:1") is None
-    assert admission.admit("10.0.0.1:1", is_known=True) == "too many connections"
+    assert admission.admit("10.0.0.1:1", is_known=True) == "too_many_connections"
 
 
 async def test_half_open_connections_make_room_for_the_newest_of_another_host(

@@ -40,7 +40,7 @@ from tests.support.strangers import met
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
-    "unknown_message": (b"\x91\xa8nothing1", "bad_message:unknown_message"),
+    "tag_that_is_none": (b"\x91\xa8Nothing1", "bad_message:unknown_message"),
     "tag_in_another_form": (b"\x91\xd9\x06alive1", "bad_message:not_canonical"),
     "array_in_another_form": (b"\xdc\x00\x01\xa6alive1", "bad_message:not_canonical"),
     "unknown_in_another_form": (b"\xdd\x00\x00\x00\x01\xda\x00\x04nil1", "bad_message:unknown_message"),
