@@ -24,7 +24,7 @@ from protocol.limits.peers import (
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
 )
-from protocol.machines.comparing import ANSWERER, ASKER, COMPARING, Compared, Comparing, Do
+from protocol.machines.comparing import ANSWERER, ASKER, CHECKED, COMPARING, Compared, Comparing, Do
 from protocol.machines.table import PeerFault
 from protocol.messages import Reconcile, Summary
 from protocol.session_events import (
@@ -106,7 +106,7 @@ class Comparison:
         """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
         outputs: list[Output] = []
         for blind, progress in self._topics.items():
-            if progress.is_joined:
+            if progress.comparing in CHECKED:  # of thousands of topics a few
                 outputs += self._run(blind, _check(progress))
         return outputs
 

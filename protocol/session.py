@@ -194,7 +194,7 @@ class Session:
         outputs = self._comparison.joined(blind)
         if not is_first:
             return outputs
-        self._transfer.joined(blind)
+        self._transfer.joined(progress)
         return [*outputs, *self._introducing.joined(progress)]
 
     def _announced(self, message: Announce) -> list[Output]:

@@ -7,11 +7,11 @@ permits. Questions of the peer's are looked up one after the other.
 What follows what stands in tables, `protocol.machines.transfer`. Here is how each of their outputs is done.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 
 from protocol.hashing import block_id
-from protocol.ids import BlindTopic, BlockId, CommitId
+from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -44,13 +44,19 @@ class Transfer:
     def __init__(self, topics: Mapping[BlindTopic, TopicProgress]) -> None:
         """`topics` are those of the session, by blinded topic."""
         self._topics = topics
-        self._turn: deque[BlindTopic] = deque()
+        # Counted and not added up when asked for: a node may join thousands of topics with one peer.
+        self._turn = count()
+        self._turns: dict[TopicKey, int] = {}  # of topics with something to send: when each had its turn
+        self._queued: dict[TopicKey, TopicProgress] = {}  # of these topics, in no order
+        self._busy = 0  # batches that are being read or have no receipt
+        self._unreceipted = 0
+        self._serving = 0  # blocks that the peer asks for
         self._asked_count = 0
         self._wanted_count = 0
 
-    def joined(self, blind: BlindTopic) -> None:
+    def joined(self, progress: TopicProgress) -> None:
         """A topic was joined: it takes its turns from now on."""
-        self._turn.append(blind)
+        self._turns[progress.topic] = next(self._turn)
 
     # --- publications to the peer ---
 
@@ -59,6 +65,8 @@ class Transfer:
         for what in self._send(progress, Sent.MORE):
             assert what is SendingDo.QUEUE, "the table says no otherwise"
             progress.outbox.enqueue(nums)
+            if progress.outbox.queue:
+                self._queued[progress.topic] = progress
 
     def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
         """What to send at first. Later plans say only what the peer is told of anyway."""
@@ -85,12 +93,16 @@ class Transfer:
         progress = self._topics[blind]
         outbox = progress.outbox
         outputs: list[Output] = []
+        self._busy -= 1
         for what in self._send(progress, Sent.BATCH if event.items else Sent.NOTHING):
             if what is SendingDo.SAY:
+                self._busy += 1
                 outbox.sent += len(event.items)
                 outbox.sizes.append(len(event.items))
                 outputs.append(Send(Publications(blind, event.items)))
             outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
+            if not outbox.queue:
+                del self._queued[progress.topic]
         return [*outputs, *self.pump()]
 
     def receipted(self, message: Receipt) -> list[Output]:
@@ -101,6 +113,7 @@ class Transfer:
             if not progress.outbox.sizes:
                 raise PeerFault("unasked_receipt")
             progress.outbox.confirmed += progress.outbox.sizes.popleft()
+            self._busy -= 1
         return self.pump()
 
     def refused(self, message: Refused) -> list[Output]:
@@ -110,6 +123,7 @@ class Transfer:
             assert what is SendingDo.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
             progress.outbox.queue.clear()
+            self._queued.pop(progress.topic, None)
         return self.pump()
 
     def pump(self) -> list[Output]:
@@ -118,21 +132,17 @@ class Transfer:
         No topic takes all of it: what another one gets meanwhile goes out at once.
         """
         outputs: list[Output] = []
-        ready = [blind for blind in self._turn if self._topics[blind].is_ready]
-        if not ready:
-            return outputs  # the usual case, also with thousands of topics
-        busy = sum(topic.in_flight + topic.is_loading for topic in self._topics.values())
-        for blind in sorted(ready, key=lambda blind: not self._topics[blind].is_root):
-            if busy >= BATCHES_IN_FLIGHT_MAX:
-                break
-            busy += 1
-            progress = self._topics[blind]
+        if not self._queued or self._busy >= BATCHES_IN_FLIGHT_MAX:
+            return outputs  # the usual case
+        ready = [progress for progress in self._queued.values() if progress.is_ready]
+        ready.sort(key=lambda progress: (not progress.is_root, self._turns[progress.topic]))
+        for progress in ready[: BATCHES_IN_FLIGHT_MAX - self._busy]:
+            self._busy += 1
             for what in self._send(progress, Sent.TURN):
                 assert what is SendingDo.LOAD, "the table says no otherwise"
                 nums = progress.outbox.queue[0][:BATCH_COUNT_MAX]
                 outputs.append(LoadBatch(progress.topic, tuple(nums)))
-            self._turn.remove(blind)
-            self._turn.append(blind)
+            self._turns[progress.topic] = next(self._turn)
         return outputs
 
     @staticmethod
@@ -147,7 +157,8 @@ class Transfer:
         """A batch came."""
         progress = self._topics[message.topic]
         progress.unreceipted += 1
-        if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
+        self._unreceipted += 1
+        if self._unreceipted > BATCHES_IN_FLIGHT_MAX:
             raise PeerFault("too_many_batches")
         return [IngestBatch(progress.topic, message.items, progress.is_root)]
 
@@ -155,6 +166,7 @@ class Transfer:
         """A batch is stored."""
         progress = self._topics[blind]
         progress.unreceipted -= 1
+        self._unreceipted -= 1
         progress.received += event.accepted
         progress.dropped += event.dropped
         progress.bodiless += event.bodiless
@@ -194,13 +206,15 @@ class Transfer:
         """The peer asks for blocks."""
         progress = self._topics[message.topic]
         is_first = progress.served.ask(message.ids)
-        if sum(len(topic.served.waiting) for topic in self._topics.values()) > FETCHED_COUNT_MAX:
+        self._serving += len(message.ids)
+        if self._serving > FETCHED_COUNT_MAX:
             raise PeerFault("too_many_fetches")
         return self._read(progress) if is_first else []
 
     def blocks_loaded(self, blind: BlindTopic, event: BlocksLoaded) -> list[Output]:
         """The first of the blocks that the peer asks for were read."""
         progress = self._topics[blind]
+        self._serving -= len(event.items)
         more = self._read(progress) if progress.served.answer(len(event.items)) else []
         return [Send(Blocks(blind, event.items)), *more]
 

@@ -37,6 +37,8 @@ ANSWERER: Final = (Comparing.OPENING, Comparing.ANSWERING, Comparing.ANSWERED)
 """States that take one of the places for reconciliations of this side's."""
 ASKER: Final = (Comparing.PLANNING_ASKED, Comparing.ASKING, Comparing.ASKED)
 """States that take one of the places for reconciliations of the peer's."""
+CHECKED: Final = (Comparing.AHEAD, Comparing.ANSWERED, Comparing.ASKED)
+"""States in which something follows from the time."""
 
 
 class Compared(Enum):
@@ -125,13 +127,13 @@ _CELLS: Final[_Cells] = {
     (_S.ASKING, _E.OVER): go(_S.COMPARED, Do.SAY_FRAMES, Do.READ_KEPT),
     # Nothing that was asked for is still on its way: more is a lie, and is not looked at.
     (_S.ASKING, _E.OVER_MORE): go(_S.COMPARED, Do.DROP_FRAMES, Do.SAY_FRAMES, Do.READ_KEPT),
+    (_S.AHEAD, _E.CHECK): go(_S.AHEAD),
     # Who leaves a reconciliation open is left.
     (_S.ANSWERED, _E.CHECK): go(_S.ANSWERED, Do.COUNT_CHECK),
     (_S.ASKED, _E.CHECK): go(_S.ASKED, Do.COUNT_CHECK),
 }
 
 _STRAY: Final = Refuse("unasked_reconciliation")
-_NOT_COUNTED: Final = [state for state in Comparing if state not in (_S.UNJOINED, _S.ANSWERED, _S.ASKED)]
 _AT_WORK: Final = (_S.HEARD, _S.PLANNING, _S.PLANNING_ASKED, _S.QUEUED, *ANSWERER, _S.ASKING, _S.ASKED)
 
 COMPARING: Final = Table(
@@ -142,7 +144,6 @@ COMPARING: Final = Table(
     cells={
         **_CELLS,
         **stay([state for state in Comparing if state is not _S.UNJOINED], _E.JOIN),
-        **stay(_NOT_COUNTED, _E.CHECK),
         **stay(_AT_WORK, _E.SUMMARY, Do.KEEP_SUMMARY),
         # Before both summaries, from the side that was to wait, or after the asker's last word.
         **refuse(
@@ -171,8 +172,8 @@ COMPARING: Final = Table(
         _E.STEP_MORE: "no frame is being worked on, or none may wait",
         _E.OVER: "no frame is being worked on",
         _E.OVER_MORE: "no frame is being worked on, or none may wait",
-        _E.CHECK: "checks look at joined topics",
-        _E.QUIET: "checks tell it to the side that is ahead alone",
+        _E.CHECK: "nothing follows from the time",
+        _E.QUIET: "no round is begun by this side",
     },
     bounds={
         Do.TAKE_SUMMARY: (Refuse("unasked_summary"),),
