@@ -288,7 +288,7 @@ class Network:
         try:
             await reached()
         except BaseException:  # a cancellation too: nobody else would close it
-            await secure.aclose()
+            await say_goodbye(secure, "stopping")
             raise
         self._enter(state, "connected")
         await self._converse(state, secure, across)
