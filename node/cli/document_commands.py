@@ -7,7 +7,7 @@ import json
 import sys
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
-GROUPS: Final = {"set": set_, "dict": dict_, "text": text}
-"""Name of each group of commands -> the group."""
 
 ItemsArgument = Annotated[
     list[str],

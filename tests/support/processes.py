@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 import typer.main
+from typer.core import TyperGroup
 
 from node.cli.main import app, main
 
@@ -26,7 +27,9 @@ RAVEL: Final = [sys.executable, "-P", "-m", "node.cli.main"]
 """The command in an interpreter of its own."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _COMMANDS: Final = typer.main.get_command(app)
-"""All commands and options, which typer else gathers anew in each process, in 0.1 s."""
+"""The top level, whose commands each process would else import anew."""
+assert isinstance(_COMMANDS, TyperGroup)
+assert all(_COMMANDS.commands.values()), "looking them up imports them"
 
 
 class RavelProcess:

@@ -1,0 +1,117 @@
+"""All commands by name, each imported when it is chosen: `ravel status` imports no other command.
+
+Importing all commands and having typer read their signatures takes longer than most commands run. So the top level is a
+group whose table of commands names modules; help and completion, which list all, import all.
+"""
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
+    from typer._click import Command, Context
+
+COMMANDS: Final = MappingProxyType(
+    {
+        "init": "key_commands:init",
+        "run": "node_commands:run",
+        "status": "node_commands:status",
+        "storage": "node_commands:storage",
+        "open": "node_commands:open_page",
+        "id": "node_commands:show_id",
+        "write": "branch_commands:write",
+        "log": "branch_commands:log",
+        "watch": "watch_commands:watch",
+        "show": "branch_commands:show",
+        "why": "branch_commands:why",
+        "export": "export_commands:export",
+        "analyze": "export_commands:analyze",
+        "study": "export_commands:study",
+        "audit": "export_commands:audit",
+        "backup": "care_commands:backup",
+        "restore": "care_commands:restore",
+        "fsck": "care_commands:fsck",
+        "gc": "care_commands:collect",
+        "doctor": "care_commands:doctor",
+        "key": "key_commands:key",
+        "config": "node_commands:config",
+        "repo": "repo_commands:repo",
+        "device": "device_commands:device",
+        "member": "member_commands:member",
+        "quorum": "quorum_commands:quorum",
+        "branch": "branch_commands:branch",
+        "set": "document_commands:set_",
+        "dict": "document_commands:dict_",
+        "text": "document_commands:text",
+        "file": "file_commands:file",
+        "feed": "feed_commands:feed",
+        "import": "import_commands:import_",
+        "inbox": "inbox_commands:inbox",
+        "tag": "tag_commands:tag",
+        "tangle": "tangle_commands:tangle",
+        "peer": "peer_commands:peer",
+        "relay": "relay_commands:relay",
+        "token": "token_commands:token",
+        "debug": "care_commands:debug",
+    }
+)
+"""Name -> `MODULE:ATTRIBUTE` in this package: a function, or a `Typer` of several commands. In the order of help."""
+
+
+class LazyGroup(TyperGroup):
+    """The top level, whose commands are those of `COMMANDS`."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # handed on to typer as it hands them
+        super().__init__(**attributes)
+        self.commands = _Commands()
+
+    def list_commands(self, ctx: "Context") -> list[str]:  # typer's own loads each command for its name
+        """All names, in the order of help."""
+        return list(self.commands)
+
+
+class _Commands(MutableMapping[str, "Command"]):
+    """The commands of a group by name. Names are known at once; a command is imported when it is first looked up."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Command] = {}
+        self._names: dict[str, str] = dict(COMMANDS)
+
+    def __getitem__(self, name: str) -> "Command":
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: "Command") -> None:
+        self._names.setdefault(name, "")
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._names[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:  # else inherited, and imports the command to tell
+        return name in self._names
+
+    def _load(self, name: str) -> "Command":
+        module, _, attribute = self._names[name].partition(":")
+        found = getattr(import_module(f"node.cli.{module}"), attribute)
+        holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=name)
+            whole = get_command(holder)
+            assert isinstance(whole, TyperGroup), "typer makes a group of what has one"
+            return whole.commands[name]
+        holder.command(name)(found)
+        return get_command(holder)
