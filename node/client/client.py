@@ -3,20 +3,21 @@
 `ApiClient.call` takes any entry of the table; the other methods are the same by name.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import unquote
-
-import httpx
 
 from node.client.calls import CallParts, call_parts
 from node.client.documents import DocumentsClient
 from node.client.download import Download
 from node.client.errors import error_of
 from node.client.event_client import StreamEvent, open_stream
+from node.client.http_client import ConnectionLost, HttpClient, HttpResponse, NoAnswer
 from node.client.members import DevicesClient, MembersClient, QuorumsClient
 from node.contract import branches, commits, files, inbox, members, node, peers, repos, timelines
 from node.contract.endpoint import PREFIX, Endpoint
@@ -35,12 +36,7 @@ class ApiClient:
     def __init__(self, base_url: str, token: str, home: Path | None = None) -> None:
         self.base_url = base_url
         self._home = home
-        self._http = httpx.Client(
-            base_url=f"{base_url}{PREFIX}",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=_TIMEOUT_SECONDS,
-            trust_env=False,  # a proxy has no business between a user and the daemon beside them
-        )
+        self._http = HttpClient(base_url, {"Authorization": f"Bearer {token}"}, _TIMEOUT_SECONDS)
         self.documents = DocumentsClient(self.call)
         self.members = MembersClient(self.call)
         self.devices = DevicesClient(self.call)
@@ -62,7 +58,7 @@ class ApiClient:
         argument that the endpoint does not take.
         """
         parts = call_parts(endpoint, arguments)
-        answer: A = self._request(endpoint, parts, json=parts.body)
+        answer: A = self._request(endpoint, parts)
         return answer
 
     def make_code(self) -> node.PageCode:
@@ -84,7 +80,7 @@ class ApiClient:
     def page(self, path: str) -> str:
         """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`."""
         with self._reached():
-            return self._http.get(f"{self.base_url}{path}").text
+            return self._http.request("GET", path)[1].decode("utf-8", "replace")
 
     def log(self) -> node.LogLines:
         """The latest lines of the daemon's log."""
@@ -299,7 +295,7 @@ class ApiClient:
     def add_file(self, branch: str, name: str, content: Iterable[bytes]) -> files.FileView:
         """Add a file, its content streamed."""
         parts = call_parts(files.ADD_FILE, {"branch": branch, "name": name})
-        answer: files.FileView = self._request(files.ADD_FILE, parts, content=content)
+        answer: files.FileView = self._request(files.ADD_FILE, parts, content)
         return answer
 
     def add_files(self, branch: str, body: Iterable[bytes]) -> files.AddedFiles:
@@ -319,14 +315,13 @@ class ApiClient:
         wanted = {}
         if start or stop is not None:
             wanted = {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
-        with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
+        with self._reached(), self._http.open("GET", PREFIX + path, headers=wanted) as response:
             if response.is_error:
-                response.read()
-                raise error_of(response)
-            found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", response.headers.get("content-range", ""))
-            size = int(found[1] if found else response.headers["content-length"])
-            name = response.headers["content-disposition"].partition("''")[2]
-            yield Download(size, response.headers["etag"].strip('"'), unquote(name), self._pieces(response))
+                raise error_of(response.status, response.read())
+            found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", response.header("content-range"))
+            size = int(found[1] if found else response.header("content-length"))
+            name = response.header("content-disposition").partition("''")[2]
+            yield Download(size, response.header("etag").strip('"'), unquote(name), self._pieces(response))
 
     def remove_file(self, branch: str, file: str) -> files.RemovedFile:
         """Remove a file from a branch."""
@@ -356,43 +351,39 @@ class ApiClient:
         self,
         endpoint: Endpoint[Any],
         parts: CallParts,
-        *,
-        json: Mapping[str, object] | None = None,
         content: Iterable[bytes] | None = None,
     ) -> Any:  # noqa: ANN401  # of the endpoint's answer type, which the daemon sees to
         with self._reached():
-            response = self._http.request(
+            status, answer = self._http.request(
                 endpoint.method,
-                parts.path,
-                json=json,
-                params=parts.query,
+                PREFIX + parts.path,
+                query=parts.query,
+                body=parts.body,
                 content=content,
                 timeout=endpoint.seconds_max,
             )
-        if response.is_error:
-            raise error_of(response)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise error_of(status, answer)
         try:
-            return response.json()
+            return json.loads(answer)
         except ValueError:
-            raise ServiceError(
-                "internal", f"the daemon answered {response.status_code} without JSON"
-            ) from None
+            raise ServiceError("internal", f"the daemon answered {status} without JSON") from None
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         try:
             yield
-        except httpx.TimeoutException:
+        except NoAnswer:
             raise ServiceError(
                 "not_running", "the daemon does not answer in time", "look at its log"
             ) from None
-        except httpx.TransportError:
+        except ConnectionLost:
             raise not_running(self._home or Path()) from None
 
-    def _pieces(self, response: httpx.Response) -> Iterator[bytes]:
+    def _pieces(self, response: HttpResponse) -> Iterator[bytes]:
         try:
-            yield from response.iter_bytes(_PIECE_SIZE)
-        except httpx.TransportError as error:
+            yield from response.pieces(_PIECE_SIZE)
+        except ConnectionLost as error:
             raise ServiceError(
                 "interrupted",
                 f"the daemon stopped sending: {error}",

@@ -1,6 +1,5 @@
 """Parses error responses of the API into `ServiceError`."""
 
-import httpx
 import msgspec
 
 from node.runtime.errors import ERROR_KINDS, ServiceError
@@ -16,11 +15,9 @@ class _ErrorAnswer(msgspec.Struct):
     error: _Error
 
 
-def error_of(response: httpx.Response) -> ServiceError:
+def error_of(status: int, content: bytes) -> ServiceError:
     """The error that an answer states; `internal` for what is none of the API's."""
-    return read_error(response.content) or ServiceError(
-        "internal", f"the daemon answered {response.status_code} without JSON"
-    )
+    return read_error(content) or ServiceError("internal", f"the daemon answered {status} without JSON")
 
 
 def read_error(content: bytes | str) -> ServiceError | None:

@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import msgspec
 
 from node.client.calls import CallParts
 from node.client.errors import error_of, read_error
+from node.client.http_client import HttpClient
+from node.contract.endpoint import PREFIX
 from node.runtime.errors import ServiceError
 
 
@@ -26,14 +27,13 @@ class StreamEvent:
 
 
 @contextmanager
-def open_stream(http: httpx.Client, parts: CallParts) -> Iterator[Iterator[StreamEvent]]:
-    """The events that an endpoint streams. Raises ServiceError."""
+def open_stream(http: HttpClient, parts: CallParts) -> Iterator[Iterator[StreamEvent]]:
+    """The events that an endpoint streams. Raises ServiceError, ConnectionLost."""
     headers = {"Accept": "text/event-stream"}
-    with http.stream("GET", parts.path, params=parts.query, headers=headers) as response:
+    with http.open("GET", PREFIX + parts.path, query=parts.query, headers=headers) as response:
         if response.is_error:
-            response.read()
-            raise error_of(response)
-        yield read_events(response.iter_lines(), "watch again, from the last cursor")
+            raise error_of(response.status, response.read())
+        yield read_events(response.lines(), "watch again, from the last cursor")
 
 
 def read_events(lines: Iterable[str], resume: str) -> Iterator[StreamEvent]:

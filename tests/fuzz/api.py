@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-import httpx
 import msgspec
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -3,13 +3,14 @@
 import inspect
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import unquote
 
-import httpx
 import pytest
 
 from node.client.calls import CallParts, call_parts
 from node.client.client import ApiClient
 from node.client.documents import DocumentsClient
+from node.client.http_client import HttpClient
 from node.client.members import DevicesClient, MembersClient, QuorumsClient
 from node.contract.branches import EDIT_BRANCH, FORK_BRANCH
 from node.contract.files import LIST_FILES
@@ -81,16 +82,13 @@ def test_every_method_of_the_client_calls_an_endpoint(name: str, monkeypatch: py
     part, method = _methods()[name]
     asked: list[AnyEndpoint | None] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(find_endpoint(request.method, request.url.path))
-        return httpx.Response(200, json={})
+    class Recorder(HttpClient):
+        def request(self, method: str, path: str, **_parts: object) -> tuple[int, bytes]:
+            asked.append(find_endpoint(method, unquote(path)))
+            return 200, b"{}"
 
     client = ApiClient("http://127.0.0.1:1", "t")
-    monkeypatch.setattr(
-        client,
-        "_http",
-        httpx.Client(base_url="http://127.0.0.1:1/api/v1", transport=httpx.MockTransport(answer)),
-    )
+    monkeypatch.setattr(client, "_http", Recorder("http://127.0.0.1:1", {}, 1.0))
     owner = getattr(client, part) if part else client
     wanted = [
         parameter

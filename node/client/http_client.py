@@ -1,0 +1,231 @@
+"""HTTP to one daemon on this machine, over the standard library's client.
+
+A command speaks to a loopback address, without TLS, proxies, redirects or compression. httpx serves all of these and
+takes five times as long to import as the rest of a command needs; most of it is trio, which a client has no use for.
+
+Connections stay open between requests. A stream holds its own, so that other calls can be made while it is read.
+"""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+_IDLE_SECONDS_MAX: Final = 4.0
+"""A connection that was idle for longer is not used again: the daemon closes it after 5 s."""
+_LINE_SIZE_MAX: Final = 1 << 26
+"""Bytes of a line of a stream, of which one holds an event: far more than the daemon sends."""
+
+
+class ConnectionLost(Exception):
+    """No answer came, or not the whole of it."""
+
+
+class NoAnswer(ConnectionLost):
+    """None came in time."""
+
+
+class HttpResponse:
+    """An answer whose content has not been read yet."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.status: Final = response.status
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the status says that the request failed."""
+        return self.status >= http.client.BAD_REQUEST
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the content has been read."""
+        return self._response.isclosed()
+
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the connection serves another request afterwards."""
+        return not self._response.will_close
+
+    def header(self, name: str) -> str:
+        """A header's value; empty where there is none."""
+        return self._response.headers.get(name, "")
+
+    def read(self) -> bytes:
+        """The rest of the content. Raises ConnectionLost."""
+        with _lost():
+            return self._response.read()
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The content in pieces of at most `size` bytes. Raises ConnectionLost."""
+        with _lost():
+            while piece := self._response.read(size):
+                yield piece
+            # Of a content of known length, `read` with a size gives what came before the end of the connection.
+            if self._response.length:
+                raise http.client.IncompleteRead(b"", self._response.length)
+
+    def lines(self) -> Iterator[str]:
+        """The content's lines, as they come, without their ends. Raises ConnectionLost."""
+        with _lost():
+            while line := self._response.readline(_LINE_SIZE_MAX):
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+class HttpClient:
+    """Requests to one origin. Thread-safe: each request has a connection to itself."""
+
+    def __init__(self, base_url: str, headers: Mapping[str, str], timeout: float) -> None:
+        """`base_url` is of the scheme http; its path stands before those of requests. `timeout`: seconds."""
+        parts = urlsplit(base_url)
+        assert parts.scheme == "http", "the daemon's API has no TLS"
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._prefix = parts.path
+        self._headers = dict(headers)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._idle: list[
+            tuple[http.client.HTTPConnection, float]
+        ] = []  # the latest last; until when it is good
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close the connections that no request uses, and each of the others at its end."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, int | str] | None = None,
+        body: object = None,
+        content: Iterable[bytes] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[int, bytes]:
+        """The status and the whole content of an answer. Raises ConnectionLost.
+
+        `body` is sent as JSON, `content` as it is. `timeout`: seconds without a byte after which no answer is expected.
+        """
+        with self.open(method, path, query=query, body=body, content=content, timeout=timeout) as response:
+            return response.status, response.read()
+
+    @contextmanager
+    def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, int | str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+        content: Iterable[bytes] | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[HttpResponse]:
+        """The same, with the content to be read while the block runs. Raises ConnectionLost."""
+        sent: bytes | _Content | None = None if content is None else _Content(content)
+        told = {**self._headers, **(headers or {})}
+        if body is not None:
+            told["Content-Type"] = "application/json"
+            sent = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        target = self._prefix + path + (f"?{urlencode(query)}" if query else "")
+        connection = self._take(self._timeout if timeout is None else timeout)
+        is_reusable = False
+        try:
+            try:
+                with _lost():
+                    _send(connection, method, target, sent, told)
+                    response = HttpResponse(connection.getresponse())
+            except ConnectionLost:
+                if isinstance(sent, _Content) and sent.error is not None:
+                    raise sent.error from None  # of the file that was to be sent, say, and not of the connection
+                raise
+            yield response
+            is_reusable = response.is_whole and response.keeps_open
+        finally:
+            self._put_back(connection) if is_reusable else connection.close()
+
+    def _take(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection to the daemon: one that is idle, or another, which is opened by its first request."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                connection, good_until = self._idle.pop()
+            if time.monotonic() < good_until and _is_open(connection):
+                connection.sock.settimeout(timeout)
+                return connection
+            connection.close()
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+
+    def _put_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append((connection, time.monotonic() + _IDLE_SECONDS_MAX))
+                return
+        connection.close()
+
+
+class _Content:
+    """What is sent, and the error by which it ended, if it did."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self.error: Exception | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._pieces
+        except Exception as error:  # any: it is raised again
+            self.error = error
+            raise
+
+
+def _is_open(connection: http.client.HTTPConnection) -> bool:
+    """Whether an idle connection can be used. What is readable before a request is the end: the daemon has closed it."""
+    connection.sock.settimeout(0)
+    try:
+        connection.sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _send(
+    connection: http.client.HTTPConnection,
+    method: str,
+    target: str,
+    content: bytes | _Content | None,
+    headers: Mapping[str, str],
+) -> None:
+    """Send a request. A daemon may refuse a long content before all of it is sent, and close: then its answer counts."""
+    if connection.sock is None:
+        connection.connect()
+    try:
+        connection.request(method, target, content, headers)
+    except (BrokenPipeError, ConnectionResetError):
+        if isinstance(content, _Content) and content.error is not None:
+            raise
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Raises what goes wrong with a connection as ConnectionLost."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise NoAnswer(str(error)) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionLost(str(error) or type(error).__name__) from None
