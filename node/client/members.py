@@ -1,8 +1,14 @@
 """Members, devices and quorums of repos over the API, from Python: `ApiClient.members`, `devices` and `quorums`."""
 
+from __future__ import annotations  # the types of answers are named by modules that are not imported yet
+
+from typing import TYPE_CHECKING
+
 from node.client.calls import Call
-from node.contract import devices, members, quorums, repos
-from node.contract.values import RootCommit
+from node.contract import subjects
+
+if TYPE_CHECKING:
+    from node.contract.values import RootCommit
 
 
 class MembersClient:
@@ -13,43 +19,45 @@ class MembersClient:
 
     def invite(
         self, repo: str, permission: str, expires_seconds: int, uses: int = 1
-    ) -> members.InvitationLinkView:
+    ) -> subjects.members.InvitationLinkView:
         """Make an invitation link."""
         return self._call(
-            members.CREATE_INVITATION,
+            subjects.members.CREATE_INVITATION,
             repo=repo,
             permission=permission,
             expires_seconds=expires_seconds,
             uses=uses,
         )
 
-    def list_all(self, repo: str) -> members.MemberList:
+    def list_all(self, repo: str) -> subjects.members.MemberList:
         """Members of a repo."""
-        return self._call(members.LIST_MEMBERS, repo=repo)
+        return self._call(subjects.members.LIST_MEMBERS, repo=repo)
 
-    def grant(self, repo: str, user: str, permission: str) -> members.MembershipChange:
+    def grant(self, repo: str, user: str, permission: str) -> subjects.members.MembershipChange:
         """Make a user a member, or raise one."""
-        return self._call(members.GRANT_PERMISSION, repo=repo, user=user, permission=permission)
+        return self._call(subjects.members.GRANT_PERMISSION, repo=repo, user=user, permission=permission)
 
-    def remove(self, repo: str, user: str, keeps: str = "", *, person: bool = False) -> members.RemovalResult:
+    def remove(
+        self, repo: str, user: str, keeps: str = "", *, person: bool = False
+    ) -> subjects.members.RemovalResult:
         """Lower a member's permission to `keeps`; without it exclude the member. With `person`, all of its devices."""
-        return self._call(members.REMOVE_MEMBER, repo=repo, user=user, keeps=keeps, person=person)
+        return self._call(subjects.members.REMOVE_MEMBER, repo=repo, user=user, keeps=keeps, person=person)
 
-    def leave(self, repo: str, *, force: bool = False) -> members.LeaveResult:
+    def leave(self, repo: str, *, force: bool = False) -> subjects.members.LeaveResult:
         """Stop being a member."""
-        return self._call(members.LEAVE_REPO, repo=repo, force=force)
+        return self._call(subjects.members.LEAVE_REPO, repo=repo, force=force)
 
-    def rekey(self, repo: str, user: str) -> repos.RekeyedMember:
+    def rekey(self, repo: str, user: str) -> subjects.repos.RekeyedMember:
         """Seal the current secrets for a member again."""
-        return self._call(repos.REKEY_MEMBER, repo=repo, user=user)
+        return self._call(subjects.repos.REKEY_MEMBER, repo=repo, user=user)
 
-    def invitations(self, repo: str) -> members.InvitationList:
+    def invitations(self, repo: str) -> subjects.members.InvitationList:
         """Invitations of a repo."""
-        return self._call(members.LIST_INVITATIONS, repo=repo)
+        return self._call(subjects.members.LIST_INVITATIONS, repo=repo)
 
-    def revoke_invitation(self, repo: str, invitation: str) -> members.MembershipChange:
+    def revoke_invitation(self, repo: str, invitation: str) -> subjects.members.MembershipChange:
         """End an invitation."""
-        return self._call(members.REVOKE_INVITATION, repo=repo, invitation=invitation)
+        return self._call(subjects.members.REVOKE_INVITATION, repo=repo, invitation=invitation)
 
 
 class DevicesClient:
@@ -58,25 +66,25 @@ class DevicesClient:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def add(self, expires_seconds: int) -> devices.DeviceLinkView:
+    def add(self, expires_seconds: int) -> subjects.devices.DeviceLinkView:
         """Make a link for a device."""
-        return self._call(devices.INVITE_DEVICE, expires_seconds=expires_seconds)
+        return self._call(subjects.devices.INVITE_DEVICE, expires_seconds=expires_seconds)
 
-    def join(self, link: str) -> devices.DeviceList:
+    def join(self, link: str) -> subjects.devices.DeviceList:
         """Become a device by a link."""
-        return self._call(devices.JOIN_AS_DEVICE, link=link)
+        return self._call(subjects.devices.JOIN_AS_DEVICE, link=link)
 
-    def list_all(self) -> devices.DeviceList:
+    def list_all(self) -> subjects.devices.DeviceList:
         """The devices of this user's person."""
-        return self._call(devices.LIST_DEVICES)
+        return self._call(subjects.devices.LIST_DEVICES)
 
-    def sync(self) -> devices.DeviceSync:
+    def sync(self) -> subjects.devices.DeviceSync:
         """Hand on again what devices lack."""
-        return self._call(devices.SYNC_DEVICES)
+        return self._call(subjects.devices.SYNC_DEVICES)
 
-    def remove(self, device: str) -> devices.RemovedDevice:
+    def remove(self, device: str) -> subjects.devices.RemovedDevice:
         """Exclude a device, and take the statement back."""
-        return self._call(devices.REMOVE_DEVICE, device=device)
+        return self._call(subjects.devices.REMOVE_DEVICE, device=device)
 
 
 class QuorumsClient:
@@ -85,28 +93,28 @@ class QuorumsClient:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def show(self, repo: str) -> quorums.QuorumState:
+    def show(self, repo: str) -> subjects.quorums.QuorumState:
         """Quorums in force and proposals."""
-        return self._call(quorums.SHOW_QUORUM, repo=repo)
+        return self._call(subjects.quorums.SHOW_QUORUM, repo=repo)
 
     def name(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> RootCommit:
         """Name the signers."""
         return self._call(
-            quorums.SET_QUORUM, repo=repo, signers=signers, threshold=threshold, removals=removals
+            subjects.quorums.SET_QUORUM, repo=repo, signers=signers, threshold=threshold, removals=removals
         )
 
-    def propose_removal(self, repo: str, user: str, keeps: str = "") -> quorums.Proposal:
+    def propose_removal(self, repo: str, user: str, keeps: str = "") -> subjects.quorums.Proposal:
         """Ask the signers to exclude or demote a member."""
-        return self._call(quorums.PROPOSE_REMOVAL, repo=repo, user=user, keeps=keeps)
+        return self._call(subjects.quorums.PROPOSE_REMOVAL, repo=repo, user=user, keeps=keeps)
 
-    def propose_checkpoint(self, branch: str) -> quorums.Proposal:
+    def propose_checkpoint(self, branch: str) -> subjects.quorums.Proposal:
         """Ask the signers for a checkpoint."""
-        return self._call(quorums.PROPOSE_CHECKPOINT, branch=branch)
+        return self._call(subjects.quorums.PROPOSE_CHECKPOINT, branch=branch)
 
-    def approve(self, repo: str, proposal: str) -> quorums.Proposal:
+    def approve(self, repo: str, proposal: str) -> subjects.quorums.Proposal:
         """Sign a proposal."""
-        return self._call(quorums.APPROVE_PROPOSAL, repo=repo, proposal=proposal)
+        return self._call(subjects.quorums.APPROVE_PROPOSAL, repo=repo, proposal=proposal)
 
-    def finish(self, repo: str, proposal: str) -> quorums.Proposal:
+    def finish(self, repo: str, proposal: str) -> subjects.quorums.Proposal:
         """Make a checkpoint that was approved."""
-        return self._call(quorums.MAKE_CHECKPOINT, repo=repo, proposal=proposal)
+        return self._call(subjects.quorums.MAKE_CHECKPOINT, repo=repo, proposal=proposal)
