@@ -24,7 +24,7 @@ from blake3 import blake3
 
 from node.home.config import CONFIG_NAME
 from node.home.home import LOCK_NAME, RUN_NAME, hold_content, open_home
-from node.home.identity import KEYS_NAME, OLDER_NODE_NAME
+from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
@@ -32,9 +32,8 @@ from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MA
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
-from storage.engine.folders import make_folder
+from storage.engine.folders import make_folder, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
-from storage.engine.snapshot_copy import sync_file, sync_folder
 from storage.engine.sqlite import UNREADABLE
 from storage.engine.store_identity import STORE_ID_NAME
 

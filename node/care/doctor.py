@@ -20,7 +20,8 @@ from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView
 from node.home.config import NetworkConfig, is_loopback
 from node.home.home import TOKEN_NAME, Home, open_home
-from node.home.identity import KEYS_NAME, read_keys
+from node.home.identity import read_keys
+from node.home.key_names import KEYS_NAME
 from node.home.private_files import find_begun
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE

@@ -61,7 +61,8 @@ def init(
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
     """
     from node.home.home import create_home
-    from node.home.identity import has_keys, read_keys
+    from node.home.identity import read_keys
+    from node.home.key_names import has_keys
 
     folder = settings(context).home
     is_new = not has_keys(folder)

@@ -21,18 +21,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
-from node.home.identity import adopt_older_keys, create_keys, has_keys
-from node.home.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
+from node.home.key_names import SECRET_SIZE, has_keys, has_older_keys
 from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
 from storage.engine.folders import make_folder
+
+if (
+    TYPE_CHECKING
+):  # what opens keys is imported where some are made or adopted: most commands read the token alone
+    from node.home.key_file import Keys, Protection
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _KEY_CHECKSUM_LENGTH: Final = 8
@@ -96,8 +100,8 @@ def create_home(
     listen: str | None = None,
     api: str | None = None,
     storage: str | None = None,
-    keys: Keys | None = None,
-    protection: Protection = "none",
+    keys: "Keys | None" = None,
+    protection: "Protection" = "none",
     passphrase: bytes = b"",
 ) -> Home:
     """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
@@ -105,6 +109,9 @@ def create_home(
     Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks,
     and those of `create_keys`.
     """
+    from node.home.identity import create_keys
+    from node.home.key_file import fresh_keys
+
     chosen: dict[str, str] = {"name": name}
     given = (("listen", listen), ("api", api), ("storage", storage))
     chosen |= {key: value for key, value in given if value is not None}
@@ -134,10 +141,13 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
         )
-    try:
-        adopt_older_keys(path)
-    except OSError as error:
-        raise _failed(path, error) from None
+    if has_older_keys(path):
+        from node.home.identity import adopt_older_keys
+
+        try:
+            adopt_older_keys(path)
+        except OSError as error:
+            raise _failed(path, error) from None
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 

@@ -9,11 +9,9 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from node.home.key_file import (
     COST,
-    SECRET_SIZE,
     Cost,
     KeyFile,
     Keys,
@@ -24,21 +22,13 @@ from node.home.key_file import (
     open_node_keys,
     seal_node_keys,
 )
+from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME, OLDER_USER_NAME, SECRET_SIZE, has_older_keys
 from node.home.private_files import create_file, read_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.keys import NodeSeed, UserSeed
 from protocol.limits.files import KEY_FILE_SIZE_MAX
 from storage.engine.snapshot_copy import drop_open_copies
-
-KEYS_NAME: Final = "keys.json"
-OLDER_NODE_NAME: Final = "node.key"
-OLDER_USER_NAME: Final = "user.key"
-
-
-def has_keys(home: Path) -> bool:
-    """Whether a folder has keys, of this Ravel or an older one."""
-    return (home / KEYS_NAME).exists() or (home / OLDER_NODE_NAME).exists()
 
 
 def read_keys(home: Path) -> KeyFile:
@@ -95,7 +85,7 @@ def change_protection(
 
 def adopt_older_keys(home: Path) -> None:
     """Make one file of an older Ravel's keys, which lay in the clear, and do. Raises ServiceError, OSError."""
-    if not (home / OLDER_NODE_NAME).exists():
+    if not has_older_keys(home):
         return
     if not (home / KEYS_NAME).exists():
         node_seed, user_seed = (_read_older(home / name) for name in (OLDER_NODE_NAME, OLDER_USER_NAME))

@@ -16,6 +16,7 @@ import msgspec
 from nacl import bindings
 from nacl.exceptions import CryptoError
 
+from node.home.key_names import SECRET_SIZE
 from node.runtime.errors import ServiceError
 from protocol.keys import NodeSeed, StoreKey, UserSeed
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
@@ -24,7 +25,6 @@ from protocol.signing import public_key
 from protocol.text import id_text
 
 FORMAT: Final = "ravel-keys1"
-SECRET_SIZE: Final = 32
 _SALT_SIZE: Final = bindings.crypto_pwhash_SALTBYTES
 _NONCE_SIZE: Final = bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 _MEMORY_MIN: Final = 8 * KIB  # libsodium's

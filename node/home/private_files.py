@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from storage.engine.snapshot_copy import sync_folder
+from storage.engine.folders import sync_folder
 
 FILE_MODE: Final = 0o600
 _BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")

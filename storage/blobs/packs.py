@@ -22,10 +22,9 @@ from protocol.ids import BlockId
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
-from storage.engine.folders import make_folder
+from storage.engine.folders import make_folder, sync_folder
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.quarantine import restore_packs, set_packs_aside
-from storage.engine.snapshot_copy import sync_folder
 from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import pack_blocks, packs
 

@@ -17,8 +17,8 @@ from sqlalchemy.pool import NullPool
 
 from storage.engine.bulk import insert_rows
 from storage.engine.errors import StorageError
+from storage.engine.folders import sync_file
 from storage.engine.revisions import create, revision_of
-from storage.engine.snapshot_copy import sync_file
 
 _BATCH: Final = 500
 """Rows at a time: of blocks, of which some have 256 KiB, not too many."""

@@ -1,8 +1,7 @@
-"""Creates folders and moves files durably: syncs the parent folder, so names survive a power cut."""
+"""Makes files, names and folders durable: syncs them, and the parent folder, so that they survive a power cut."""
 
+import os
 from pathlib import Path
-
-from storage.engine.snapshot_copy import sync_folder
 
 
 def make_folder(path: Path) -> None:
@@ -23,3 +22,21 @@ def move_file(source: Path, target: Path) -> None:
     source.rename(target)
     sync_folder(target.parent)
     sync_folder(source.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's content durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

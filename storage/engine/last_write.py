@@ -18,7 +18,7 @@ from typing import Final
 
 from blake3 import blake3
 
-from storage.engine.snapshot_copy import sync_folder
+from storage.engine.folders import sync_folder
 
 LAST_WRITE_NAME: Final = "ravel.sqlite-last"
 _SLOT_SIZE: Final = 4096

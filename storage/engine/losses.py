@@ -16,11 +16,10 @@ from blake3 import blake3
 
 from protocol.ids import RepoId
 from storage.engine.errors import StorageError
-from storage.engine.folders import make_folder
+from storage.engine.folders import make_folder, sync_file, sync_folder
 from storage.engine.last_write import count_lost, hold_unused, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.quarantine import QUARANTINE_NAME
-from storage.engine.snapshot_copy import sync_file, sync_folder
 
 LOSS_NAME: Final = "lost-writes.json"
 _FILE_SIZE_MAX: Final = 1 << 20

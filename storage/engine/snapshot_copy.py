@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from storage.engine.folders import sync_file, sync_folder
+
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy the SQLite database at `source` to `target`, which only its owner may read. Durable when it returns.
@@ -69,21 +71,3 @@ def _is_sealed(path: Path) -> bool:
             return bool(reader.execute("SELECT is_clean FROM store_seal").fetchone() == (1,))
     except sqlite3.Error:  # of an older schema, or none of ours
         return False
-
-
-def sync_file(path: Path) -> None:
-    """Make a file's content durable. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

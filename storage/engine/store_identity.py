@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.engine.errors import StorageError
-from storage.engine.snapshot_copy import sync_file, sync_folder
+from storage.engine.folders import sync_file, sync_folder
 
 STORE_ID_NAME: Final = "store-id"
 PACKS_NAME: Final = "packs"

@@ -138,7 +138,7 @@ def take_request(data: bytes) -> str:
 
 def take_answer(data: bytes) -> str:
     """What a client is answered that is no success, by the daemon or by what else has its port."""
-    error = error_of(httpx.Response(500, content=data))
+    error = error_of(500, data)
     assert error.code in ERROR_KINDS
     assert isinstance(error.message, str)
     error.message.encode()  # it is printed

@@ -37,8 +37,9 @@ from node.home.home import (
     open_home,
     run_file,
 )
-from node.home.identity import KEYS_NAME, open_keys
+from node.home.identity import open_keys
 from node.home.key_file import Keys
+from node.home.key_names import KEYS_NAME
 from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime import logs
