@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from node.client.client import ApiClient
 from node.contract.timelines import TimelineDigest
 from node.runtime.errors import ServiceError
-from tests.support.answers import check_answer_at_once
+from tests.support.answers import CheckedHttpClient
 from tests.support.machine import patience
 from tests.support.processes import RAVEL, RavelProcess, run_command
 
@@ -81,7 +81,7 @@ class Peer:
         if self._client is None:
             self._client = ApiClient.for_home(self.home)
             # Real daemons are held to the table, too.
-            self._client._http.event_hooks = {"response": [check_answer_at_once]}
+            self._client._http.__class__ = CheckedHttpClient
         return self._client
 
     @property

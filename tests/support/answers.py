@@ -1,13 +1,17 @@
 """Checks what the API answers against the table: each answer by the type of its endpoint, each error by its codes."""
 
+import http.client
+import json
 import re
 from typing import Any, Final
+from urllib.parse import unquote
 
 import httpx
 import msgspec
 from starlette.routing import compile_path
 
 from node.api.api import route_path
+from node.client.http_client import HttpClient
 from node.contract.table import ENDPOINTS, ROUTED, AnyEndpoint
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], AnyEndpoint], ...]] = tuple(
@@ -43,11 +47,21 @@ async def check_answer(response: httpx.Response) -> None:
         _check(endpoint, response)
 
 
-def check_answer_at_once(response: httpx.Response) -> None:
-    """The same for `event_hooks` of a synchronous client."""
-    if (endpoint := _promised(response)) is not None:
-        response.read()
-        _check(endpoint, response)
+class CheckedHttpClient(HttpClient):
+    """The product's client, whose whole answers are all checked."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        **options: Any,  # noqa: ANN401  # as HttpClient has them
+    ) -> tuple[int, bytes]:
+        """As of HttpClient."""
+        status, content = super().request(method, path, **options)
+        endpoint = find_endpoint(method, unquote(path))
+        if endpoint is not None and endpoint.answer is not None and content[:1] == b"{":
+            _check_json(endpoint, json.loads(content), is_success=status < http.client.BAD_REQUEST)
+        return status, content
 
 
 def _promised(response: httpx.Response) -> AnyEndpoint | None:
@@ -57,10 +71,14 @@ def _promised(response: httpx.Response) -> AnyEndpoint | None:
 
 
 def _check(endpoint: AnyEndpoint, response: httpx.Response) -> None:
-    if response.is_success:
-        check_value(response.json(), endpoint.answer)
+    _check_json(endpoint, response.json(), is_success=response.is_success)
+
+
+def _check_json(endpoint: AnyEndpoint, answer: Any, *, is_success: bool) -> None:  # noqa: ANN401  # any JSON
+    if is_success:
+        check_value(answer, endpoint.answer)
     else:
-        code = response.json()["error"]["code"]
+        code = answer["error"]["code"]
         assert code in endpoint.error_codes, f"{endpoint.name} does not list {code}"
 
 
