@@ -10,7 +10,7 @@ the next batch are checked while the last one is being stored.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,7 @@ from node.sync.session_queries import (
     RangeSet,
     is_fruitful,
     read_store,
+    read_summaries,
     reconcile,
     topic_place,
     topic_set,
@@ -48,6 +49,7 @@ from protocol.limits.peers import (
     MESSAGES_AT_ONCE_MAX,
     MESSAGES_PER_SECOND_MAX,
     STRANGER_IDLE_SECONDS,
+    SUMMARIES_AT_ONCE,
     TOPIC_COUNT_MAX,
     UNKNOWN_MESSAGES_AT_ONCE_MAX,
     UNKNOWN_MESSAGES_PER_SECOND_MAX,
@@ -96,6 +98,7 @@ from protocol.session_events import (
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
+from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
 
@@ -245,8 +248,7 @@ class Connection:
             self._followed[branch.topic] = topic_place(branch)
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
             outputs += self._session.handle(event)
-        for output in say_together(outputs):
-            self._perform(output)
+        self._perform_all(say_together(outputs))
         if self.is_stranger:
             self._look_whether_known()
 
@@ -385,8 +387,18 @@ class Connection:
 
     def _handle(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""
-        for output in self._session.handle(event):
-            self._perform(output)
+        self._perform_all(self._session.handle(event))
+
+    def _perform_all(self, outputs: Sequence[Output]) -> None:
+        """Start what is asked for. Summaries are read some at a time: a peer joins thousands of topics at once."""
+        summaries: list[TopicKey] = []
+        for output in outputs:
+            if isinstance(output, LoadSummary):
+                summaries.append(output.topic)
+            else:
+                self._perform(output)
+        for part in chunks(summaries, SUMMARIES_AT_ONCE):
+            self._start(self._load_summaries, part)
 
     def _perform(self, output: Output) -> None:
         match output:
@@ -408,6 +420,8 @@ class Connection:
             case FindPeers() | LearnPeers():
                 assert self._introducer is not None, "the session says no otherwise"
                 self._introducer.perform(self, output)
+            case LoadSummary():
+                self._start(self._load_summaries, (output.topic,))
             case _:
                 self._start(self._load, output)
 
@@ -422,7 +436,18 @@ class Connection:
         if is_fruitful(answer):
             bill.earn()
         self._handle(answer)
-        if isinstance(load, LoadSummary) and self._hub.replica.sketches.has_due():
+
+    async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
+        followed = [self._hub.find_followed(topic) for topic in topics]
+        present = [one for one in followed if one is not None]
+        if len(present) < len(topics):
+            self.part("topic_forgotten")
+            return
+        read = partial(read_summaries, of_publications=self._session.compares_publications)
+        answers = await self._hub.look(WorkBill(self.account), read, self._hub.replica, present)
+        for answer in answers:
+            self._handle(answer)
+        if self._hub.replica.sketches.has_due():
             await self._hub.write(self._hub.replica.sketches.write)
 
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
@@ -502,8 +527,7 @@ class Connection:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
                 outputs += self._session.handle(TopicFollowed(one.topic, is_root=False))
-        for output in say_together(outputs):
-            self._perform(output)
+        self._perform_all(say_together(outputs))
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None, "run() is what starts work"

@@ -21,7 +21,6 @@ from protocol.session_events import (
     LoadBatch,
     LoadBlocks,
     LoadPlan,
-    LoadSummary,
     OpenReconciliation,
     PlanLoaded,
     Reconciled,
@@ -43,7 +42,7 @@ from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
 
 log = structlog.get_logger()
 
-Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
+Load = LoadPlan | LoadBatch | FindWanted | LoadBlocks
 Followed = Branch | KeptTopic
 """What a topic is on this node."""
 
@@ -64,11 +63,6 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
-            case LoadSummary(topic):
-                summary = summarise(connection, num, tables)
-                kept = topic_set(followed, of_publications=of_publications)
-                digest = replica.sketches.digest(connection, kept)
-                return SummaryLoaded(topic, summary.heads, summary.count, digest, summary.upto)
             case LoadPlan(topic, held):
                 plan = plan_sending(connection, num, held, tables)
                 return PlanLoaded(topic, plan.nums, plan.upto, plan.unread, plan.is_exact)
@@ -78,6 +72,20 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
             case LoadBlocks(topic, ids):
                 return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
+
+
+def read_summaries(
+    replica: Replica, followed: Sequence[Followed], *, of_publications: bool
+) -> list[SummaryLoaded]:
+    """Summaries of some topics, by one look into the store. Raises StorageError."""
+    found: list[SummaryLoaded] = []
+    with replica.database.read() as connection:
+        for one in followed:
+            tables, num = topic_place(one)
+            summary = summarise(connection, num, tables)
+            digest = replica.sketches.digest(connection, topic_set(one, of_publications=of_publications))
+            found.append(SummaryLoaded(one.topic, summary.heads, summary.count, digest, summary.upto))
+    return found
 
 
 def is_fruitful(answer: Event) -> bool:

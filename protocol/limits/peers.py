@@ -23,6 +23,8 @@ TOPIC_COUNT_MAX: Final = 4096
 SUMMARY_HEAD_COUNT_MAX: Final = 64
 """Heads named in one summary, 1 KB: as much as to find twenty differences by reconciliation, which finds what more leave
 open. Of a topic with more the newest are named."""
+SUMMARIES_AT_ONCE: Final = 32
+"""Summaries of a peer's topics that are read by one look into the store: some 10 ms, of the 50 that a slice may take."""
 SUMMARY_ROUND_MAX: Final = 4
 """Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
 WANT_COUNT_MAX: Final = 256

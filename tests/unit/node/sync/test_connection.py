@@ -1,5 +1,6 @@
 """What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -9,10 +10,13 @@ import trio
 from trio.testing import MockClock
 
 from node.contract.peers import TopicView
+from node.ingest.replica import Replica
+from node.sync import connection
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
 from node.sync.network import PeerState
+from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view
 from protocol.block import encrypt_block
@@ -32,10 +36,11 @@ from protocol.messages import (
     Want,
     decode_message,
 )
+from protocol.session_events import SummaryLoaded
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
-from tests.support.nodes import open_nodes
+from tests.support.nodes import open_nodes, share, together
 from tests.support.strangers import met
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
@@ -368,3 +373,24 @@ async def test_a_frame_of_an_illegal_length_ends_it_with_a_goodbye(
         async with met(alice) as stranger:
             assert (await stranger.hear(Goodbye)).reason == "frame_too_large"
     assert stranger.ended == Ended("frame_too_large")
+
+
+async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(connection, "SUMMARIES_AT_ONCE", 8)
+    read = read_summaries
+
+    def note(replica: Replica, followed: Sequence[Followed], *, of_publications: bool) -> list[SummaryLoaded]:
+        looks.append(len(followed))
+        return read(replica, followed, of_publications=of_publications)
+
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        for number in range(10):
+            alice.author.create_branch(alice.repo(), f"branch {number}")
+        monkeypatch.setattr(connection, "read_summaries", note)
+        await together(alice, bob)
+    # Ten new branches, which each side joins at once.
+    assert looks.count(8) == 2
