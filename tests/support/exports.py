@@ -49,6 +49,7 @@ class Row:
     position: int | None = None
     feed: int = 1
     repo: str = "repo"
+    source: str | None = None  # the author where an imported commit came from
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "branch_id": id_of(row.branch),
         "branch_name": row.branch,
         "author": id_of(row.author),
+        "source_author": None if row.source is None else id_of(row.source),
         "acks": [id_of(ack) for ack in row.acks],
         "rank": sound if row.rank is None else row.rank,
         "position": row.position,

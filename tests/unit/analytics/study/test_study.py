@@ -48,7 +48,9 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
         Row(
             f"c{n}",
             tuple({f"c{max(0, n - back)}" for back in (1, 3)} - {f"c{n}"}),
-            author=f"a{n % 3}",
+            # Of an imported history, which one user signs, the feeds are those of its authors.
+            author="importer" if n % 3 else "a0",
+            source=f"a{n % 3}" if n % 3 else None,
             received=T0_MS + n,
         )
         for n in range(30)
