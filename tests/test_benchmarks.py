@@ -22,6 +22,7 @@ _SMALL = {
     "bench_ingest": ("200",),
     "bench_latency": ("2", "100"),
     "bench_offline": ("20",),
+    "bench_processes": ("1",),
     "bench_relay": ("4", "8"),
     "bench_sealing": ("100",),
     "bench_sketches": ("50",),
