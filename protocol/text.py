@@ -5,12 +5,15 @@ An id has exactly one text form; ids given by people may be prefixes, which the 
 
 import base64
 import binascii
+import re
 from typing import Final
 
 from protocol.codec import DecodeError
 from protocol.ids import AnyId, Id
 
 _ID_TEXT_SIZE: Final = 52
+ID_TEXT: Final = re.compile(r"[a-z2-7]{52}")
+"""What every full text id matches."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 

@@ -63,11 +63,13 @@ from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import ReadSecret
+from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.operations import Demand, Operation, Operations
+from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
 from verifier.refusal import CommitRefused, need
 from verifier.removal_conflicts import find_counting
@@ -87,6 +89,8 @@ class Membership:
         self._founders: frozenset[UserId] = frozenset()
         self.device_statements: list[Operation] = []
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
+        self.profiles = ProfileStatements()
+        """What members state of themselves. No rule looks at it; see `profiles`."""
         self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
         self._latest: tuple[tuple[CommitId, ...], Resolution] = (
             (),
@@ -212,7 +216,8 @@ class Membership:
                     raise CommitRefused("unknown_invitation", "M8: no such invitation in the commit's past")
             case _:
                 need(held, Permission.WRITE, "M5: the author may not write here")
-        return Operation(commit.commit_id, author, body, needs, commit.content.epoch, demands)
+        content = commit.content
+        return Operation(commit.commit_id, author, body, needs, content.epoch, demands, content.timestamp)
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
@@ -225,6 +230,8 @@ class Membership:
             self._founders = frozenset(operation.body.owners)
         elif isinstance(operation.body, DeviceBody) and is_signed(self._repo_id, operation):
             self.device_statements.append(self.operations[operation.commit_id])
+        elif isinstance(operation.body, Profile):
+            self.profiles.add(self.operations[operation.commit_id], self.operations)
 
     # --- rules ---
 

@@ -59,6 +59,7 @@ class Operation:
     needs: Permission | None = None
     epoch: EpochId = NO_EPOCH  # in which it was published
     demands: tuple[Demand, ...] = ()
+    timestamp: int = 0  # unix milliseconds, as the author states them
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
 
     @property

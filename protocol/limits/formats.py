@@ -76,6 +76,14 @@ QUORUM_SIGNER_COUNT_MAX: Final = 64
 """Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
 DEVICE_COUNT_MAX: Final = 16
 """Devices that one person has, the first included: more than anybody carries, and what `device add` hands repos to."""
+PROFILE_NAME_LENGTH_MAX: Final = 64
+"""Characters of a person's name: at most 256 bytes."""
+PROFILE_COLOR_COUNT: Final = 16
+"""Colors that a person can choose from."""
+PROFILE_INTERVAL_MS: Final = 60_000
+"""Stated milliseconds of a span in which one statement of an author is considered."""
+PROFILE_STATEMENTS_MAX: Final = 8
+"""Spans of an author whose statements are considered: what a flood of them costs in memory and in work."""
 OFFER_NOTE_SIZE_MAX: Final = 1000
 """Characters of what somebody says of an offer."""
 

@@ -102,6 +102,7 @@ from protocol.messages import (
     encode_message,
 )
 from protocol.object import build_object
+from protocol.profiles import Profile
 from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.publication import Publication, create_publication, encode_bare, encode_publication
 from protocol.reconciliation.range_items import SortedItems
@@ -114,6 +115,7 @@ from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused
+from tests.vectors.person_names import person_names
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
 from tests.vectors.syncs import syncs
 
@@ -267,6 +269,7 @@ def bodies() -> list[JsonObject]:
             by_person=False,
             signature=signing.sign(member_secret, device_end_digest(REPO_ID, USER, MEMBER, since)),
         ),
+        "profile": Profile("Zoë", 3),
     }
     sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
     return [
@@ -545,6 +548,7 @@ FILES = {
     "derivations.json": derivations,
     "objects.json": objects,
     "bodies.json": bodies,
+    "person_names.json": person_names,
     "commits.json": commits,
     "said_kinds.json": declared_kinds,
     "files.json": files,

@@ -98,6 +98,7 @@ BODIES: dict[str, Shapes] = {
         "device_signature": SIGNATURE,
     },
     "device-end1": {"person": ID, "device": ID, "until": NUMBER, "by_person": bool, "signature": SIGNATURE},
+    "profile1": {"name": {str, None}, "color": {range(16), None}},
 }
 LINKS = {"deps": [ID], "ndeps": [ID], "files": [ID], "nfiles": [ID], "lipmaa": {ID, None}}
 CONTENT = {

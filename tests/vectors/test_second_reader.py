@@ -15,7 +15,7 @@ import pytest
 from blake3 import blake3
 
 from tests.vectors import second_handshake as handshake
-from tests.vectors import second_histories, second_ranges, second_sync
+from tests.vectors import second_histories, second_names, second_ranges, second_sync
 from tests.vectors import second_reader as reader
 
 FOLDER: Final = Path(__file__).parent
@@ -42,7 +42,14 @@ def in_hex(value: object) -> object:
 
 @pytest.mark.parametrize(
     "name",
-    ["second_reader.py", "second_handshake.py", "second_ranges.py", "second_histories.py", "second_sync.py"],
+    [
+        "second_reader.py",
+        "second_handshake.py",
+        "second_ranges.py",
+        "second_histories.py",
+        "second_sync.py",
+        "second_names.py",
+    ],
 )
 def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
     nodes = list(ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))))
@@ -106,6 +113,12 @@ def remake_objects(vectors: Vector) -> Vector:
     return [
         open_object(vector, (bytes.fromhex(vector["object_id"]), bytes.fromhex(vector["key"])))
         for vector in vectors
+    ]
+
+
+def remake_names(vectors: Vector) -> Vector:
+    return [
+        {"name": one["name"], "may_be_stated": second_names.may_be_stated(one["name"])} for one in vectors
     ]
 
 
@@ -429,6 +442,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "derivations.json": remake_derivations,
     "objects.json": remake_objects,
     "bodies.json": remake_bodies,
+    "person_names.json": remake_names,
     "links.json": partial(remake_link, "invite"),
     "device_links.json": remake_device_link,
     "capabilities.json": partial(remake_link, "read"),

@@ -1,0 +1,54 @@
+"""Which of the statements that members make of themselves (`protocol.profiles`) are shown: the latest that counts.
+
+Nothing rests on it: no right, no verdict, no order. What is kept is a function of the set of commits, whatever the order of
+arrival, and is bounded for each author: of each stated minute the first statement in canonical order, of the latest
+PROFILE_STATEMENTS_MAX minutes. So a flood of statements costs a node no more than other commits of the root branch do.
+"""
+
+from protocol.ids import UserId
+from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
+from protocol.profiles import Profile, find_fault
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
+
+
+class ProfileStatements:
+    """The statements of one repo that are considered."""
+
+    def __init__(self) -> None:
+        self._by_author: dict[UserId, dict[int, Operation]] = {}
+        self.change_count = 0
+        """How often what is considered has changed."""
+
+    def add(self, operation: Operation, operations: Operations) -> None:
+        """Consider an operation that was added to `operations`; one whose name breaks the rules says nothing."""
+        body = operation.body
+        if not isinstance(body, Profile) or (body.name is not None and find_fault(body.name)):
+            return
+        considered = self._by_author.setdefault(operation.author, {})
+        minute = operation.timestamp // PROFILE_INTERVAL_MS
+        known = considered.get(minute)
+        if known is not None and operations.in_order((known, operation))[0] is known:
+            return
+        considered[minute] = operation
+        if len(considered) > PROFILE_STATEMENTS_MAX:
+            # The minutes only grow: one that left has as many later ones for ever, so nothing depends on when it left.
+            del considered[min(considered)]
+        self.change_count += 1
+
+    def find_latest(self, operations: Operations, now: Resolution) -> dict[UserId, Operation]:
+        """The statement of each author that is shown: the last in canonical order of those that count."""
+        found = {}
+        for author, considered in self._by_author.items():
+            for one in reversed(operations.in_order(considered.values())):
+                if now.counts(one):
+                    found[author] = one
+                    break
+        return found
+
+    def is_free(self, author: UserId, timestamp_ms: int) -> bool:
+        """Whether a statement of the author with this time would be considered, if it was the last in canonical order."""
+        considered = self._by_author.get(author, {})
+        minute = timestamp_ms // PROFILE_INTERVAL_MS
+        is_full = len(considered) >= PROFILE_STATEMENTS_MAX
+        return minute not in considered and not (is_full and minute < min(considered))
