@@ -38,6 +38,7 @@ from node.membership.merging import Merging
 from node.membership.names import Names, check_name
 from node.membership.pairing import Pairing
 from node.membership.peers import Peers
+from node.membership.profiles import People
 from node.membership.quorums import Quorums
 from node.membership.sharing import Sharing
 from node.observe.disk_use import StorageView
@@ -111,6 +112,9 @@ class NodeService:
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
+        self.people = People(
+            hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
+        )
         self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.watching = Watching(hub, network, home, clock, exports)
@@ -272,8 +276,11 @@ class NodeService:
             begin = self._branch(f"{id_text(target.repo_id)}:{branch}")
         else:
             begin = self._hub.replica.root_branch(target)
-        users = await self._hub.run_blocking(self._hub.replica.members, target)
-        user = find_user(author, users) if author else self._author.user
+        user = self._author.user
+        if author:
+            user = await self._hub.run_blocking(
+                partial(find_user, everyone=True), author, self._hub.replica, target
+            )
         return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, begin, user)
 
     async def draw_qr(self, text: str) -> QrCode:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.lines import write_lines
+from node.cli.people import author_of, person
 from node.cli.repo_commands import RepoArgument, note_addresses
 from node.cli.shared import (
     JsonOption,
@@ -204,7 +205,10 @@ def voids(context: typer.Context, branch: BranchArgument, as_json: JsonOption = 
         return
     print_table(
         ("commit", "author", "rule", "reason"),
-        ((item["commit"], item["author"][:12], item["rule"], item["reason"]) for item in answer["voids"]),
+        (
+            (item["commit"], person(item["author_name"], item["author"]), item["rule"], item["reason"])
+            for item in answer["voids"]
+        ),
     )
 
 
@@ -324,18 +328,12 @@ def log(
                 item["commit"][:12],
                 item["rank"],
                 iso_time(item["time"]),
-                author_of(item)[:24],
+                author_of(item),
                 first_line(item["text"], _TEXT_WIDTH) or _kind(item),
             )
             for item in answer["items"]
         ),
     )
-
-
-def author_of(item: "CommitItem") -> str:
-    """Who is shown as the author: of what came from elsewhere the one there, else the person whose device wrote it."""
-    origin = item.get("origin")
-    return str(item.get("imported_author") or (origin["author"] if origin else item["person"]))
 
 
 def _kind(item: "CommitItem") -> str:

@@ -24,6 +24,8 @@ COMMANDS: Final = MappingProxyType(
         "storage": "node_commands:storage",
         "open": "node_commands:open_page",
         "id": "node_commands:show_id",
+        "me": "people_commands:me",
+        "name": "people_commands:name",
         "write": "branch_commands:write",
         "log": "branch_commands:log",
         "watch": "watch_commands:watch",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
 DeviceArgument = Annotated[
-    str, typer.Argument(help="Its user's id or a unique prefix, as in `ravel device list`.")
+    str, typer.Argument(help="Its user's id, a unique prefix, or its name, as in `ravel device list`.")
 ]
 
 
@@ -103,7 +103,7 @@ def _show(answer: "DeviceList", *, as_json: bool) -> None:
         print_fields([("person", answer["person"]), ("devices", state)])
         return
     print_table(
-        ("device", "", "repos"),
+        ("device", "", "repos", "name"),
         (
             (
                 item["user"],
@@ -111,6 +111,7 @@ def _show(answer: "DeviceList", *, as_json: bool) -> None:
                     word for word, holds in (("first", item["first"]), ("this", item["this"])) if holds
                 ),
                 "" if item["first"] else f"{_whole(item)} of {len(item['repos'])}",
+                item["name"],
             )
             for item in answer["devices"]
         ),

@@ -23,8 +23,11 @@ def check(context: typer.Context, branch: BranchArgument, as_json: JsonOption = 
         print_json(answer)
     else:
         print_table(
-            ("author", "commits", "last", "forks"),
-            ((item["author"], item["commits"], item["last"], item["forks"]) for item in answer["feeds"]),
+            ("author", "commits", "last", "forks", "name"),
+            (
+                (item["author"], item["commits"], item["last"], item["forks"], item["author_name"])
+                for item in answer["feeds"]
+            ),
         )
     if not answer["fork_count"]:
         return

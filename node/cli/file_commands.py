@@ -9,6 +9,7 @@ from typing import IO, Annotated, Final
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.people import person
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import (
     JsonOption,
@@ -87,7 +88,13 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     print_table(
         ("file", "name", "size", "time", "author"),
         (
-            (row["file"][:12], row["name"], row["size"], iso_time(row["time"]), row["author"][:24])
+            (
+                row["file"][:12],
+                row["name"],
+                row["size"],
+                iso_time(row["time"]),
+                person(row["author_name"], row["author"]),
+            )
             for row in found
         ),
     )

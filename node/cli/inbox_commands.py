@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.people import person
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import (
     JsonOption,
@@ -39,7 +40,7 @@ def list_offers(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
                 item["offer"][:12],
                 item["kind"],
                 item["branch"][:12],
-                item["author"][:12],
+                person(item["author_name"], item["author"]),
                 item["commits"],
                 item["status"] if item["readable"] else f"{item['status']}, unreadable",
                 first_line(display_safe(item["note"]), 40),
@@ -76,7 +77,7 @@ def show(
         (
             (
                 iso_time(item["time"]),
-                item["author"][:12],
+                person(item["author_name"], item["author"]),
                 first_line(item["text"] or item["kind"], _TEXT_WIDTH),
             )
             for item in answer["items"]

@@ -32,7 +32,7 @@ _CLEAR_WARNING = (
 
 def init(
     context: typer.Context,
-    name: Annotated[str, typer.Option(help="A name for you; peers do not see it.")] = "",
+    name: Annotated[str, typer.Option(help="Your name, as members of your repos will see it.")] = "",
     listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
     api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
     storage_url: Annotated[

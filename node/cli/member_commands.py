@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from node.cli.people import person
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 
@@ -13,7 +14,7 @@ member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights
 
 _ID_WIDTH = 12
 UserArgument = Annotated[
-    str, typer.Argument(help="The member's id or a unique prefix; `ravel id` prints it there.")
+    str, typer.Argument(help="The member's name, id, or a unique prefix of it; `ravel id` prints it there.")
 ]
 
 
@@ -44,12 +45,13 @@ def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption
         print_json(answer)
         return
     print_table(
-        ("user", "permission", "device of"),
+        ("user", "permission", "device of", "name"),
         (
             (
                 item["user"],
                 item["permission"],
                 "" if item["person"] == item["user"] else item["person"][:_ID_WIDTH],
+                item["name"],
             )
             for item in answer["members"]
         ),
@@ -132,7 +134,7 @@ def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
         (
             (
                 item["invitation"],
-                item["author"][:12],
+                person(item["author_name"], item["author"]),
                 item["permission"],
                 f"{len(item['joined'])} of {item['uses']}",
                 iso_time(item["expires_at"]),

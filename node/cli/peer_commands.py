@@ -38,7 +38,7 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
         print_json(answer)
         return
     print_table(
-        ("peer", "address", "direction", "state", "source", "reached_at", "last_error"),
+        ("peer", "address", "direction", "state", "source", "reached_at", "last_error", "name"),
         (
             (
                 item["peer"],
@@ -48,6 +48,7 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
                 item["source"],
                 _time(item["reached_at"]),
                 item["last_error"],
+                item["name"],
             )
             for item in answer["peers"]
         ),

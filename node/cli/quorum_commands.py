@@ -1,12 +1,16 @@
 """quorum: who must approve of checkpoints and removals."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.member_commands import KeptPermission, UserArgument
+from node.cli.people import ID_WIDTH, person
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonOption, client, print_answer, print_json, print_table
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.quorums import ProposalView
 
 quorum = typer.Typer(no_args_is_help=True, help="Set who must approve checkpoints and, optionally, removals.")
 
@@ -43,7 +47,7 @@ def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False
         print("no quorum is named: `ravel quorum set` names one")
     for one in answer["quorums"]:
         covers = "checkpoints and removals" if one["removals"] else "checkpoints"
-        signers = ", ".join(user[:12] for user in one["signers"])
+        signers = ", ".join(map(person, one["signer_names"], one["signers"]))
         print(f"{one['threshold']} of {len(one['signers'])} approve of {covers}: {signers}")
     if answer["proposals"]:
         print_table(
@@ -52,7 +56,7 @@ def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False
                 (
                     one["proposal"][:12],
                     one["kind"],
-                    (one.get("branch") or one["user"])[:12],
+                    _subject(one),
                     len(one["approved_by"]),
                     one["missing"],
                     one["state"],
@@ -60,6 +64,11 @@ def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False
                 for one in answer["proposals"]
             ),
         )
+
+
+def _subject(one: "ProposalView") -> str:
+    branch = one.get("branch")
+    return branch[:ID_WIDTH] if branch else person(one["user_name"], one["user"])
 
 
 @quorum.command("propose-removal")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.people import person
 from node.cli.progress import show_progress
 from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
 from node.home.config import is_loopback
@@ -244,7 +245,7 @@ def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
         (
             (
                 item["epoch"],
-                item["author"][:12],
+                person(item["author_name"], item["author"]),
                 item["readers"],
                 " ".join(one[:12] for one in item["follows"]),
                 ", ".join(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.people import author_of, person
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonOption, client, display_safe, iso_time, print_json, print_table
 from protocol.limits.users import TANGLE_WINDOW_MAX
@@ -59,7 +60,7 @@ def show(
                     item["commit"][:_ID_WIDTH],
                     item["rank"],
                     iso_time(item["time"]),
-                    item.get("imported_author", item["author"])[:_ID_WIDTH],
+                    author_of(item),
                     item["body"],
                     " ".join(previous[:_ID_WIDTH] for previous in item["previous"]),
                     ", ".join(_marks(item)),
@@ -84,7 +85,7 @@ def _dot(answer: "TangleView") -> str:
     lines = ["digraph tangle {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
     for item in answer["commits"]:
         name = item["commit"][:_ID_WIDTH]
-        label = f"{name}\\n{_quoted(item['body'])}\\n{item['author'][:_ID_WIDTH]}"
+        label = f"{name}\\n{_quoted(item['body'])}\\n{_quoted(person(item['author_name'], item['author']))}"
         style = ", style=dashed" if item["void"] else ""
         style += ", peripheries=2" if item["tip"] else ""
         lines.append(f'  "{name}" [label="{label}"{style}];')

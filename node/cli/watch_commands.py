@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from node.cli.branch_commands import BranchArgument, author_of
+from node.cli.branch_commands import BranchArgument
+from node.cli.people import author_of
 from node.cli.shared import JsonOption, client, display_safe, first_line, iso_time, print_json
 from node.runtime.errors import ServiceError
 
@@ -57,7 +58,7 @@ def _line(name: str, data: Mapping[str, Any]) -> str:
     if item:
         shown += [
             iso_time(item["time"]),
-            author_of(item)[:12],
+            author_of(item),
             first_line(item["text"], _TEXT_WIDTH) or f"({item['kind']})",
         ]
     return display_safe(" ".join(shown))

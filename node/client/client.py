@@ -21,6 +21,7 @@ from node.client.errors import error_of
 from node.client.event_client import StreamEvent, open_stream
 from node.client.http_client import ConnectionLost, HttpClient, HttpResponse, NoAnswer
 from node.client.members import DevicesClient, MembersClient, QuorumsClient
+from node.client.people import PeopleClient
 from node.contract import subjects
 from node.contract.endpoint import PREFIX, Endpoint
 from node.home.home import not_running, read_run_file, read_token
@@ -45,6 +46,7 @@ class ApiClient:
         self.members = MembersClient(self.call)
         self.devices = DevicesClient(self.call)
         self.quorums = QuorumsClient(self.call)
+        self.people = PeopleClient(self.call)
 
     @classmethod
     def for_home(cls, home: Path) -> Self:

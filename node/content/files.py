@@ -10,7 +10,8 @@ commit; content that is not here is fetched from peers as it is read (`node.sync
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypedDict
 
 import trio
 from sqlalchemy import Connection
@@ -28,7 +29,7 @@ from node.sync.hub import Hub
 from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
 from protocol.content import Files
-from protocol.ids import BlockId
+from protocol.ids import BlockId, UserId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -54,6 +55,11 @@ class OpenFile:
     size: int
     content: StoredObject
     branch: Branch
+
+
+class _Author(TypedDict):
+    author: str
+    author_name: str
 
 
 class FileService:
@@ -84,7 +90,7 @@ class FileService:
                 reference = await run(_finish, builder, draft)
                 file = EncryptedFile(name, builder.size, reference)
                 [written] = await self._write(branch, draft, [draft_files([file])])
-        return _added_view(file, written, id_text(self._author.user))
+        return _added_view(file, written, self._own_fields(branch))
 
     async def add_many(self, branch_text: str, chunks: AsyncGenerator[bytes]) -> AddedFiles:
         """Add the files of a stream (`FileBatch`), all or none; durable when it returns.
@@ -104,7 +110,7 @@ class FileService:
                 if not written:
                     # Others may have added the same, and their content has not come here.
                     await self._hub.write(self._keep_content, draft)
-        files = await run(adding.views, written, id_text(self._author.user))
+        files = await run(adding.views, written, self._own_fields(branch), self._names(branch))
         return {"branch": id_text(branch.branch_id), "files": files}
 
     async def _open_for_writing(self, branch_text: str) -> Branch:
@@ -133,11 +139,22 @@ class FileService:
         draft.is_kept = bool(written)
         return written
 
+    def _own_fields(self, branch: Branch) -> _Author:
+        """How this user stands in a view of a file."""
+        user = self._author.user
+        return _Author(author=id_text(user), author_name=self._names(branch)(user))
+
+    def _names(self, branch: Branch) -> Callable[[UserId], str]:
+        """What people are called in the branch's repo."""
+        return partial(self._hub.replica.people.name, branch.facts.repo_id)
+
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
-        rows = await self._hub.run_blocking(self._load, self._find_branch(branch), after, limit)
+        target = self._find_branch(branch)
+        rows = await self._hub.run_blocking(self._load, target, after, limit)
+        names = self._names(target)
         return {
-            "files": [_view(row) for row in rows],
+            "files": [_view(row, names) for row in rows],
             "next": rows[-1].num if len(rows) == limit else None,
         }
 
@@ -257,10 +274,12 @@ class _Adding:
         self._groups = group_files(self._files, new)
         return [draft_files(self._files[place] for place in group) for group in self._groups]
 
-    def views(self, written: Sequence[WrittenCommit], author: str) -> list[AddedFile]:
+    def views(
+        self, written: Sequence[WrittenCommit], author: _Author, name_of: Callable[[UserId], str]
+    ) -> list[AddedFile]:
         """The answer, when these commits were written."""
         found: dict[int, AddedFile] = {
-            place: {**_view(row), "is_new": False} for place, row in self._known.items()
+            place: {**_view(row, name_of), "is_new": False} for place, row in self._known.items()
         }
         for group, commit in zip(self._groups, written, strict=True):
             commit_text = id_text(commit.commit_id)
@@ -335,24 +354,27 @@ def _check_name(name: str) -> None:
         raise ServiceError("bad_request", fault)
 
 
-def _view(row: FileRow) -> FileView:
+def _view(row: FileRow, name_of: Callable[[UserId], str]) -> FileView:
     return {
         "file": id_text(row.object_id),
         "name": row.name,
         "size": row.size,
         "commit": id_text(row.commit_id),
         "author": id_text(row.author),
+        "author_name": name_of(row.author),
         "time": row.timestamp // 1000,
     }
 
 
-def _added_view(file: EncryptedFile, commit: WrittenCommit, author: str, commit_text: str = "") -> FileView:
+def _added_view(
+    file: EncryptedFile, commit: WrittenCommit, author: _Author, commit_text: str = ""
+) -> FileView:
     """Many files have one author and one commit, whose ids as text cost more than all else here."""
     return {
         "file": id_text(file.reference.object_id),
         "name": file.name,
         "size": file.size,
         "commit": commit_text or id_text(commit.commit_id),
-        "author": author,
+        **author,
         "time": commit.timestamp // 1000,
     }

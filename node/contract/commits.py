@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, READ_COMMIT, WRITE_BRANCH
 from node.contract.endpoint import LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
-from node.contract.values import ByteCount, Id, Request, Text, UnixSeconds, one_of
+from node.contract.values import ByteCount, Id, PersonText, Request, Text, UnixSeconds, one_of
 from protocol.limits.users import POSTS_COUNT_MAX
 
 Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
@@ -42,6 +42,7 @@ class AuthorFields(TypedDict):
             )
         ),
     ]
+    author_name: PersonText
 
 
 class Origin(TypedDict):
@@ -50,6 +51,7 @@ class Origin(TypedDict):
     branch: Id
     commit: Id
     author: Id
+    author_name: PersonText
 
 
 class BranchHeads(TypedDict):
@@ -126,12 +128,13 @@ class VerdictView(VerdictFields):
     commit: Id
     branch: Id
     branch_name: str
+    author: NotRequired[Annotated[Id, Meta(description="Of a commit whose author is known here.")]]
+    author_name: NotRequired[PersonText]
 
 
 class CommitView(VerdictView, total=False):
     """A commit with all it states. Of one that was not accepted, the verdict alone."""
 
-    author: Id
     person: Id
     rank: Rank
     feed_sequence: Annotated[int, Meta(ge=1, description="Its number in the author's feed.")]
@@ -166,6 +169,7 @@ class VoidView(VerdictFields):
 
     commit: Id
     author: Id
+    author_name: PersonText
 
 
 class VoidList(TypedDict):

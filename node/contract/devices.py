@@ -38,6 +38,9 @@ class DeviceView(TypedDict):
     """A device of a person."""
 
     user: Id
+    name: Annotated[
+        str, Meta(description="What the device calls itself, or this user calls it. Empty: nothing.")
+    ]
     first: Annotated[bool, Meta(description="The device that hands repos on to the others.")]
     this: Annotated[bool, Meta(description="The device that answers.")]
     repos: list[DeviceRepo]

@@ -62,13 +62,15 @@ PATH_PARAMETERS: Final = {
         PathParameter("repo", "A repo: its id, a unique prefix of 4 or more characters, or its name.", True),
         PathParameter("branch", "A branch: its id, a unique prefix, its name, or `REPO:NAME`.", True),
         PathParameter("commit", "A commit: its id or a unique prefix."),
-        PathParameter("device", "A device: the id of its user, or a unique prefix."),
+        PathParameter("device", "A device: the id of its user, a unique prefix, or its name."),
         PathParameter("file", "A file: its name, its id, or a unique prefix.", True),
         PathParameter("invitation", "An invitation: the id of its commit, or a unique prefix."),
         PathParameter("kind", "A kind of tangle: `branch`, `feed`, `group`, `members`, `epoch` or `thread`."),
         PathParameter("name", "The name of a tag."),
         PathParameter("offer", "An offer: the id of its commit, or a unique prefix."),
-        PathParameter("peer", "A peer: its id; where the node knows it, a unique prefix is enough."),
+        PathParameter(
+            "peer", "A peer: its id; where the node knows it, a unique prefix or its petname is enough."
+        ),
         PathParameter("proposal", "A proposal: the id of its commit, or a unique prefix."),
         PathParameter("token", "A token: its name.", errors=("not_found",)),
         PathParameter("topic", "A relayed topic: its id or a unique prefix."),

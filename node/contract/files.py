@@ -14,7 +14,7 @@ from node.contract.endpoint import (
     QueryParameter,
     limit_parameter,
 )
-from node.contract.values import ByteCount, Count, Id, Name, Request, Text, UnixSeconds
+from node.contract.values import ByteCount, Count, Id, Name, PersonText, Request, Text, UnixSeconds
 from protocol.limits.formats import FILE_SIZE_MAX, NAME_SIZE_MAX
 from protocol.limits.users import (
     FILE_BATCH_COUNT_MAX,
@@ -73,6 +73,7 @@ class FileView(TypedDict):
     size: ByteCount | None
     commit: Id
     author: Id
+    author_name: PersonText
     time: UnixSeconds
 
 

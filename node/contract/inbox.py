@@ -8,7 +8,7 @@ from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANC
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyFields, BodyKind, PostRequest
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
-from node.contract.values import Count, Id, Name, Request, one_of
+from node.contract.values import Count, Id, Name, PersonText, Request, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
 from protocol.limits.users import TIMELINE_WINDOW_MAX
 
@@ -34,6 +34,7 @@ class OfferView(TypedDict):
 
     offer: Annotated[Id, Meta(description="The id of its commit.")]
     author: Id
+    author_name: PersonText
     branch: Annotated[Id, Meta(description="The branch that it is for.")]
     kind: Annotated[str, one_of("comment", "pull", description="What is offered.")]
     note: str
@@ -67,6 +68,7 @@ class CommentView(BodyFields):
     commit: Id
     offer: Annotated[Id, Meta(description="The offer that it came by.")]
     author: Id
+    author_name: PersonText
     kind: BodyKind
 
 

@@ -6,8 +6,8 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
-from node.contract.values import Count, HeldPermission, Id, IdText, Request, UnixSeconds
-from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX
+from node.contract.values import Count, HeldPermission, Id, IdText, PersonText, Request, UnixSeconds, UserText
+from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX, PROFILE_COLOR_COUNT
 
 PermissionText = Annotated[
     str, Meta(max_length=16, description="`read`, `write`, `manage`, `admin` or `owner`.")
@@ -27,14 +27,14 @@ class InvitationRequest(Request, frozen=True):
 class GrantRequest(Request, frozen=True):
     """Grants a permission."""
 
-    user: IdText
+    user: UserText
     permission: PermissionText
 
 
 class RemovalRequest(Request, frozen=True):
     """Takes rights away."""
 
-    user: IdText
+    user: UserText
     keeps: Annotated[
         str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
     ] = ""
@@ -61,6 +61,16 @@ class MemberView(TypedDict):
     user: Id
     permission: HeldPermission
     person: Annotated[Id, Meta(description="The user by whom the person is known whose device this is.")]
+    name: PersonText
+    stated_name: Annotated[str | None, Meta(description="What the member calls itself. Null: nothing.")]
+    petname: Annotated[
+        str | None, Meta(description="What this user calls the member or its person. Null: nothing.")
+    ]
+    looks_alike: Annotated[bool, Meta(description="Another person has a name that looks like this one.")]
+    color: (
+        Annotated[int, Meta(ge=0, lt=PROFILE_COLOR_COUNT, description="The number of the member's color.")]
+        | None
+    )
 
 
 class MemberList(TypedDict):
@@ -104,10 +114,12 @@ class InvitationView(TypedDict):
 
     invitation: Annotated[Id, Meta(description="The id of its commit.")]
     author: Id
+    author_name: PersonText
     permission: HeldPermission
     uses: Count
     expires_at: UnixSeconds
     joined: Annotated[list[Id], Meta(description="Users who joined by it.")]
+    joined_names: Annotated[list[PersonText], Meta(description="What they are called, in the same order.")]
     revoked: bool
 
 

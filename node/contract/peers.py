@@ -53,6 +53,7 @@ class PeerView(TypedDict):
     """A peer that this node keeps a connection to, or that is connected."""
 
     peer: Id
+    name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
     address: str
     direction: Annotated[str, one_of("in", "out", description="Who opened the connection: `out`, this node.")]
     state: Annotated[str, one_of("connected", "dialing", "waiting", description="The connection's state.")]

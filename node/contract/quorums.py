@@ -6,14 +6,23 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import WRITE_ERRORS, Endpoint
-from node.contract.values import Count, HeldPermission, Id, IdText, Request, RootCommit, one_of
+from node.contract.values import (
+    Count,
+    HeldPermission,
+    Id,
+    PersonText,
+    Request,
+    RootCommit,
+    UserText,
+    one_of,
+)
 from protocol.limits.formats import QUORUM_SIGNER_COUNT_MAX
 
 
 class QuorumRequest(Request, frozen=True):
     """Sets a quorum."""
 
-    signers: Annotated[list[IdText], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
+    signers: Annotated[list[UserText], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
     threshold: Annotated[
         int, Meta(ge=1, le=QUORUM_SIGNER_COUNT_MAX, description="How many signers must approve.")
     ]
@@ -23,7 +32,7 @@ class QuorumRequest(Request, frozen=True):
 class RemovalProposalRequest(Request, frozen=True):
     """Proposes a removal."""
 
-    user: IdText
+    user: UserText
     keeps: Annotated[
         str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
     ] = ""
@@ -34,8 +43,10 @@ class QuorumView(TypedDict):
 
     quorum: Annotated[Id, Meta(description="The id of its commit.")]
     author: Id
+    author_name: PersonText
     threshold: Count
     signers: list[Id]
+    signer_names: Annotated[list[PersonText], Meta(description="In the same order.")]
     removals: bool
 
 
@@ -44,6 +55,9 @@ class ProposalSubject(TypedDict):
 
     kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
     user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]
+    user_name: NotRequired[
+        Annotated[PersonText, Meta(description="Of a removal: what the member is called.")]
+    ]
     keeps: NotRequired[
         Annotated[
             HeldPermission | None, Meta(description="Of a removal: what the member keeps. Null: nothing.")
@@ -58,7 +72,9 @@ class ProposalView(ProposalSubject):
 
     proposal: Annotated[Id, Meta(description="The id of its commit.")]
     author: Id
+    author_name: PersonText
     approved_by: list[Id]
+    approved_by_names: Annotated[list[PersonText], Meta(description="In the same order.")]
     missing: Annotated[int, Meta(ge=0, description="How many approvals are missing.")]
     state: Annotated[
         str, one_of("open", "approved", "done", "void", description="How far the proposal has come.")

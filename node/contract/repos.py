@@ -13,8 +13,10 @@ from node.contract.values import (
     Id,
     IdText,
     NameRequest,
+    PersonText,
     Request,
     RootCommit,
+    UserText,
     one_of,
 )
 from protocol.limits.formats import LINK_SIZE_MAX
@@ -37,7 +39,7 @@ class FollowRequest(Request, frozen=True):
 class RekeyRequest(Request, frozen=True):
     """Seals secrets for a member again."""
 
-    user: IdText
+    user: UserText
 
 
 class TagRequest(Request, frozen=True):
@@ -92,6 +94,7 @@ class EpochView(TypedDict):
 
     epoch: Id
     author: Id
+    author_name: PersonText
     follows: Annotated[list[Id], Meta(description="The epochs that it replaces.")]
     readers: Annotated[int, Meta(ge=0, description="How many users its secrets were sealed for.")]
     counts: bool

@@ -13,7 +13,7 @@ from node.contract.endpoint import (
     StreamedEvent,
     limit_parameter,
 )
-from node.contract.values import Count, Id, UnixSeconds, one_of
+from node.contract.values import Count, Id, PersonText, UnixSeconds, one_of
 from protocol.limits.users import EDIT_WINDOW_MAX, TANGLE_WINDOW_MAX, TIMELINE_WINDOW_MAX
 
 Cursor = Annotated[str, Meta(description="A cursor of the branch's edits.")]
@@ -102,6 +102,7 @@ class FeedView(TypedDict):
     """An author's feed in a branch."""
 
     author: Id
+    author_name: PersonText
     commits: Count
     last: Annotated[int, Meta(ge=0, description="The highest sequence number.")]
     forks: Annotated[int, Meta(ge=0, description="How many places of the feed were used more than once.")]
@@ -111,6 +112,7 @@ class FeedForkView(TypedDict):
     """A place of a feed that was used for several commits."""
 
     author: Id
+    author_name: PersonText
     sequence: Count
     commits: Annotated[list[Id], Meta(description="At most 16.")]
     commit_count: Count
@@ -132,6 +134,7 @@ class TangleCommit(TypedDict):
     rank: Rank
     previous: Annotated[list[Id], Meta(description="What it follows in this tangle.")]
     author: Id
+    author_name: PersonText
     body: Annotated[str, Meta(description="The kind of its body.")]
     time: UnixSeconds
     void: bool

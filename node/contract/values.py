@@ -13,6 +13,16 @@ Id = Annotated[
     str, Meta(min_length=_ID_TEXT_SIZE, max_length=_ID_TEXT_SIZE, description="32 bytes as 52 characters.")
 ]
 """An id or a public key as text."""
+PersonText = Annotated[
+    str,
+    Meta(
+        description=(
+            "What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows the "
+            "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
+        )
+    ),
+]
+"""What to show for a user."""
 UnixSeconds = Annotated[int, Meta(description="Unix seconds.")]
 ByteCount = Annotated[int, Meta(ge=0, description="Bytes.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -21,6 +31,15 @@ Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
 """A name in a request, in characters."""
 IdText = Annotated[str, Meta(min_length=1, max_length=64, description="An id or a unique prefix of one.")]
 """An id in a request."""
+UserText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=128,
+        description="A user: its id, a unique prefix of 4 or more characters, or its name.",
+    ),
+]
+"""A user in a request."""
 Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 """A text in a request, in characters."""
 

@@ -122,7 +122,7 @@ def default_config_text(
 # Configuration of a Ravel node. Every key is here, with its default unless `ravel init` was told otherwise.
 
 [node]
-# A name for people; peers do not see it.
+# Used for nothing: `ravel me` states your name. Older versions wrote it here.
 name = {_quoted(name)}
 # Processes that read what peers send, at most. The node starts them when there is work, and one fewer than there are cores.
 # 0: the daemon reads all by itself.

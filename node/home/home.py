@@ -1,6 +1,7 @@
 """Layout of the node's folder (configuration, keys, token, store) and the lock of the running daemon.
 
     config.toml   the configuration                    api-token   what the local API wants to see
+    people.json   what this user calls itself and others (`node.home.people_file`)
     keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
     run.json      where the running daemon answers          tokens.json tokens of apps (`node.home.tokens`)
     pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
@@ -29,6 +30,7 @@ from node.home.config import CONFIG_NAME, Config, default_config_text, parse_con
 from node.home.config_layers import Setting, load_settings
 from node.home.key_names import SECRET_SIZE, has_keys, has_older_keys
 from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
+from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
 from storage.engine.folders import make_folder
@@ -106,13 +108,15 @@ def create_home(
 ) -> Home:
     """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
 
-    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks,
-    and those of `create_keys`.
+    A new user states the `name`, where one is given. Raises ServiceError `storage_failed` where the folder cannot be made,
+    `bad_config` for what a value breaks, `bad_request` for what is no name of a person, and those of `create_keys`.
     """
     from node.home.identity import create_keys
     from node.home.key_file import fresh_keys
+    from node.home.people_file import OwnProfile, PeopleFile, check_person_name, write_people
 
-    chosen: dict[str, str] = {"name": name}
+    people = PeopleFile(OwnProfile(check_person_name(name), None, now_ms())) if name else None
+    chosen: dict[str, str] = {}
     given = (("listen", listen), ("api", api), ("storage", storage))
     chosen |= {key: value for key, value in given if value is not None}
     try:
@@ -125,6 +129,8 @@ def create_home(
             replace_file(path / CONFIG_NAME, text.encode())
         if not (path / TOKEN_NAME).exists():
             create_file(path / TOKEN_NAME, secrets.token_hex(SECRET_SIZE).encode() + b"\n")
+        if people is not None and not has_keys(path):
+            write_people(path, people)
         if not has_keys(path):
             create_keys(path, keys or fresh_keys(), protection, passphrase)
     except OSError as error:

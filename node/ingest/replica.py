@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from node.ingest.own_feeds import OwnFeeds
+from node.ingest.people import People, Stated, find_stated
 from protocol.block import WrongKey, decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.codec import DecodeError
@@ -165,13 +166,21 @@ class Replica:
         """Whether commits were marked as ready to be judged, for want of time."""
         self._memberships: dict[RepoId, Membership] = {}
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
+        self.people = People()
+        """What people are called."""
+        self._stated: Mapping[RepoId, Stated] = {}
+        # By repo: on what its stated names were computed, so that most commits compute none.
+        self._stated_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}
         self._caches = RepoCaches()
         self.tables = self.read_tables()
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
         for repo in self.repos.values():
             if repo.has_members:
                 self._load_membership(repo.repo_id)
-        self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
+        repo_ids = [repo.repo_id for repo in self.repos.values()]
+        self._persons = self.find_persons(repo_ids)
+        self._stated = self.find_stated(repo_ids)
+        self.people.set_stated(self._stated, self._persons, repo_ids)
 
     def read_tables(self) -> Tables:
         """The tables as the store has them now: their counts are newer than those of `tables`. Raises StorageError."""
@@ -285,14 +294,37 @@ class Replica:
             changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
         return {**self._persons, **changed}
 
-    def show(self, change: "Change", persons: Mapping[RepoId, Mapping[UserId, UserId]]) -> None:
+    def find_stated(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Stated]:
+        """Look again what members of these repos state of themselves; gives that of all. Hold `membership_lock`."""
+        changed: dict[RepoId, Stated] = {}
+        for repo_id in repo_ids:
+            membership = self._memberships.get(repo_id)
+            if membership is None:
+                self._stated_of.pop(repo_id, None)
+                changed[repo_id] = {}
+                continue
+            basis = membership.profiles.change_count, membership.now().counting
+            if self._stated_of.get(repo_id) != basis:
+                self._stated_of[repo_id] = basis
+                changed[repo_id] = find_stated(membership) if membership.profiles.change_count else {}
+        return {**self._stated, **changed} if changed else self._stated
+
+    def show(
+        self,
+        change: "Change",
+        persons: Mapping[RepoId, Mapping[UserId, UserId]],
+        stated: Mapping[RepoId, Stated],
+    ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
-        self.tables, self._persons = change.tables, persons
+        self.tables, self._persons, self._stated = change.tables, persons, stated
+        if change.changed_repos:
+            self.people.set_stated(stated, persons, change.changed_repos)
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
 
     def forget_membership(self, repo_id: RepoId) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
         self._memberships.pop(repo_id, None)
+        self._stated_of.pop(repo_id, None)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
@@ -334,6 +366,7 @@ class Change:
         self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
+        self._stated: Mapping[RepoId, Stated] = {}
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -350,10 +383,11 @@ class Change:
         if self.has_changed_tables:
             self.reload()
         self._persons = self._replica.find_persons(self.changed_repos)
+        self._stated = self._replica.find_stated(self.changed_repos)
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""
-        self._replica.show(self, self._persons)
+        self._replica.show(self, self._persons, self._stated)
 
     def undo(self) -> None:
         """Take back what memory holds of it."""

@@ -178,6 +178,7 @@ class Inbox(RepoActions):
                 {
                     "offer": id_text(one.commit_id),
                     "author": id_text(one.author),
+                    "author_name": self._hub.replica.people.name(repo.repo_id, one.author),
                     "branch": id_text(body.branch),
                     "kind": "pull" if body.pulls else "comment",
                     "note": body.note,
@@ -216,8 +217,9 @@ class Inbox(RepoActions):
                         "commit": id_text(row.commit_id),
                         "offer": id_text(offer.operation.commit_id),
                         "author": id_text(row.author),
+                        "author_name": replica.people.name(branch.facts.repo_id, row.author),
                         "kind": row.body_kind,
-                        **body_fields(body, row.timestamp),
+                        **body_fields(replica, branch, body, row.timestamp),
                     }
                     items.append((row.timestamp, row.rank, row.commit_id, item))
         return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]

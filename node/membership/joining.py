@@ -15,6 +15,7 @@ from node.authoring.drafting import Draft
 from node.membership.devices import DeviceKeeper
 from node.membership.epoch_secrets import EpochKeeper
 from node.membership.offers import follow_accepted
+from node.membership.profiles import ProfileKeeper
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.block import Reference
@@ -51,6 +52,8 @@ class Joiner:
         self._author = author
         self._epochs = EpochKeeper(hub.replica, author)
         self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
+        self.profiles = ProfileKeeper(hub.replica, author, hub.clock_ms, hub.replica.database.folder)
+        """States what this user calls itself in each repo."""
         self._wake = trio.Event()
 
     async def run(self) -> None:
@@ -81,8 +84,9 @@ class Joiner:
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
                 has_failed |= not await self._keep_devices()
+                wait = await self._state_names()
                 self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
-                with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
+                with trio.move_on_after(min(wait, _RETRY_SECONDS if has_failed else math.inf)):
                     await self._wake.wait()
         finally:
             self._hub.remove(self)
@@ -208,6 +212,19 @@ class Joiner:
             log.exception("devices cannot be kept up")
             return False
         return True
+
+    async def _state_names(self) -> float:
+        """State what this user calls itself where that is due; in how many seconds to look again."""
+        try:
+            ingested, wait = await self._hub.write(self.profiles.state)
+        except StorageError as error:
+            log.error("names cannot be stated, to be tried again", error=str(error))
+            return _RETRY_SECONDS
+        except Exception:  # the border of what is done for names: repos are kept up all the same
+            log.exception("names cannot be stated")
+            return _RETRY_SECONDS
+        self._hub.announce(ingested)
+        return math.inf if wait is None else wait
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica

@@ -43,7 +43,7 @@ class KeyRotation(RepoActions):
     async def rekey(self, repo: str, user: str) -> RekeyedMember:
         """Seal the current epoch's secrets for a member again, who could not open what was sealed before."""
         target = self._find_repo(repo)
-        key = find_user(user, await self._hub.run_blocking(self._hub.replica.members, target))
+        key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
         keeper = EpochKeeper(self._hub.replica, self._author)
         self._hub.announce(await self._hub.write(keeper.hand_to, target, key))
         return {"user": id_text(key), "repo": id_text(target.repo_id)}
@@ -79,6 +79,7 @@ class KeyRotation(RepoActions):
                 {
                     "epoch": id_text(one.commit_id),
                     "author": id_text(one.author),
+                    "author_name": replica.people.name(repo.repo_id, one.author),
                     "follows": [
                         id_text(raw) for raw in (one.body.previous if isinstance(one.body, EpochInit) else ())
                     ],

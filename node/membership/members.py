@@ -4,7 +4,8 @@ Each change is one commit in the repo's root branch, which every node judges by 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypedDict
 
 from node.authoring.drafting import Draft
 from node.contract.members import (
@@ -16,22 +17,30 @@ from node.contract.members import (
     MemberView,
     RemovalResult,
 )
+from node.ingest.people import People
+from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions, sealed_grant
 from node.runtime.errors import ServiceError
-from node.runtime.resolve import resolve
+from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
 from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
-from protocol.ids import BlockId, CommitId, UserId
+from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
 from protocol.text import id_text, parse_id
 from storage.commits.feeds import load_feed_tip
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo
+from verifier.operations import Operation
 
 _REVOKED_AT_ONCE_MAX: Final = 1000
 """Invitations that end with an exclusion, the newest: more are revoked by hand."""
 PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
+
+
+class _JoinedFields(TypedDict):
+    joined: list[str]
+    joined_names: list[str]
 
 
 class Members(RepoActions):
@@ -47,6 +56,7 @@ class Members(RepoActions):
                 "user": id_text(user),
                 "permission": permission.name.lower(),
                 "person": id_text(persons.get(user, user)),
+                **_name_fields(self._hub.replica.people, target.repo_id, user, persons.get(user, user)),
             }
             for user, permission in held.items()
         ]
@@ -59,7 +69,7 @@ class Members(RepoActions):
         target = self._find_repo(repo)
         wanted = _permission(permission)
         held = await self._members(target)
-        key = find_user(user, held)
+        key = await self._hub.run_blocking(partial(find_user, everyone=True), user, self._hub.replica, target)
         if (held.get(key) or 0) >= wanted:
             raise ServiceError(
                 "already_exists",
@@ -77,7 +87,7 @@ class Members(RepoActions):
         target = self._find_repo(repo)
         kept = _permission(keeps) if keeps else None
         held = await self._members(target)
-        key = find_user(user, held)
+        key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
         if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
         persons = self._hub.replica.persons(target.repo_id)
@@ -210,13 +220,12 @@ class Members(RepoActions):
                 {
                     "invitation": id_text(one.commit_id),
                     "author": id_text(one.author),
+                    "author_name": replica.people.name(repo.repo_id, one.author),
                     "permission": one.body.permission.name.lower(),
                     "uses": one.body.uses,
                     "expires_at": one.body.expires_at // 1000,
-                    "joined": sorted(
-                        id_text(join.author)
-                        for join in operations.joins_by(one.commit_id)
-                        if now.counts(join)
+                    **self._joined(
+                        repo, [join for join in operations.joins_by(one.commit_id) if now.counts(join)]
                     ),
                     "revoked": not now.counts(one)
                     or any(
@@ -226,6 +235,14 @@ class Members(RepoActions):
                 for one in operations.invitations
                 if isinstance(one.body, Invite)
             ]
+
+    def _joined(self, repo: Repo, joins: Sequence[Operation]) -> _JoinedFields:
+        users = sorted({join.author for join in joins}, key=id_text)
+        people = self._hub.replica.people
+        return {
+            "joined": [id_text(user) for user in users],
+            "joined_names": [people.name(repo.repo_id, user) for user in users],
+        }
 
     def _void_ids(self, branch: Branch) -> list[CommitId]:
         with self._hub.replica.database.read() as connection:
@@ -239,11 +256,51 @@ def _permission(text: str) -> Permission:
     return found
 
 
-def find_user(text: str, members: dict[UserId, Permission]) -> UserId:
-    """A member by unique prefix, or anyone by a full id."""
+def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False) -> UserId:
+    """A member by name or unique prefix, or anyone by a full id. With `everyone`, also who has a name and is no member.
+
+    Raises ServiceError `not_found`, and `ambiguous` also where a name is the beginning of another's id.
+    """
     try:
         user = UserId(parse_id(text))
         verify_public_key(user)
     except (DecodeError, BadSignature):
-        return resolve("member", text, [(member, "", member) for member in members])
-    return user
+        pass
+    else:
+        return user
+    users = list(replica.members(repo))
+    if everyone:
+        users = list(dict.fromkeys([*users, *replica.people.of(repo.repo_id)]))
+    named = replica.people.find(repo.repo_id, text, users)
+    if named is None:
+        return resolve("member", text, [(one, "", one) for one in users])
+    prefixed = [one for one in users if len(text) >= PREFIX_SIZE_MIN and id_text(one).startswith(text)]
+    if others := [one for one in prefixed if one != named]:
+        raise ServiceError(
+            "ambiguous",
+            f"{text!r} is the name of {id_text(named)[:12]}, and the id of {id_text(others[0])[:12]} begins so",
+            "give the whole id",
+        )
+    return named
+
+
+class _NameFields(TypedDict):
+    name: str
+    stated_name: str | None
+    petname: str | None
+    looks_alike: bool
+    color: int | None
+
+
+def _name_fields(people: People, repo_id: RepoId, user: UserId, person: UserId) -> _NameFields:
+    shown = people.of(repo_id).get(user)
+    stated = people.stated(repo_id)
+    said = stated.get(user)
+    of_person = said if said is not None and said.color is not None else stated.get(person)
+    return {
+        "name": "" if shown is None else shown.text,
+        "stated_name": None if said is None else said.name,
+        "petname": people.petname(user) or people.petname(person) or None,
+        "looks_alike": shown is not None and shown.is_like_another,
+        "color": None if of_person is None else of_person.color,
+    }

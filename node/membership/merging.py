@@ -153,7 +153,7 @@ class Merging:
                         **author_fields(replica, branch_on, row.author),
                         "kind": row.body_kind,
                         "acks": [id_text(ack) for ack in row.acks],
-                        **body_fields(body, row.timestamp),
+                        **body_fields(replica, branch_on, body, row.timestamp),
                     }
                 )
         return {"branch": id_text(branch.branch_id), "items": items, "total": len(rows)}

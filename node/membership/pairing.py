@@ -117,7 +117,9 @@ class Pairing:
         if home is None:
             raise ServiceError("not_found", "this user has no other devices", "`ravel device add` adds one")
         users = [home.person, *await self._hub.run_blocking(self._others, home), self._author.user]
-        key = resolve("device", device, ((user, "", user) for user in dict.fromkeys(users)))
+        key = resolve(
+            "device", device, ((user, self._name(home, user), user) for user in dict.fromkeys(users))
+        )
         if key == home.person == self._author.user:
             raise ServiceError(
                 "bad_request", "this is the first device", "remove the others, or do it on one of them"
@@ -233,6 +235,7 @@ class Pairing:
             "devices": [
                 {
                     "user": id_text(user),
+                    "name": self._name(home, user),
                     "first": user == home.person,
                     "this": user == me,
                     "repos": [] if user == home.person else [view for _, view in self._stand(home, user)],
@@ -240,6 +243,12 @@ class Pairing:
                 for user in users
             ],
         }
+
+    def _name(self, home: DevicesHome, device: UserId) -> str:
+        """What tells a device from the others: its own name, since all are shown by that of the person."""
+        people = self._hub.replica.people
+        said = people.stated(home.repo.repo_id).get(device)
+        return people.petname(device) or (said.name if said is not None and said.name is not None else "")
 
     def _stand(self, home: DevicesHome, device: UserId) -> list[tuple[Repo, DeviceRepo]]:
         """How a device stands in each repo that the first device is a member of."""

@@ -1,5 +1,7 @@
 """User actions on peers: list, add, remove, ban."""
 
+from collections.abc import Iterable
+
 from node.contract.peers import PeerBan, PeerList, PeerView
 from node.contract.values import Empty
 from node.home.config import is_dialable
@@ -27,7 +29,8 @@ class Peers:
         """Peers and how each topic stands with them."""
         names = dict(self._hub.replica.by_topic)
         now = self._hub.clock_ms() // 1000
-        return [peer_view(state, names, now) for state in self._network.peers]
+        people = self._hub.replica.people
+        return [peer_view(state, names, now, people.peer_name(state.peer)) for state in self._network.peers]
 
     async def list_all(self) -> PeerList:
         """The same, as an answer."""
@@ -70,7 +73,7 @@ class Peers:
     async def remove(self, peer: str) -> Empty:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
         # One peer may have two connections, an old one that is ending among them.
-        key = resolve("peer", peer, [(key, "", key) for key in self._known()])
+        key = self._find(peer, self._known())
         await self._hub.write(self._forget, key)
         self._network.forget(key)
         return {}
@@ -80,7 +83,7 @@ class Peers:
         try:
             key = PeerId(parse_id(peer))
         except DecodeError:
-            key = resolve("peer", peer, [(one, "", one) for one in self._known()])
+            key = self._find(peer, self._known())
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
         await self._hub.write(self._store_ban, key)
@@ -90,10 +93,15 @@ class Peers:
 
     async def unban(self, peer: str) -> PeerBan:
         """Let a peer connect again; it is not dialed."""
-        key = resolve("peer", peer, [(one, "", one) for one in self._network.banned])
+        key = self._find(peer, self._network.banned)
         await self._hub.write(self._forget, key)
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
+
+    def _find(self, text: str, peers: Iterable[PeerId]) -> PeerId:
+        """One of some peers by id, unique prefix, or what this user calls it."""
+        people = self._hub.replica.people
+        return resolve("peer", text, [(one, people.peer_name(one), one) for one in peers])
 
     def _known(self) -> set[PeerId]:
         return {state.peer for state in self._network.peers} | self._network.known_keys

@@ -11,12 +11,13 @@ from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
 from node.contract.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
 from node.contract.values import RootCommit
+from node.ingest.people import People
 from node.membership.members import PERMISSIONS, find_user
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
-from protocol.ids import CommitId
+from protocol.ids import CommitId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.checkpoints import load_checkpoint_proposals
@@ -41,7 +42,9 @@ class Quorums(RepoActions):
         """Name the signers, and how many of them must approve."""
         target = self._find_repo(repo)
         held = await self._hub.run_blocking(self._hub.replica.members, target)
-        users = sorted({find_user(text, held) for text in signers})
+        users = sorted(
+            {await self._hub.run_blocking(find_user, text, self._hub.replica, target) for text in signers}
+        )
         strangers = [user for user in users if user not in held]
         if strangers:
             raise ServiceError(
@@ -63,7 +66,7 @@ class Quorums(RepoActions):
         """Ask the signers to lower a member's permission to `keeps`. Empty: to exclude the member."""
         target = self._find_repo(repo)
         held = await self._hub.run_blocking(self._hub.replica.members, target)
-        key = find_user(user, held)
+        key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
         if keeps and keeps not in PERMISSIONS:
             raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}")
         kept = PERMISSIONS[keeps] if keeps else None
@@ -175,8 +178,11 @@ class Quorums(RepoActions):
             quorums = find_in_force(membership.operations, membership.now())
             latest = membership.operations.proposals[-_PROPOSALS_SHOWN_MAX:]
             return {
-                "quorums": [_quorum_view(one) for one in quorums],
-                "proposals": [_proposal_view(membership, one, made) for one in reversed(latest)],
+                "quorums": [_quorum_view(replica.people, repo.repo_id, one) for one in quorums],
+                "proposals": [
+                    _proposal_view(replica.people, repo.repo_id, membership, one, made)
+                    for one in reversed(latest)
+                ],
             }
 
 
@@ -187,24 +193,29 @@ def _count_missing(membership: Membership, proposal: Operation) -> int:
     return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)
 
 
-def _quorum_view(one: Operation) -> QuorumView:
+def _quorum_view(people: People, repo_id: RepoId, one: Operation) -> QuorumView:
     assert isinstance(one.body, Quorum), "it is in force"
     return {
         "quorum": id_text(one.commit_id),
         "author": id_text(one.author),
+        "author_name": people.name(repo_id, one.author),
         "threshold": one.body.threshold,
         "signers": [id_text(user) for user in one.body.signers],
+        "signer_names": [people.name(repo_id, user) for user in one.body.signers],
         "removals": one.body.removals,
     }
 
 
-def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]) -> ProposalView:
+def _proposal_view(
+    people: People, repo_id: RepoId, membership: Membership, one: Operation, made: Iterable[bytes]
+) -> ProposalView:
     operations, now = membership.operations, membership.now()
     is_done = one.commit_id in made
     if isinstance(one.body, ProposeRemoval):
         about: ProposalSubject = {
             "kind": "removal",
             "user": id_text(one.body.user),
+            "user_name": people.name(repo_id, one.body.user),
             "keeps": one.body.keeps.name.lower() if one.body.keeps is not None else None,
         }
         user = one.body.user
@@ -221,11 +232,14 @@ def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]
         }
     missing = max(0, _count_missing(membership, one))
     approvals = [other for other in operations.approvals_of(one.commit_id) if now.counts(other)]
+    signers = sorted({other.author for other in approvals}, key=id_text)
     return {
         "proposal": id_text(one.commit_id),
         "author": id_text(one.author),
+        "author_name": people.name(repo_id, one.author),
         **about,
-        "approved_by": sorted({id_text(other.author) for other in approvals}),
+        "approved_by": [id_text(user) for user in signers],
+        "approved_by_names": [people.name(repo_id, user) for user in signers],
         "missing": missing,
         "state": "done" if is_done else "void" if not now.counts(one) else "open" if missing else "approved",
     }

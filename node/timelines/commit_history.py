@@ -46,7 +46,7 @@ def describe(replica: Replica, text: str) -> CommitView:
             "epoch": id_text(content.epoch),
             "kind": row.body_kind,
             "size": sum(map(len, encoded)),
-            **body_fields(body, row.timestamp),
+            **body_fields(replica, branch, body, row.timestamp),
         }
 
 
@@ -66,7 +66,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCo
                 **author_fields(replica, replica.on_topics[row.topic_num], row.author),
                 "kind": row.body_kind,
                 "acks": [id_text(ack) for ack in row.acks],
-                **stored_fields(replica.on_topics[row.topic_num], row, blocks.get(row.num)),
+                **stored_fields(replica, replica.on_topics[row.topic_num], row, blocks.get(row.num)),
             }
             for row in rows
         ]

@@ -30,11 +30,13 @@ class Feeds:
                 place_limit=FEED_FORKS_SHOWN_MAX,
                 commit_limit=FEED_FORK_COMMITS_SHOWN_MAX,
             )
+        people, repo_id = self._hub.replica.people, branch.facts.repo_id
         return {
             "branch": id_text(branch.branch_id),
             "feeds": [
                 {
                     "author": id_text(feed.author),
+                    "author_name": people.name(repo_id, feed.author),
                     "commits": feed.commits,
                     "last": feed.last,
                     "forks": feed.forks,
@@ -44,6 +46,7 @@ class Feeds:
             "forks": [
                 {
                     "author": id_text(fork.author),
+                    "author_name": people.name(repo_id, fork.author),
                     "sequence": fork.sequence,
                     "commits": [id_text(commit_id) for commit_id in fork.commit_ids],
                     "commit_count": fork.count,

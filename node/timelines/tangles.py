@@ -108,6 +108,7 @@ def show_tangle(
                 "rank": graph.rank(commit_id),
                 "previous": [id_text(previous) for previous in graph.previous(commit_id)],
                 "author": id_text(rows[commit_id].row.author),
+                "author_name": replica.people.name(repo.repo_id, rows[commit_id].row.author),
                 "body": body_kind(rows[commit_id].body),
                 "time": rows[commit_id].row.timestamp // 1000,
                 "void": rows[commit_id].row.is_void,

@@ -85,11 +85,12 @@ def branch_view(
     }
 
 
-def peer_view(state: PeerState, branches: dict[TopicKey, Branch], now: int) -> PeerView:
+def peer_view(state: PeerState, branches: dict[TopicKey, Branch], now: int, petname: str = "") -> PeerView:
     """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
     topics = state.connection.topics if state.connection is not None else []
     return {
         "peer": id_text(state.peer),
+        "name": petname,
         "address": state.address,
         "direction": state.direction,
         "state": state.state,
@@ -159,8 +160,13 @@ def timeline_items(
 
 def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
     """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
-    text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
-    return {"author": text, "person": text if person is None else id_text(person)}
+    repo_id = branch.facts.repo_id
+    text, person = id_text(author), replica.persons(repo_id).get(author)
+    return {
+        "author": text,
+        "person": text if person is None else id_text(person),
+        "author_name": replica.people.name(repo_id, author),
+    }
 
 
 def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
@@ -175,12 +181,14 @@ def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[i
         return found
 
 
-def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None) -> BodyFields:
+def stored_fields(
+    replica: Replica, branch: Branch, row: TimelineRow, encoded: list[bytes] | None
+) -> BodyFields:
     """`body_fields` of a commit as it is stored; None where its blocks were damaged."""
     if encoded is None:
         return {"time": row.timestamp // 1000, "text": None, "damaged": True}
     _, body = open_stored(branch, row, encoded)
-    return body_fields(body, row.timestamp)
+    return body_fields(replica, branch, body, row.timestamp)
 
 
 def _timeline_item(
@@ -195,7 +203,7 @@ def _timeline_item(
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
         "place": place_text(row.passed, row.rank, row.commit_id),
-        **stored_fields(branch, row, encoded),
+        **stored_fields(replica, branch, row, encoded),
     }
 
 
@@ -204,7 +212,7 @@ def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 
 
-def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
+def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
         case ErasedBody():
@@ -235,8 +243,9 @@ def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
                 "branch": id_text(body.branch),
                 "commit": id_text(body.commit),
                 "author": id_text(body.author),
+                "author_name": replica.people.name(branch.facts.repo_id, body.author),
             }
-            return {**body_fields(content_of(body), body.time), "origin": origin}
+            return {**body_fields(replica, branch, content_of(body), body.time), "origin": origin}
         case Files():
             return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
         case _:

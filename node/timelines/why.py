@@ -1,6 +1,7 @@
 """Explains a commit's verdict: the rule and the commits that decided it."""
 
-from typing import Final, TypedDict
+from collections.abc import Callable
+from typing import Final, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -12,7 +13,7 @@ from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
-from protocol.ids import CommitId
+from protocol.ids import CommitId, UserId
 from protocol.text import id_text, parse_id_prefix
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
@@ -25,6 +26,7 @@ from verifier.verify import find_causes
 from verifier.void_rules import Void, find_adoption
 
 _VOIDS_SHOWN_MAX: Final = 1000
+_ID_SHOWN_LENGTH: Final = 12
 
 
 class _Judged(TypedDict):
@@ -33,6 +35,8 @@ class _Judged(TypedDict):
     commit: str
     branch: str
     branch_name: str
+    author: NotRequired[str]
+    author_name: NotRequired[str]
 
 
 def explain(replica: Replica, text: str) -> VerdictView:
@@ -56,10 +60,19 @@ def explain(replica: Replica, text: str) -> VerdictView:
             reason = "a holder of the branch's write secret published it; members are not known here"
             return {**judged, **_verdict("accepted", "V7", reason, [])}
         membership = replica.membership(branch.facts.repo_id)
+        people, repo_id = replica.people, branch.facts.repo_id
+
+        def who(user: UserId) -> str:
+            return people.name(repo_id, user) or id_text(user)[:_ID_SHOWN_LENGTH]
+
         if branch.facts.is_root_branch:
-            return {**judged, **_explain_operation(membership, membership.operations[found.commit_id])}
+            operation = membership.operations[found.commit_id]
+            judged["author"] = id_text(operation.author)
+            judged["author_name"] = people.name(repo_id, operation.author)
+            return {**judged, **_explain_operation(membership, operation, who)}
         review = VoidRecheck(connection, replica.tables, branch.repo_num, membership)
         (commit,) = load_judged(connection, branch.num, [found.commit_id])
+        judged["author"], judged["author_name"] = id_text(commit.author), people.name(repo_id, commit.author)
         adoption = find_adoption(membership, commit.commit_id, branch.branch_id)
         if adoption is not None:
             by = [id_text(adoption.commit_id)]
@@ -69,7 +82,7 @@ def explain(replica: Replica, text: str) -> VerdictView:
             return {**judged, **_explain_void(void)}
         grants = membership.now().effective_grants(commit.author)
         by = [id_text(one.commit_id) for one in grants]
-        return {**judged, **_verdict("accepted", "M5", _rests_on(grants), by)}
+        return {**judged, **_verdict("accepted", "M5", _rests_on(grants, who), by)}
 
 
 def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
@@ -81,7 +94,12 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
         judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
         voids = [(judged[raw], review.find_reason(branch, judged[raw])) for raw in ids]
         return [
-            {"commit": id_text(one.commit_id), "author": id_text(one.author), **_explain_void(void)}
+            {
+                "commit": id_text(one.commit_id),
+                "author": id_text(one.author),
+                "author_name": replica.people.name(branch.facts.repo_id, one.author),
+                **_explain_void(void),
+            }
             for one, void in voids
             if void is not None
         ]
@@ -130,14 +148,16 @@ def _explain_void(void: Void) -> VerdictFields:
     return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
 
 
-def _explain_operation(membership: Membership, operation: Operation) -> VerdictFields:
+def _explain_operation(
+    membership: Membership, operation: Operation, who: Callable[[UserId], str]
+) -> VerdictFields:
     now = membership.now()
     if now.counts(operation):
         grants = now.effective_grants(operation.author)
-        return _verdict("accepted", "", _rests_on(grants), [id_text(one.commit_id) for one in grants])
+        return _verdict("accepted", "", _rests_on(grants, who), [id_text(one.commit_id) for one in grants])
     voiders = now.voiders(operation)
     if voiders:
-        reason = "; ".join(_in_words(one) for one in voiders)
+        reason = "; ".join(_in_words(one, who) for one in voiders)
         return _verdict("void", "R2", reason, [id_text(one.commit_id) for one in voiders])
     if not now.are_met(operation.demands):
         approvals = [id_text(raw) for demand in operation.demands for raw in demand.approvals]
@@ -145,21 +165,21 @@ def _explain_operation(membership: Membership, operation: Operation) -> VerdictF
     return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
 
 
-def _rests_on(grants: list[Operation]) -> str:
-    return "; ".join(_in_words(one) for one in grants) or "its author was a member when it was made"
+def _rests_on(grants: list[Operation], who: Callable[[UserId], str]) -> str:
+    return "; ".join(_in_words(one, who) for one in grants) or "its author was a member when it was made"
 
 
-def _in_words(operation: Operation) -> str:
-    who = id_text(operation.author)[:12]
+def _in_words(operation: Operation, who: Callable[[UserId], str]) -> str:
+    by = who(operation.author)
     match operation.body:
         case RepoInit():
             return "its author founded the repo"
         case Grant():
             return (
-                f"{who} made its author a member with the permission {operation.body.permission.name.lower()}"
+                f"{by} made its author a member with the permission {operation.body.permission.name.lower()}"
             )
         case Join():
             return "its author joined by an invitation"
         case Remove():
-            return f"{who} removed its author"
-    return f"{who} revoked the invitation by which its author joined"
+            return f"{by} removed its author"
+    return f"{by} revoked the invitation by which its author joined"

@@ -199,6 +199,7 @@ async function showMembers(repo) {
     // A single branch is followed, or who is a member cannot be computed for damage: the timeline is shown all the same.
     if (!(error instanceof ApiError && ["not_permitted", "damaged"].includes(error.code))) throw error;
   }
+  timeline.call(new Map(members.map((member) => [member.user, member.name])));
   const devices = Map.groupBy(members, (member) => member.person); // the first one of each first
   byId("members").replaceChildren(
     ...[...devices.values()].map(([first, ...others]) => {
@@ -214,6 +215,11 @@ async function showMembers(repo) {
 
 function memberEntry(member, what = "") {
   const entry = make("li");
+  if (member.name) entry.append(make("bdi", "person", member.name), " ");
+  if (member.name && member.color !== null) {
+    entry.firstChild.classList.add("colored");
+    entry.style.setProperty("--hue", member.color * 22.5);
+  }
   entry.append(make("span", "id", `${what}${member.user.slice(0, 16)}… `), make("span", "facts", member.permission));
   entry.title = member.user;
   return entry;
@@ -234,7 +240,7 @@ function showPeers(peers) {
     const entry = make("li");
     entry.title = peer.peer;
     entry.append(
-      make("span", "id", `${peer.peer.slice(0, 12)}… `),
+      make("span", "id", `${peer.name || `${peer.peer.slice(0, 12)}…`} `),
       make("strong", isConnected ? "good" : "alarm", `${peer.state} (${peer.direction})`),
       make("p", "facts", peer.address),
     );

@@ -5,6 +5,7 @@ const END = 2 ** 53; // behind every position
 const SHOWN_MAX = 2000;
 const VOID_SHOWN_MAX = 20;
 const LANES_MAX = 12;
+const WHO_MAX = 24;
 const LANE_WIDTH = 14;
 const NODE_Y = 19;
 const SVG = "http://www.w3.org/2000/svg";
@@ -17,6 +18,7 @@ export class Timeline {
     this.commits = new Map(); // id -> { item, place, isVoid }
     this.rows = new Map(); // id -> { li, drawn }
     this.start = 0; // position of the first that is shown
+    this.names = new Map(); // what members are called now, by id
     this.isPlanned = false;
   }
 
@@ -41,6 +43,12 @@ export class Timeline {
     this.start -= count;
     await this.#loadWindow(count);
     this.#draw();
+  }
+
+  /** Calls members so from now on. */
+  call(names) {
+    this.names = names;
+    this.#plan();
   }
 
   /** Follows one edit. It may have been seen already: in the window, or before a break. */
@@ -120,6 +128,7 @@ export class Timeline {
     sorted.forEach((one, index) => {
       const row = this.#row(one);
       row.li.classList.toggle("void", one.isVoid);
+      row.who.textContent = whoOf(one.item, this.names);
       row.li.classList.toggle("head", drawings[index].isHead);
       row.note.textContent = one.isVoid ? "void: its author was removed; it counts no more" : "";
       const key = JSON.stringify([drawings[index], width]);
@@ -140,16 +149,17 @@ export class Timeline {
     const said = make("span", "said", item.text?.trim().split("\n", 1)[0] || kindOf(item));
     if (!item.text) said.classList.add("kind");
     const summary = make("summary");
-    summary.append(said, make("span", "when", whenOf(item.time)));
+    const who = make("bdi", "who");
+    summary.append(who, said, make("span", "when", whenOf(item.time)));
     const note = make("p", "alarm");
     const whole = make("pre", "", item.text ?? "");
-    const author = item.imported_author ?? item.origin?.author ?? item.person; // all devices of one person
+    const author = item.imported_author ?? item.origin?.author ?? item.person; // the key, since names prove nothing
     const facts = make("p", "facts", `by ${author} · rank ${item.rank} · ${item.kind}`);
     const details = make("details");
     details.append(summary, note, whole, facts, make("p", "facts id", item.commit));
     const li = make("li", isNew ? "new" : "");
     li.append(document.createElementNS(SVG, "svg"), details);
-    const row = { li, note, drawn: "" };
+    const row = { li, note, who, drawn: "" };
     this.rows.set(item.commit, row);
     return row;
   }
@@ -214,6 +224,20 @@ function kindOf(item) {
   if (item.erased) return `${item.kind}, erased`;
   if (item.unreadable) return `${item.kind}, unreadable`;
   return item.files?.length ? `files: ${item.files.join(", ")}` : item.kind;
+}
+
+/** Who is shown as the author. What an importer says of one is marked: it must not pass for a member's name. */
+function whoOf(item, names) {
+  if (item.imported_author) return `${cut(item.imported_author)} (imported)`;
+  const { author, author_name: name } = item.origin ?? item;
+  return cut(names.get(author) || name || (item.origin ? author : item.person).slice(0, 12));
+}
+
+/** A name that fits a row. What tells look-alikes apart stands at its end, and stays. */
+function cut(name) {
+  const mark = / \[[a-z2-7]+\]$/.exec(name)?.[0] ?? "";
+  const plain = [...name.slice(0, name.length - mark.length)];
+  return (plain.length > WHO_MAX ? `${plain.slice(0, WHO_MAX - 1).join("")}…` : plain.join("")) + mark;
 }
 
 function whenOf(seconds) {

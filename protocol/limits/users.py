@@ -122,6 +122,10 @@ EXPORT_SECONDS_MAX: Final = 21_600
 """Seconds after which an export is ended: what a billion commits take, or a store whose other end hangs."""
 DISK_FREE_MIN: Final = 64 * MIB
 """Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
+PETNAMES_COUNT_MAX: Final = 10_000
+"""Names that a user gives to others: more people than anybody knows."""
+PETNAMES_FILE_SIZE_MAX: Final = 16 * MIB
+"""Bytes of the file of names: at their longest, all of them fit, escaped."""
 LOG_LINE_COUNT_MAX: Final = 1000
 """Lines of the log that a daemon remembers."""
 LOG_LINE_SIZE_MAX: Final = 8 * KIB

@@ -52,7 +52,7 @@ class Peer:
         self._listen = ""
         self._process: RavelProcess | subprocess.Popen[bytes] | None = None
         self._client: ApiClient | None = None
-        at = ("--name", home.name, "--listen", listen, "--api", ANY_PORT)
+        at = ("--listen", listen, "--api", ANY_PORT)
         run_ravel(self, "init", *keys, *at, environment=environment, stdin=stdin)
         if not introduces:
             config = home / "config.toml"

@@ -214,7 +214,10 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
                     call(link)
                 with suppress(ServiceError):
                     call(link[:-3] + "aaa")
-        alice.client.members.remove(repo, bob.client.status()["user"])
+        petnames = ["Bob from the office", "a laptop on a desk"]
+        alice.client.people.set_petname(bob.client.status()["user"], petnames[0])
+        alice.client.people.set_petname(bob.client.status()["node"], petnames[1], peer=True)
+        alice.client.members.remove(repo, petnames[0])
         alice.client.renew_repo(repo)
         with suppress(ServiceError):
             bob.client.write(branch, text)
@@ -231,7 +234,7 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
                 shown += b"".join(file.read() for file in files if file is not None)
         assert b"joined" in shown
         assert b"ravel_info" in shown
-        secrets = [*links, text, *(_secrets_of(alice)), *(_secrets_of(bob))]
+        secrets = [*links, text, *petnames, *(_secrets_of(alice)), *(_secrets_of(bob))]
         assert len(secrets) > 30
         assert [secret for secret in secrets if secret.encode() in shown] == []
 

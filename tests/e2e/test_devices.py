@@ -60,7 +60,7 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
         for peer in (laptop, phone, friend):
             until(partial(_shows, peer, both), "all see one person")
         rows = run_ravel(friend, "member", "list", "friends").stdout.splitlines()
-        assert f"{_user(phone)}\twrite\t{_user(laptop)[:12]}" in rows
+        assert f"{_user(phone)}\twrite\t{_user(laptop)[:12]}\t" in rows
         devices = _json(phone, "device", "list")["devices"]
         assert not any(repo["advice"] for item in devices for repo in item["repos"])
 

@@ -112,6 +112,29 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         assert [text for text in page.complaints() if "ERR_CONNECTION_REFUSED" not in text] == []
 
 
+def test_people_are_shown_by_their_names(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.people.state_me("Ann", 3)
+        _, branch = join(alice, bob)
+        alice.client.write(branch, "hello")
+        _enter(page, bob)
+        who = f"[...{ROWS}].map((row) => row.querySelector('.who').textContent)[0]"
+        page.until(f"{who} === 'Ann'")
+        members = "document.getElementById('members')"
+        page.until(f"[...{members}.querySelectorAll('.person')].some((one) => one.textContent === 'Ann')")
+        assert page.evaluate(f"{members}.querySelectorAll('.person.colored').length") == 1
+        alice.client.people.set_petname(bob.client.status()["user"], "\u0410nn")
+        bob.client.people.state_me("\u0410nn", None)
+        mark = f" [{alice.client.status()['user'][:8]}]"
+        page.until(f"{who} === 'Ann{mark}'")  # the rows that are there follow
+        long = "<b>" + "x" * 60 + "</b>"
+        bob.client.people.set_petname(alice.client.status()["user"], long[:64])
+        bob.client.write(branch, "again")
+        page.until(f"[...{ROWS}].some((row) => row.querySelector('.who').textContent.startsWith('<b>xxxx'))")
+        assert page.evaluate("document.querySelectorAll('#timeline b, #members b').length") == 0
+        assert page.complaints() == []
+
+
 @pytest.mark.extended
 def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):

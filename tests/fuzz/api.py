@@ -69,6 +69,8 @@ REQUESTS: Final = (
     ("GET", "/branches/b/dict/entry"),
     ("GET", "/branches/b/edits"),
     ("GET", "/branches/b/imported"),
+    ("PUT", "/me"),
+    ("PUT", "/petnames"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {

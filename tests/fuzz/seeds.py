@@ -285,6 +285,8 @@ def _requests() -> Seeds:
         "/join": {"invitation": "ravel:invite:a"},
         "/devices/invitations": {"expires_seconds": 60},
         "/devices/join": {"link": "ravel:device:a"},
+        "/me": {"name": "Ann", "color": 3},
+        "/petnames": {"user": "u", "name": None, "peer": True},
         "/repos/r/branches": {"name": "n"},
         "/branches/b/commits": {"text": "Grüße"},
         "/branches/b/import": {"items": [item], "source": "s"},

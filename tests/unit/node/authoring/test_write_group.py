@@ -13,6 +13,7 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_group import WriteRequest
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
+from node.ingest.people import Stated
 from node.ingest.replica import Change, Replica
 from node.runtime.errors import ServiceError
 from protocol.body import Grant, Permission, Remove
@@ -43,9 +44,11 @@ def counted(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
     seen: list[Change] = []
     show = replica.show
 
-    def note(change: Change, persons: Mapping[RepoId, Mapping[UserId, UserId]]) -> None:
+    def note(
+        change: Change, persons: Mapping[RepoId, Mapping[UserId, UserId]], stated: Mapping[RepoId, Stated]
+    ) -> None:
         seen.append(change)
-        show(change, persons)
+        show(change, persons, stated)
 
     with monkeypatch.context() as patch:
         patch.setattr(replica, "show", note)

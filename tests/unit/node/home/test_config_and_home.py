@@ -9,6 +9,7 @@ import pytest
 from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
 from node.home.home import create_home, lock_home, open_home, read_run_file, run_file
 from node.home.identity import open_keys
+from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text
@@ -99,7 +100,20 @@ def test_a_bad_address_leaves_no_folder_that_cannot_start(tmp_path: Path) -> Non
 
 def test_a_name_of_any_characters_is_written_as_toml(tmp_path: Path) -> None:
     name = 'tab\t line\n quote" back\\ bell\x07 delete\x7f é'
-    assert create_home(tmp_path / "home", name=name).config.node.name == name
+    path = tmp_path / "config.toml"
+    path.write_text(default_config_text(name=name))
+    assert read_config(path, load_document(path)).node.name == name
+
+
+def test_a_name_that_is_given_is_what_the_user_states(tmp_path: Path) -> None:
+    home = create_home(tmp_path / "home", name="Zoe\u0308")
+    kept = read_people(home.path).me
+    assert (kept.name, kept.stated_at > 0, home.config.node.name) == ("Zo\u00eb", True, "")
+    create_home(tmp_path / "home", name="Another")
+    assert read_people(home.path).me == kept, "a second init changes nothing"
+    with pytest.raises(ServiceError, match=r"U\+202E"):
+        create_home(tmp_path / "other", name="A\u202eB")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:

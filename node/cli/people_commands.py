@@ -1,0 +1,90 @@
+"""me, name: what this user calls itself, and what it calls others."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
+from node.runtime.errors import ServiceError
+from protocol.limits.formats import PROFILE_COLOR_COUNT
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.people import OwnName
+
+
+def me(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Option(help="Your name, as members of your repos see it.")] = None,
+    color: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=PROFILE_COLOR_COUNT - 1, help="The number of the color that you are shown in."
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take name and color away.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """State your name, or show it. Members of each repo see it where you may write, also in repos that come later.
+
+    A name proves nothing: others may state the same one. Earlier names stay in the repo's history.
+    """
+    api = client(context).people
+    if remove and (name is not None or color is not None):
+        raise ServiceError("bad_request", "--remove goes alone", "ravel me --remove")
+    answer = api.show_me()
+    if remove:
+        answer = api.state_me(None, None)
+    elif name is not None or color is not None:
+        answer = api.state_me(
+            answer["name"] if name is None else name, answer["color"] if color is None else color
+        )
+    if as_json:
+        print_json(answer)
+        return
+    print_fields(
+        [
+            ("user", answer["user"]),
+            ("name", answer["name"] or "none: `ravel me --name NAME` states one"),
+            ("color", answer["color"]),
+            ("repos", _repos_line(answer)),
+        ]
+    )
+
+
+def _repos_line(answer: "OwnName") -> str:
+    counts = Counter(repo["state"] for repo in answer["repos"])
+    texts = (
+        ("stated", "up to date"),
+        ("due", "to come within a minute, or when the node can write there"),
+        ("not_permitted", "in which you may not write"),
+    )
+    return ", ".join(f"{counts[state]} {text}" for state, text in texts if counts[state]) or "none"
+
+
+def name(
+    context: typer.Context,
+    user: Annotated[
+        str | None,
+        typer.Argument(help="A name, an id, or a unique prefix of one. Without it, petnames are listed."),
+    ] = None,
+    petname: Annotated[str | None, typer.Argument(help="What you call the user.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the name away.")] = False,
+    peer: Annotated[bool, typer.Option("--peer", help="Name a node by its id, and not a user.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Name a user for yourself: a petname. It never leaves this node, and goes before what the user calls itself."""
+    api = client(context).people
+    if user is None:
+        answer = api.list_petnames()
+        if as_json:
+            print_json(answer)
+        else:
+            listed = [("", one) for one in answer["petnames"]] + [("peer", one) for one in answer["peers"]]
+            print_table(("user", "name", ""), ((one["user"], one["name"], kind) for kind, one in listed))
+        return
+    if remove == (petname is not None):
+        raise ServiceError(
+            "bad_request", "say a name, or --remove", f"ravel name {user} NAME, or ravel name {user} --remove"
+        )
+    print_answer(api.set_petname(user, petname, peer=peer), as_json=as_json)

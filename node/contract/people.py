@@ -1,0 +1,120 @@
+"""People: what this user calls itself, and what it calls others."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.access import NODE
+from node.contract.endpoint import Endpoint
+from node.contract.values import Id, Request, one_of
+from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_NAME_LENGTH_MAX
+
+Color = Annotated[int, Meta(ge=0, lt=PROFILE_COLOR_COUNT, description="The number of a color.")]
+_TYPED_LENGTH_MAX: Final = 4 * PROFILE_NAME_LENGTH_MAX
+"""Characters of a name as it is typed, before it is put into its form."""
+PersonNameText = Annotated[
+    str, Meta(max_length=_TYPED_LENGTH_MAX, description="1 to 64 characters, without control or unseen ones.")
+]
+
+
+class OwnNameRequest(Request, frozen=True):
+    """States a name."""
+
+    name: Annotated[PersonNameText | None, Meta(description="Null: this user has no name any more.")]
+    color: Color | None = None
+
+
+class PetnameRequest(Request, frozen=True):
+    """Names a user or a node for this user alone."""
+
+    user: Annotated[PersonNameText, Meta(description="An id, a unique prefix of one, or a name.")]
+    name: Annotated[PersonNameText | None, Meta(description="Null: take the name away.")]
+    peer: Annotated[bool, Meta(description="The id is that of a node, and not of a user.")] = False
+
+
+class OwnRepo(TypedDict):
+    """How a repo stands."""
+
+    repo: Id
+    name: str
+    state: Annotated[
+        str,
+        one_of(
+            "stated",
+            "due",
+            "not_permitted",
+            description=(
+                "`stated`: the repo says what this user calls itself. `due`: it will, within a minute or when the node can "
+                "write there. `not_permitted`: this user may not write there."
+            ),
+        ),
+    ]
+
+
+class OwnName(TypedDict):
+    """What this user calls itself."""
+
+    user: Id
+    name: Annotated[str | None, Meta(description="Null: nothing.")]
+    color: Annotated[int | None, Meta(description="The number of a color. Null: none was chosen.")]
+    repos: list[OwnRepo]
+
+
+class Petname(TypedDict):
+    """What this user calls somebody."""
+
+    user: Annotated[Id, Meta(description="The user, or the node.")]
+    name: Annotated[str, Meta(description="Empty: nothing any more.")]
+
+
+class PetnameList(TypedDict):
+    """All petnames."""
+
+    petnames: Annotated[list[Petname], Meta(description="Of users.")]
+    peers: Annotated[list[Petname], Meta(description="Of nodes.")]
+
+
+SHOW_ME: Final = Endpoint(
+    name="show_me",
+    method="GET",
+    path="/me",
+    stability="may change",
+    needs=NODE,
+    summary="Show what this user calls itself, and in which repos others see it.",
+    service="people.show_me",
+    answer=OwnName,
+)
+STATE_ME: Final = Endpoint(
+    name="state_me",
+    method="PUT",
+    path="/me",
+    stability="may change",
+    needs=NODE,
+    summary="State what this user calls itself, in all repos where it may write, now and later.",
+    service="people.state_me",
+    request=OwnNameRequest,
+    answer=OwnName,
+    details="Of each minute the first statement in a repo counts: the node waits for the next one where that is needed.",
+)
+LIST_PETNAMES: Final = Endpoint(
+    name="list_petnames",
+    method="GET",
+    path="/petnames",
+    stability="may change",
+    needs=NODE,
+    summary="List what this user calls others. These names are on this node alone.",
+    service="people.list_petnames",
+    answer=PetnameList,
+)
+SET_PETNAME: Final = Endpoint(
+    name="set_petname",
+    method="PUT",
+    path="/petnames",
+    stability="may change",
+    needs=NODE,
+    summary="Name a user or a node on this node, or take the name away. It goes before what a user calls itself.",
+    service="people.set_petname",
+    request=PetnameRequest,
+    answer=Petname,
+    errors=("not_found", "ambiguous"),
+)

@@ -1,0 +1,219 @@
+"""What people are called in each repo: by this user's petnames, else as they call themselves; and who looks alike.
+
+Petnames stay in the node's folder (`node.home.people_file`); what members state comes with the root branch. What is here
+is replaced whole and never changed in place, so readers wait for nobody.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+from unicodedata import normalize
+
+from node.runtime.errors import ServiceError
+from node.runtime.look_alikes import skeletons
+from protocol.ids import AnyId, Id, RepoId, UserId
+from protocol.profiles import Profile
+from protocol.text import id_text
+from verifier.membership import Membership
+
+SHORT_ID_LENGTH: Final = 8
+"""Characters of an id that stand beside a name at least, where two look alike."""
+_LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
+"""What somebody without a name could be shown as."""
+_CANDIDATES_SHOWN_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StatedName:
+    """What a member states of itself, at unix milliseconds."""
+
+    name: str | None
+    color: int | None
+    stated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersonName:
+    """How one user is shown: `text` is the name, and the beginning of the id where others look alike."""
+
+    text: str
+    name: str
+    is_petname: bool
+    is_like_another: bool
+
+
+Stated = Mapping[UserId, StatedName]
+Persons = Mapping[UserId, UserId]
+_NONE: Final[Mapping[UserId, PersonName]] = MappingProxyType({})
+
+
+def find_stated(membership: Membership) -> dict[UserId, StatedName]:
+    """What the members of a repo, and former ones, state of themselves. To be used while `membership_lock` is held."""
+    found = {}
+    for user, one in membership.profiles.find_latest(membership.operations, membership.now()).items():
+        assert isinstance(one.body, Profile), "as it is listed"
+        name = None if one.body.name is None else normalize("NFC", one.body.name)
+        found[user] = StatedName(name, one.body.color, one.timestamp)
+    return found
+
+
+class People:
+    """The names of all repos of a node."""
+
+    def __init__(self) -> None:
+        self._petnames: Mapping[AnyId, str] = {}
+        self._peer_names: Mapping[AnyId, str] = {}
+        self._stated: Mapping[RepoId, Stated] = {}
+        self._persons: Mapping[RepoId, Persons] = {}
+        self._shown: dict[RepoId, Mapping[UserId, PersonName]] = {}
+
+    @property
+    def petnames(self) -> Mapping[AnyId, str]:
+        """What this user calls others, by id."""
+        return self._petnames
+
+    @property
+    def peer_names(self) -> Mapping[AnyId, str]:
+        """What this user calls nodes, by id. A node is no user: no name of one stands for the other."""
+        return self._peer_names
+
+    def set_petnames(self, petnames: Mapping[AnyId, str], peer_names: Mapping[AnyId, str]) -> None:
+        """Call users and nodes so from now on."""
+        self._petnames, self._peer_names, self._shown = petnames, peer_names, {}
+
+    def set_stated(
+        self, stated: Mapping[RepoId, Stated], persons: Mapping[RepoId, Persons], changed: Iterable[RepoId]
+    ) -> None:
+        """Take over what was committed; `changed` are repos of which anything may be otherwise now."""
+        self._stated, self._persons = stated, persons
+        gone = set(changed)
+        self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in gone}
+
+    def stated(self, repo_id: RepoId) -> Stated:
+        """What members of a repo state of themselves."""
+        return self._stated.get(repo_id, {})
+
+    def of(self, repo_id: RepoId) -> Mapping[UserId, PersonName]:
+        """How the users of a repo are shown who have a name."""
+        shown = self._shown.get(repo_id)
+        if shown is None:
+            # Somebody else may have replaced the table meanwhile: then this goes nowhere, and is made again.
+            table = self._shown
+            shown = _show(self._petnames, self.stated(repo_id), self._persons.get(repo_id, {}))
+            table[repo_id] = shown
+        return shown
+
+    def name(self, repo_id: RepoId, user: UserId) -> str:
+        """How a user is shown in a repo; empty where nothing but the id is known."""
+        found = self.of(repo_id).get(user)
+        return "" if found is None else found.text
+
+    def petname(self, raw: Id) -> str:
+        """What this user calls a user; empty for nothing."""
+        return self._petnames.get(AnyId(raw), "")
+
+    def peer_name(self, raw: Id) -> str:
+        """What this user calls a node; empty for nothing."""
+        return self._peer_names.get(AnyId(raw), "")
+
+    def find(self, repo_id: RepoId, text: str, users: Iterable[UserId]) -> UserId | None:
+        """The one of some users of a repo who is called so, or looks so; None for nobody.
+
+        A petname goes before what others state. Of a person with several devices, the first is meant. Raises ServiceError
+        `ambiguous`, which lists who may be meant.
+        """
+        names, persons = self.of(repo_id), self._persons.get(repo_id, {})
+        wanted = {text, re.sub(r" \[[a-z2-7]+\]$", "", text)}
+        forms = [skeletons(one) for one in wanted]
+        exact: set[UserId] = set()
+        petnamed: set[UserId] = set()
+        stated: set[UserId] = set()
+        for user in users:
+            person = persons.get(user, user)
+            known = names.get(user)
+            if known is None:
+                continue
+            if known.is_like_another and known.text == text:
+                exact.add(person)
+            if any(_is_like(skeletons(known.name), form) for form in forms):
+                (petnamed if known.is_petname else stated).add(person)
+        found = exact or petnamed or stated
+        if len(found) > 1:
+            ordered = sorted(found)
+            listed = [
+                f"{names[one].name} [{id_text(one)[: _distinct_length(ordered)]}]"
+                for one in ordered
+                if one in names
+            ]
+            more = (
+                f", and {len(listed) - _CANDIDATES_SHOWN_MAX} more"
+                if len(listed) > _CANDIDATES_SHOWN_MAX
+                else ""
+            )
+            raise ServiceError(
+                "ambiguous",
+                f"more than one person fits {text!r}: {', '.join(listed[:_CANDIDATES_SHOWN_MAX])}{more}",
+                "give the id, or the beginning of it",
+            )
+        return next(iter(found), None)
+
+
+def _show(petnames: Mapping[AnyId, str], stated: Stated, persons: Persons) -> Mapping[UserId, PersonName]:
+    """How each user with a name is shown. Devices of one person have the person's."""
+    if not petnames and not stated:
+        return _NONE
+    called: dict[UserId, tuple[str, bool]] = {}
+    for user, said in stated.items():
+        if said.name is not None:
+            called[user] = said.name, False
+    for raw, name in petnames.items():
+        called[UserId(raw)] = name, True
+    for device, person in persons.items():
+        own, of_person = called.get(device), called.get(person)
+        if of_person is not None and not (own is not None and own[1] and not of_person[1]):
+            called[device] = of_person
+        elif own is not None and of_person is None:
+            called[person] = own
+    alike = _find_alike(called, persons)
+    return {
+        user: PersonName(
+            f"{name} [{id_text(user)[: alike[user]]}]" if user in alike else name,
+            name,
+            is_petname,
+            user in alike,
+        )
+        for user, (name, is_petname) in called.items()
+    }
+
+
+def _find_alike(called: Mapping[UserId, tuple[str, bool]], persons: Persons) -> dict[UserId, int]:
+    """Users whose names look like another person's, or like an id, and how much of their ids tells them apart."""
+    groups: defaultdict[tuple[int, str], set[UserId]] = defaultdict(set)
+    found: dict[UserId, int] = {}
+    for user, (name, _) in called.items():
+        for way, form in enumerate(skeletons(name)):
+            groups[way, form].add(user)
+        if _LIKE_AN_ID.fullmatch(name):
+            found[user] = SHORT_ID_LENGTH
+    for users in groups.values():
+        if len({persons.get(user, user) for user in users}) > 1:
+            length = _distinct_length(sorted(users))
+            for user in users:
+                found[user] = max(found.get(user, 0), length)
+    return found
+
+
+def _distinct_length(users: list[UserId]) -> int:
+    """How many characters tell these ids apart, SHORT_ID_LENGTH at least: others can make keys whose ids begin alike."""
+    texts = [id_text(user) for user in users]
+    length = SHORT_ID_LENGTH
+    while len({text[:length] for text in texts}) < len(set(texts)):
+        length += 1
+    return length
+
+
+def _is_like(first: tuple[str, str], second: tuple[str, str]) -> bool:
+    return first[0] == second[0] or first[1] == second[1]

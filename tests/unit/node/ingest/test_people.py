@@ -1,0 +1,125 @@
+"""What people are called in one repo: petnames first, look-alikes marked, devices as their person; and whom a name means."""
+
+import pytest
+
+from node.ingest.people import People, StatedName
+from node.runtime.errors import ServiceError
+from protocol.ids import AnyId, RepoId, UserId
+from protocol.text import id_text
+
+REPO = RepoId(bytes(32))
+
+
+def user(number: int) -> UserId:
+    """Ids that differ in their first characters."""
+    return UserId(bytes([number * 16]) * 32)
+
+
+ANN, BEN, CAT, DAN = map(user, range(1, 5))
+
+
+def short(one: UserId, length: int = 8) -> str:
+    """The beginning of an id, as it stands beside a name."""
+    return id_text(one)[:length]
+
+
+def people(
+    stated: dict[UserId, str | None],
+    petnames: dict[UserId, str] | None = None,
+    persons: dict[UserId, UserId] | None = None,
+) -> People:
+    """A repo of these."""
+    made = People()
+    names = {one: StatedName(name, None, 0) for one, name in stated.items()}
+    made.set_stated({REPO: names}, {REPO: persons or {}}, [REPO])
+    made.set_petnames({AnyId(one): name for one, name in (petnames or {}).items()}, {})
+    return made
+
+
+def test_a_petname_goes_before_what_is_stated() -> None:
+    found = people({ANN: "Ann", BEN: "Ben"}, {ANN: "Ann from work"})
+    assert [found.name(REPO, one) for one in (ANN, BEN, CAT)] == ["Ann from work", "Ben", ""]
+
+
+def test_who_states_no_name_any_more_has_none() -> None:
+    assert people({ANN: None}).name(REPO, ANN) == ""
+
+
+def test_those_who_look_alike_are_marked() -> None:
+    found = people({ANN: "Ann", BEN: "\u0410nn", CAT: "Cat"})
+    assert [found.name(REPO, one) for one in (ANN, BEN, CAT)] == [
+        f"Ann [{short(ANN)}]",
+        f"\u0410nn [{short(BEN)}]",
+        "Cat",
+    ]
+    assert [found.of(REPO)[one].is_like_another for one in (ANN, BEN, CAT)] == [True, True, False]
+
+
+def test_who_looks_like_a_petname_is_marked_wherever_the_other_is() -> None:
+    found = people({BEN: "Ann"}, {ANN: "Ann"})
+    assert found.name(REPO, BEN) == f"Ann [{short(BEN)}]"
+
+
+def test_ids_that_begin_alike_are_told_apart() -> None:
+    near = UserId(ANN[:20] + bytes([ANN[20] ^ 1]) + ANN[21:])
+    found = people({ANN: "Ann", near: "Ann"})
+    names = {found.name(REPO, ANN), found.name(REPO, near)}
+    assert len(names) == 2
+
+
+def test_a_name_that_passes_for_an_id_is_marked() -> None:
+    pretended = short(BEN, 12)
+    assert people({ANN: pretended}).name(REPO, ANN) == f"{pretended} [{short(ANN)}]"
+
+
+def test_a_device_shows_as_its_person() -> None:
+    found = people({ANN: "Ann", BEN: "Ann's phone"}, persons={BEN: ANN})
+    assert found.name(REPO, BEN) == "Ann", "and is no look-alike"
+    found = people({BEN: "Ann's phone"}, persons={BEN: ANN})
+    assert found.name(REPO, ANN) == "Ann's phone", "where the person states none"
+    found = people({ANN: "Ann"}, {BEN: "phone"}, persons={BEN: ANN})
+    assert found.name(REPO, BEN) == "phone", "a petname of the device itself goes before what is stated"
+
+
+def test_a_name_means_who_is_called_so() -> None:
+    found = people({ANN: "Ann", BEN: "Ben", CAT: "Cat Lee"})
+    users = [ANN, BEN, CAT]
+    assert found.find(REPO, "Ann", users) == ANN
+    assert found.find(REPO, "ben", users) == BEN
+    assert found.find(REPO, "catlee", users) == CAT
+    assert found.find(REPO, "Dan", users) is None
+    assert found.find(REPO, "Ann", [BEN]) is None, "who is not among those asked for"
+
+
+def test_a_name_that_several_could_mean_lists_them() -> None:
+    found = people({ANN: "Ann", BEN: "\u0410nn"})
+    with pytest.raises(ServiceError) as caught:
+        found.find(REPO, "Ann", [ANN, BEN])
+    assert caught.value.code == "ambiguous"
+    assert short(ANN) in caught.value.message
+    assert short(BEN) in caught.value.message
+    assert found.find(REPO, f"Ann [{short(ANN)}]", [ANN, BEN]) == ANN, "as it is shown"
+
+
+def test_many_candidates_are_not_all_listed() -> None:
+    users = [user(number) for number in range(1, 14)]
+    found = people(dict.fromkeys(users, "Ann"))
+    with pytest.raises(ServiceError, match="and 5 more"):
+        found.find(REPO, "Ann", users)
+
+
+def test_a_petname_means_whom_this_user_named() -> None:
+    found = people({BEN: "Ann", CAT: "ann"}, {ANN: "Ann"})
+    assert found.find(REPO, "Ann", [ANN, BEN, CAT]) == ANN
+
+
+def test_devices_of_one_person_are_one() -> None:
+    found = people({ANN: "Ann", BEN: "Ann"}, persons={BEN: ANN})
+    assert found.find(REPO, "Ann", [ANN, BEN]) == ANN
+
+
+def test_a_node_is_no_user() -> None:
+    found = People()
+    found.set_petnames({}, {AnyId(ANN): "laptop"})
+    assert (found.peer_name(ANN), found.petname(ANN), found.name(REPO, ANN)) == ("laptop", "", "")
+    assert found.find(REPO, "laptop", [ANN]) is None
