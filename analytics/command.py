@@ -45,7 +45,7 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
             EXIT_MISSING_EXTRA,
             "missing_extra",
             f"this needs {error.name}, which is not installed",
-            "install it: pip install 'ravel-node[analytics]'",
+            "install the extra `analytics`: docs/how-to/install.md",
         )
 
 

@@ -6,6 +6,7 @@ SIGTERM and SIGINT stop it: connections say goodbye, the store is closed, the ru
 durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -25,7 +26,7 @@ from node.authoring.author import Author
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
-from node.home.home import Home, lock_home, run_file
+from node.home.home import Home, command_for, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
@@ -39,6 +40,7 @@ from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
 from node.runtime.errors import ServiceError
 from node.runtime.open_files import allow_open_files
+from node.runtime.port_holders import find_holder
 from node.runtime.readiness import READY, STOPPING, notify
 from node.sync.addresses import AddressSource
 from node.sync.block_repair import BlockRepairer
@@ -165,6 +167,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(service.tokens.run)
+            nursery.start_soon(service.standings.run)
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
@@ -203,10 +206,13 @@ def _listening(home: Home, section: str, address: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        holder = find_holder(int(address.rpartition(":")[2])) if error.errno == errno.EADDRINUSE else None
+        held_by = f"; process {holder[0]} ({holder[1]}) listens there" if holder else ""
         raise ServiceError(
             "bad_config",
-            f"cannot listen on {address}: {error}",
-            f"choose another [{section}] listen in {home.config_path}",
+            f"cannot listen on {address}: {error}{held_by}",
+            f"choose another port: {command_for(home.path)} config set {section}.listen "
+            f"{address.rpartition(':')[0]}:PORT",
         ) from None
 
 

@@ -24,7 +24,7 @@ FOLDER: Final = _ROOT / "docs" / "reference"
 PROTOCOL: Final = _ROOT / "docs" / "protocol.md"
 """It has a drawing that is made from the code; the rest is written by hand."""
 _MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
-_HELP: Final = "* `--help`: Show this message and exit.\n"
+_HELP: Final = "* `-h, --help`: Show this message and exit.\n"
 
 
 def pages() -> dict[str, str]:
@@ -54,7 +54,7 @@ def _commands() -> str:
             line = f"* `{listed[1]}`: {abouts[f'{group} {listed[1]}']}"
         lines.append(line)
     title, rest = "\n".join(lines).split("\n", 1)
-    about = "Also: [exit codes](exit-codes.md), [JSON output](json-output.md). All commands take `--help`.\n"
+    about = "Also: [exit codes](exit-codes.md), [JSON output](json-output.md). All commands take `-h`.\n"
     return f"{title}\n\n{_MADE}\n{about}{rest.rstrip()}\n"
 
 

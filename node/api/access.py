@@ -14,6 +14,7 @@ from node.api.event_streams import Event, EventSource
 from node.api.targets import Targets
 from node.contract.access import ACTIONS, Need
 from node.contract.endpoint import Endpoint
+from node.observe.standing import without_peers
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 
@@ -95,6 +96,11 @@ def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
         ]
     if "node" not in caller.may:
         found |= {name: [] for name in _PEERS if name in found}
+        if "repos" in found:
+            found["repos"] = [
+                {**one, "standing": without_peers(one["standing"])} if "standing" in one else one
+                for one in found["repos"]
+            ]
     return found
 
 

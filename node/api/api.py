@@ -23,7 +23,7 @@ from node.api.openapi import describe_api
 from node.api.requests import Handler, answer_json
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
-from node.contract.endpoint import PREFIX
+from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
 from node.contract.table import ROUTED, AnyEndpoint
@@ -32,6 +32,7 @@ from node.contract.tokens import SHOW_TOKEN
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError, damaged
 from node.runtime.metrics import CONTENT_TYPE
+from node.runtime.resolve import preferred_repo
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import StorageError
 
@@ -112,6 +113,7 @@ class _Probes:
 
 def _mapped(handler: Handler) -> Handler:
     async def run(request: Request) -> Response:
+        preferred_repo.set(request.headers.get(REPO_HEADER, ""))  # for this request: each has its own context
         try:
             return await handler(request)
         except ServiceError as error:

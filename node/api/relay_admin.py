@@ -76,7 +76,7 @@ class Relaying:
             raise ServiceError(
                 "bad_config",
                 "this node keeps nothing for others",
-                "set enabled = true in [relay] of its config.toml, and start it again",
+                "ravel config set relay.enabled true, then `ravel down` and `ravel up`",
             )
         return self._hub.relay
 

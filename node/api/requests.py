@@ -10,6 +10,7 @@ import trio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from node.api.plain_errors import describe_error
 from node.contract.endpoint import QueryParameter
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
@@ -49,6 +50,10 @@ async def read_json(request: Request, kind: type[T], size_max: int | None = None
                 raise ServiceError("too_large", f"a request has at most {limit} bytes", "send less at once")
     try:
         return msgspec.json.decode(bytes(content), type=kind)
+    except msgspec.ValidationError as error:
+        raise ServiceError(
+            "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"
+        ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:
         raise ServiceError("bad_request", f"the request is not of the expected form: {error}") from None
 

@@ -4,7 +4,7 @@ Methods take and give plain values ready for JSON, and raise ServiceError for wh
 the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from node.membership.profiles import People
 from node.membership.quorums import Quorums
 from node.membership.sharing import Sharing
 from node.observe.disk_use import StorageView
+from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, describe_standing
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
@@ -117,6 +118,7 @@ class NodeService:
         )
         self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
+        self.standings = Standings(hub, network)
         self.watching = Watching(hub, network, home, clock, exports)
         self.storage = StorageView(hub, home)
         self._started_at = clock()
@@ -179,7 +181,7 @@ class NodeService:
     async def list_repos(self) -> RepoList:
         """All repos of this node."""
         repos = list(self._hub.replica.repos.values())
-        return {"repos": await self._hub.run_blocking(self._repo_views, repos)}
+        return {"repos": await self._hub.run_blocking(self._repo_views, repos, self.standings.outlooks())}
 
     async def list_all(self) -> NodeLists:
         """Peers and repos of this node."""
@@ -193,9 +195,9 @@ class NodeService:
         """Make an invitation link."""
         return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses)
 
-    async def join(self, invitation: str) -> RepoView:
+    async def join(self, invitation: str, follow: bool = False) -> RepoView:
         """Join a repo by an invitation link."""
-        return await self._repo_view(await self.sharing.join(invitation))
+        return await self._repo_view(await self.sharing.join(invitation, follow=follow))
 
     async def capability(self, repo: str) -> Capability:
         """A repo's read capability as a link."""
@@ -314,11 +316,11 @@ class NodeService:
         return list(tables.branches.values())
 
     async def _repo_view(self, repo: Repo) -> RepoView:
-        for view in await self._hub.run_blocking(self._repo_views, [repo]):
+        for view in await self._hub.run_blocking(self._repo_views, [repo], self.standings.outlooks()):
             return view
         raise ServiceError("not_found", "the repo was forgotten meanwhile")
 
-    def _repo_views(self, repos: Sequence[Repo]) -> list[RepoView]:
+    def _repo_views(self, repos: Sequence[Repo], outlooks: Mapping[int, Outlook]) -> list[RepoView]:
         """Those of these repos that are here still. Of any number, all branches are read once."""
         replica = self._hub.replica
         tables = replica.read_tables()
@@ -335,9 +337,26 @@ class NodeService:
                 is_damaged = True
             current = tables.repos.get(repo.num)
             if current is not None:
-                of_repo = branches.get(repo.num, [])
+                facts = Facts(
+                    permission is not None,
+                    was_member,
+                    is_joining=permission is None and current.invitation is not None,
+                    is_damaged=is_damaged,
+                    is_behind=current.is_behind,
+                    has_members=current.has_members,
+                    refused=self._joiner.refused.get(repo.repo_id, ""),
+                )
+                outlook = outlooks.get(repo.num, NO_OUTLOOK)
+                unheld = self.standings.count_unheld(current, self._author.user, outlook)
                 views.append(
-                    repo_view(current, of_repo, permission, was_member=was_member, is_damaged=is_damaged)
+                    repo_view(
+                        current,
+                        branches.get(repo.num, []),
+                        permission,
+                        was_member=was_member,
+                        standing=describe_standing(facts, outlook, unheld),
+                        is_damaged=is_damaged,
+                    )
                 )
         return views
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from node.api.callers import HOME, Caller
 from node.ingest.replica import Replica
-from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
+from node.runtime.resolve import PREFIX_SIZE_MIN, preferred_repo, resolve
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
 from storage.commits.lookup import find_commits
@@ -32,7 +32,8 @@ class Targets:
     def branch(self, text: str, caller: Caller = HOME) -> Branch:
         """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
 
-        By its name alone, a branch of a whole repo goes before what is followed by itself: that comes by offers, too.
+        By its name alone, a branch of the preferred repo goes first. A branch of a whole repo goes before what is followed
+        by itself: that comes by offers, too.
         """
         repo_text, _, branch_text = text.rpartition(":")
         repo = self.repo_of_branches(repo_text, caller) if repo_text else None
@@ -43,11 +44,18 @@ class Targets:
             and (repo is None or branch.repo_num == repo.num)
             and (not caller.is_limited or self.is_for(caller, branch))
         ]
+        preferred = "" if repo else preferred_repo.get()
+        chosen = [branch for branch in branches if self.repo_text(branch) == preferred]
         whole = [branch for branch in branches if branch.facts.has_members]
-        if any(branch.name == branch_text for branch in whole):
-            branches = whole
+        for group in (chosen, whole):
+            if any(branch.name == branch_text for branch in group):
+                branches = group
+                break
         return resolve(
-            "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
+            "branch",
+            branch_text,
+            ((branch.branch_id, branch.name, branch) for branch in branches),
+            lambda branch: f"{self._replica.repos[branch.repo_num].name}:{branch.name}",
         )
 
     def commit(self, text: str, caller: Caller) -> str:

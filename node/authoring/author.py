@@ -39,7 +39,7 @@ from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch, open_batch
 from node.ingest.replica import Replica
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from protocol import sealing, signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, RepoInit
@@ -73,6 +73,10 @@ log = structlog.get_logger()
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
 _NEXT_STEPS: Final = {
+    "not_permitted": (
+        "`ravel repo list` shows what you may do there; an admin of the repo gives more: "
+        "ravel member grant REPO {user} PERMISSION"
+    ),
     "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
 }
 
@@ -330,7 +334,11 @@ class Author:
     ) -> tuple[Branch, IngestResult]:
         epoch = self._replica.tables.epochs[root.epoch_num]
         if epoch.write_secret is None:
-            raise ServiceError("not_permitted", "only an owner adds branches to this repo")
+            raise ServiceError(
+                "not_permitted",
+                "adding a branch needs manage, and this node may only read the repo",
+                READ_ONLY_ADVICE,
+            )
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
@@ -409,7 +417,9 @@ class Author:
         """Start an epoch if one is due (E2). Raises ServiceError where this node may not write."""
         if not branch.facts.has_members:
             raise ServiceError(
-                "not_permitted", "this node follows the branch by a link, and may read it only"
+                "not_permitted",
+                "this node follows the branch by a link, and may read it only",
+                "ask a member for an invitation to the repo",
             )
         self.begin(self._replica.repos[branch.repo_num])
 
@@ -512,7 +522,7 @@ class Author:
         except OwnCommitRejected as error:
             # Somebody, perhaps a second click, was faster.
             code = "already_exists" if error.verdict.code in _DONE_ALREADY else "not_permitted"
-            next_step = _NEXT_STEPS.get(error.verdict.code, "")
+            next_step = _NEXT_STEPS.get(error.verdict.code, "").format(user=id_text(self.user))
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
     def _encode_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:

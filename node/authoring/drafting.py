@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from protocol import signing
 from protocol.block import Block, Reference
 from protocol.body import Body, encode_body
@@ -115,7 +115,9 @@ def encode_draft(
 def make_publication(branch: Branch, drafted: EncodedCommit) -> WrittenCommit:
     """An encoded commit as it travels in its branch."""
     if branch.topic_seed is None:
-        raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        raise ServiceError(
+            "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
+        )
     try:
         publication = create_publication(
             branch.topic_seed,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.completion import complete_branches
 from node.cli.lines import write_lines
 from node.cli.people import author_of, person
 from node.cli.repo_commands import RepoArgument, note_addresses
@@ -29,7 +30,10 @@ branch = typer.Typer(
     no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
 )
 
-BranchArgument = Annotated[str, typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.")]
+BranchArgument = Annotated[
+    str,
+    typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.", autocompletion=complete_branches),
+]
 _TEXT_WIDTH = 72
 _SHOWN = 20
 _SHOWN_MAX = 1000
@@ -134,8 +138,15 @@ def fork(
 @branch.command("merge")
 def merge(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help="The branch to merge from: name, id or prefix.")],
-    target: Annotated[str, typer.Argument(help="The branch to merge into.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The branch to merge from: name, id or prefix.", autocompletion=complete_branches
+        ),
+    ],
+    target: Annotated[
+        str, typer.Argument(help="The branch to merge into.", autocompletion=complete_branches)
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Merge a branch into another. One must continue the other, or both the same branch.

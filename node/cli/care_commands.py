@@ -60,6 +60,7 @@ def restore(
     used twice. With --latest it writes at once.
     """
     from node.care.backup import restore_backup
+    from node.home.home import command_for
 
     home = settings(context).home
     made = restore_backup(source, home, storage_url, is_latest=is_latest)
@@ -73,8 +74,8 @@ def restore(
             "It writes to a repo once it has met a peer that follows it. If there is none: ravel fsck --accept-loss"
         )
     if storage_url is not None:
-        print(f"First let [storage] url in {home}/config.toml name the database that you gave.")
-    print(f"Start it with:  ravel --home {home} run")
+        print(f"First name the database that you gave:  {command_for(home)} config set storage.url URL")
+    print(f"Start it with:  {command_for(home)} up")
 
 
 def fsck(

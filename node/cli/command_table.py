@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # types that typer uses in the signatures of its public class
 COMMANDS: Final = MappingProxyType(
     {
         "init": "key_commands:init",
+        "up": "up_commands:up",
+        "down": "up_commands:down",
+        "use": "use_commands:use",
         "run": "node_commands:run",
         "status": "node_commands:status",
         "storage": "node_commands:storage",
@@ -41,7 +44,7 @@ COMMANDS: Final = MappingProxyType(
         "gc": "care_commands:collect",
         "doctor": "care_commands:doctor",
         "key": "key_commands:key",
-        "config": "node_commands:config",
+        "config": "config_commands:config",
         "repo": "repo_commands:repo",
         "device": "device_commands:device",
         "member": "member_commands:member",

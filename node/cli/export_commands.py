@@ -14,6 +14,7 @@ import typer
 
 from node.cli.shared import JsonOption, client, print_answer, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.install_hint import install_extra
 
 LargeBranchOption = Annotated[
     int | None,
@@ -129,7 +130,7 @@ def _run_spark(
     """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
     if find_spec("pyspark") is None:
         raise ServiceError(
-            "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
+            "missing_extra", "PySpark is not installed", f"install it: {install_extra('analytics')}"
         )
     command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
     code = subprocess.run(command, check=False, env={**os.environ, **environment}).returncode

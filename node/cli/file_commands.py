@@ -9,6 +9,7 @@ from typing import IO, Annotated, Final
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.completion import complete_files
 from node.cli.people import person
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import (
@@ -28,7 +29,9 @@ from node.runtime.errors import ServiceError
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
 
-FileArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
+FileArgument = Annotated[
+    str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_files)
+]
 _PIECE_SIZE: Final = 1 << 20
 
 

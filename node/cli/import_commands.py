@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.completion import complete_branches
 from node.cli.progress import show_progress
 from node.cli.shared import JsonOption, client, print_answer
 from node.cli.ssb_commands import import_ssb
@@ -20,7 +21,12 @@ import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run
 import_.command("ssb")(import_ssb)
 
 BranchOption = Annotated[
-    str, typer.Option("--branch", help="Branch to import into: name, REPO:NAME, id or prefix.")
+    str,
+    typer.Option(
+        "--branch",
+        help="Branch to import into: name, REPO:NAME, id or prefix.",
+        autocompletion=complete_branches,
+    ),
 ]
 
 

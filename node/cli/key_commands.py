@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: seal, export and import them.")
 
 PassphraseFlag = Annotated[bool, typer.Option("--passphrase", help="Seal the keys with a passphrase.")]
+ClearFlag = Annotated[bool, typer.Option("--clear", help="Store the keys unsealed.")]
 KeyringFlag = Annotated[bool, typer.Option("--keyring", help="Seal them with a key in the system's keyring.")]
 NewPassphraseOption = Annotated[
     str | None,
@@ -24,7 +25,7 @@ NewPassphraseOption = Annotated[
         help="A file with the new passphrase; - for standard input. By default the command asks.",
     ),
 ]
-_CLEAR_WARNING = (
+CLEAR_WARNING = (
     "warning: the keys lie in the clear: anyone who copies the folder is this user, and reads all that it reads.\n"
     "         Seal them with `ravel key seal`, or see that the disk is encrypted."
 )
@@ -40,7 +41,7 @@ def init(
     ] = None,
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
-    clear: Annotated[bool, typer.Option("--clear", help="Store the keys unsealed.")] = False,
+    clear: ClearFlag = False,
     words: Annotated[
         bool,
         typer.Option(
@@ -60,7 +61,7 @@ def init(
 
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
     """
-    from node.home.home import create_home
+    from node.home.home import command_for, create_home
     from node.home.identity import read_keys
     from node.home.key_names import has_keys
 
@@ -70,7 +71,7 @@ def init(
         raise ServiceError("already_exists", f"{folder} has keys already", "choose another --home")
     if is_new:
         keys = _keys_for(words, from_file, from_passphrase_file)
-        protection, secret = _protection_for(context, passphrase, keyring, clear)
+        protection, secret = choose_protection(context, passphrase, keyring, clear)
         home = create_home(
             folder,
             name=name,
@@ -85,7 +86,7 @@ def init(
         home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
     file = read_keys(home.path)
     if is_new and file.protection == "none":
-        print(_CLEAR_WARNING, file=sys.stderr)
+        print(CLEAR_WARNING, file=sys.stderr)
     answer = {
         "home": str(home.path),
         "config": str(home.config_path),
@@ -97,7 +98,7 @@ def init(
         print_json(answer)
         return
     print_fields(answer.items())
-    print(f"\nStart it with:  ravel --home {home.path} run")
+    print(f"\nStart it with:  {command_for(home.path)} up")
     if words or from_file is not None:
         print("Then a member's link brings a repo back. Before you write there, wait:  ravel repo sync REPO")
 
@@ -153,7 +154,7 @@ def change_passphrase(
 def unseal(context: typer.Context, as_json: JsonOption = False) -> None:
     """Keep the keys in the clear from now on: a machine can then start the node by itself."""
     _change(context, _opened(context), "none", b"", as_json)
-    print(_CLEAR_WARNING, file=sys.stderr)
+    print(CLEAR_WARNING, file=sys.stderr)
 
 
 @key.command("export")
@@ -229,7 +230,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
     return fresh_keys()
 
 
-def _protection_for(
+def choose_protection(
     context: typer.Context, passphrase: bool, keyring: bool, clear: bool
 ) -> tuple["Protection", bytes]:
     """How new keys are kept, and the passphrase where they are sealed with one."""
@@ -251,7 +252,7 @@ def _protection_for(
         raise ServiceError(
             "bad_request",
             "it is not said how the keys are to be kept, and there is no terminal to ask at",
-            "say --clear or --keyring, or name a file with a passphrase: ravel --passphrase-file FILE init",
+            "say --clear or --keyring, or name a file with a passphrase before the command: --passphrase-file FILE",
         )
     typed = ask_new_passphrase(may_be_empty=not passphrase)
     return ("passphrase", typed) if typed else ("none", b"")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from node.cli.command_table import LazyGroup
-from node.cli.shared import Settings, fail
+from node.cli.shared import Settings, default_home, fail
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 
@@ -19,15 +19,11 @@ app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
     add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     epilog=_EPILOG,
     help="A replica node for encrypted tangles.",
 )
-
-
-def _default_home() -> Path:
-    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(state).expanduser() / "ravel"
 
 
 def _show_version(wanted: bool) -> None:  # as typer calls it
@@ -57,7 +53,7 @@ def configure(
     ] = False,
 ) -> None:
     """Options for every command."""
-    context.obj = Settings((home or _default_home()).expanduser().absolute(), passphrase_file)
+    context.obj = Settings((home or default_home()).expanduser().absolute(), passphrase_file)
 
 
 def main() -> None:

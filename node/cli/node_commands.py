@@ -1,10 +1,10 @@
-"""CLI: run, status, id and config commands."""
+"""CLI: run, status, storage, id and open."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.config_commands import SetOption
 from node.cli.shared import (
     JsonOption,
     client,
@@ -15,20 +15,10 @@ from node.cli.shared import (
     settings,
     unlocked,
 )
-from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.contract.node import DamagedCounts, ExportStatus, LostWrites
     from node.contract.peers import TopicView
-
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Overrides any key, e.g. network.advertise=a.example:7474."
-    ),
-]
-
-config = typer.Typer(no_args_is_help=True, help="Show and check settings.")
 
 
 def run(
@@ -57,10 +47,12 @@ def run(
 
 
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show the running node: its repos, its peers and their state."""
-    answer = client(context).status()
+    """Show the running node: how each repo stands with others, its peers and their state."""
+    api = client(context)
+    answer, repos = api.status(), api.list_repos()["repos"]
     if as_json:
-        print_json(answer)
+        standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
+        print_json({**answer, "standings": standings})
         return
     shown = {
         **answer,
@@ -69,6 +61,9 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         "export": _export_line(answer["export"]),
     }
     print_fields((name, value) for name, value in shown.items() if name != "peers" and value != "")
+    if repos:
+        print()
+        print_fields((one["name"], one["standing"]["sentence"]) for one in repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
@@ -181,51 +176,3 @@ def open_page(
         import webbrowser
 
         webbrowser.open(address)
-
-
-@config.command("show")
-def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
-    """Print every setting with its source: default, file, environment or option."""
-    from node.home.home import open_home
-
-    home = open_home(settings(context).home, options or ())
-    if as_json:
-        rows = [
-            {"key": one.key, "value": one.value, "source": one.source, "variable": one.variable}
-            for one in home.settings
-        ]
-        print_json({"config": str(home.config_path), "settings": rows})
-        return
-    print(home.config_path)
-    print_table(
-        ("key", "value", "source", "variable"),
-        ((one.key, one.text, one.source, one.variable) for one in home.settings),
-    )
-
-
-@config.command("check")
-def check_config(
-    context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="Another configuration file than the node's.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Check the configuration as the daemon does at its start, and report settings without effect."""
-    import os
-
-    from node.home.config import CONFIG_NAME
-    from node.home.config_layers import find_strangers, load_settings
-
-    path = file or settings(context).home / CONFIG_NAME
-    if not path.exists():
-        raise ServiceError("not_initialised", f"{path} is not there", "make a node with: ravel init")
-    _, found = load_settings(path, os.environ, ())
-    notes = [f"{name} is set and is no key of the configuration" for name in find_strangers(os.environ)]
-    overridden = [one.key for one in found if one.source == "environment"]
-    if as_json:
-        print_json({"config": str(path), "notes": notes, "overridden": overridden})
-        return
-    print(f"{path} is good")
-    for key in overridden:
-        print(f"overridden by the environment: {key}")
-    for note in notes:
-        print(f"note: {note}")

@@ -25,9 +25,13 @@ def add(
 ) -> None:
     """Add a peer and stay connected to it. Anyone who answers at the address must prove that key."""
     answer = client(context).add_peer(address, peer, relay=relay)
-    print_json(answer) if as_json else print_fields(
-        (name, value) for name, value in answer.items() if name != "topics"
-    )
+    if as_json:
+        print_json(answer)
+        return
+    # Whether it is a relay is known once it is connected: until then, what was asked for is all there is to say.
+    is_known = answer["state"] == "connected"
+    shown = {**answer, "relay": answer["relay"] if is_known else "to be asked" if relay else "not asked"}
+    print_fields((name, value) for name, value in shown.items() if name != "topics")
 
 
 @peer.command("list")

@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.completion import complete_repos
 from node.cli.people import person
 from node.cli.progress import show_progress
-from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table, say
 from node.home.config import is_loopback
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.peers import TopicView
+    from node.contract.peers import PeerView, TopicView
+    from node.contract.repos import RepoView
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
-RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
+RepoArgument = Annotated[
+    str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
+]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
 _BODILESS = (
     "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
     "They come from a peer that has the bodies."
 )
 _POLL_SECONDS = 0.2
+_PEERS_NAMED_MAX = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -41,7 +46,12 @@ class InvitedPermission(StrEnum):
 def create(context: typer.Context, name: str, as_json: JsonOption = False) -> None:
     """Create a repo, with a branch called main."""
     answer = client(context).create_repo(name)
-    print_answer(answer, as_json=as_json)
+    print_json(answer) if as_json else _print_repo(answer)
+
+
+def _print_repo(view: "RepoView") -> None:
+    fields = [(name, value) for name, value in view.items() if name != "standing"]
+    print_fields([*fields, ("state", view["standing"]["sentence"])])
 
 
 @repo.command("invite")
@@ -70,17 +80,20 @@ def invite(
 def join(
     context: typer.Context,
     link: Annotated[str, typer.Argument(help="ravel:invite:..., or - to read it from standard input.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Read the repo without being a member where the link makes none.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Join a repo by an invitation link, and replicate it from the link's peers.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).join(given(link))
+    answer = client(context).join(given(link), follow=follow)
     if as_json:
         print_json(answer)
         return
-    print_fields(answer.items())
+    _print_repo(answer)
     if answer["permission"] == "joining":
         print(_NOT_YET)
 
@@ -117,7 +130,7 @@ def follow(
     if as_json:
         print_json(answer)
         return
-    print_fields(answer.items())
+    _print_repo(answer)
     if not answer["commits"]:
         print(_NOT_YET)
 
@@ -135,6 +148,7 @@ def sync(
     """
     api = client(context)
     until = time.monotonic() + timeout
+    reason, before = "", dict[str, int]()
     with show_progress("received", "commits", None) as received:
         while True:
             branches = api.list_branches(repo)["branches"]
@@ -143,14 +157,26 @@ def sync(
                 (peer, [topic for topic in peer["topics"] if topic["branch"] in ids])
                 for peer in api.list_peers()["peers"]
             ]
-            received(max((sum(topic["received"] for topic in topics) for _, topics in peers), default=0))
-            held_by = [peer for peer, topics in peers if ids and _holds_the_same(topics, ids)]
+            # A connection counts from its start, which may be long ago.
+            counts = {peer["peer"]: sum(topic["received"] for topic in topics) for peer, topics in peers}
+            before = {**counts, **before}
+            if count := max((counts[peer] - before[peer] for peer in counts), default=0):
+                received(max(count, 0))
+            standing = next(
+                (one["standing"] for one in api.list_repos()["repos"] if one["repo"] in ids), None
+            )
+            level = standing["in_sync_with"] if standing is not None else []
+            held_by = [peer for peer, _ in peers if peer["peer"] in level]
             if held_by:
                 break
+            if (found := _why_none_can_sync(peers)) != reason:
+                reason = found
+                if reason:
+                    say(f"waiting: {reason}")
             if time.monotonic() > until:
                 raise ServiceError(
                     "incomplete",
-                    f"not in sync after {timeout:.0f} s",
+                    f"not in sync after {timeout:.0f} s{f': {reason}' if reason else ''}",
                     "`ravel status` tells how each branch stands with each peer",
                 )
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
@@ -159,26 +185,31 @@ def sync(
     answer = {"repo": repo, "branches": len(branches), "commits": commits, "bodiless": bodiless}
     is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
     holders = [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())]
+    assert standing is not None, "a peer is level with it"
     if as_json:
-        print_json({**answer, "held_by": holders})
+        print_json({**answer, "held_by": holders, "standing": standing})
         return
-    print_fields(answer.items())
+    print_fields([*answer.items(), ("state", standing["sentence"])])
     for holder in holders:
         print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
     if bodiless:
         print(_BODILESS)
 
 
-def _holds_the_same(topics: list["TopicView"], ids: set[str]) -> bool:
-    """Whether a peer follows all these branches, and is in sync on every topic of them that it follows.
-
-    Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
-    """
-    joined = [topic for topic in topics if topic["state"] != "not joined"]
-    is_in_sync = all(
-        topic["state"] == "in sync" and (not topic["behind"] or topic["bodiless"]) for topic in joined
-    )
-    return is_in_sync and ids <= {topic["branch"] for topic in joined}
+def _why_none_can_sync(peers: list[tuple["PeerView", list["TopicView"]]]) -> str:
+    """Why no peer can have the repo now; empty where one that follows it is connected."""
+    if not peers:
+        return "no peer is connected, and this node dials none (`ravel peer add HOST:PORT PEER`)"
+    connected = [topics for peer, topics in peers if peer["state"] == "connected"]
+    if not connected:
+        tried = ", ".join(
+            peer["address"] + (f" ({peer['last_error']})" if peer["last_error"] else "")
+            for peer, _ in peers[:_PEERS_NAMED_MAX]
+        )
+        return f"no peer is connected; this node dials {tried}"
+    if not any(topic["state"] != "not joined" for topics in connected for topic in topics):
+        return f"no connected peer follows this repo ({len(connected)} connected)"
+    return ""
 
 
 @repo.command("list")
@@ -189,9 +220,16 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
         print_json(answer)
         return
     print_table(
-        ("repo", "name", "permission", "branches", "commits"),
+        ("repo", "name", "permission", "branches", "commits", "state"),
         (
-            (item["repo"], item["name"], item["permission"], item["branches"], item["commits"])
+            (
+                item["repo"],
+                item["name"],
+                item["permission"],
+                item["branches"],
+                item["commits"],
+                item["standing"]["sentence"],
+            )
             for item in answer["repos"]
         ),
     )
@@ -304,7 +342,8 @@ def note_addresses(addresses: list[str]) -> None:
     """Say so where a link names this machine alone."""
     if all(is_loopback(address) for address in addresses):
         print(
-            "note: the link works on this machine only; others need [network] listen or advertise set",
+            "note: the link works on this machine only; for others: ravel config set network.listen 0.0.0.0:7474, and "
+            "network.advertise HOST:PORT",
             file=sys.stderr,
         )
 

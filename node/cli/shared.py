@@ -1,9 +1,10 @@
 """Shared parts of all commands: the node folder, JSON or text output, escaping of untrusted text."""
 
 import json
+import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,12 @@ class Settings:
     passphrase_file: str | None = None
 
 
+def default_home() -> Path:
+    """The node's folder where none is named."""
+    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(state).expanduser() / "ravel"
+
+
 def settings(context: typer.Context) -> Settings:
     """The settings of this run."""
     found = context.find_object(Settings)
@@ -37,8 +44,6 @@ def settings(context: typer.Context) -> Settings:
 
 def unlocked(context: typer.Context) -> "Keys":
     """The folder's keys; a passphrase comes from where `node.home.passphrases` says. Raises ServiceError."""
-    import os
-
     from node.home.identity import open_keys
     from node.home.passphrases import ask_passphrase, given_passphrase
 
@@ -52,13 +57,16 @@ def unlocked(context: typer.Context) -> "Keys":
 
 
 def client(context: typer.Context) -> "ApiClient":
-    """The API of the daemon that runs in the folder. Raises ServiceError."""
+    """The API of the daemon that runs in the folder; one that is starting is waited for. Raises ServiceError."""
     from node.client.client import ApiClient
+    from node.home.default_repo import load_default_repo
     from node.home.home import open_home
+    from node.home.starting import wait_for_daemon
 
     home = settings(context).home
     open_home(home)
-    return ApiClient.for_home(home)
+    wait_for_daemon(home, say)
+    return ApiClient.for_home(home, load_default_repo(home))
 
 
 def print_json(answer: Mapping[str, object]) -> None:
@@ -73,23 +81,40 @@ def print_answer(answer: Mapping[str, object], *, as_json: bool) -> None:
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line."""
-    rows = [(name, _as_text(value)) for name, value in fields]
+    rows = [(name, _as_text(value)) for pair in fields for name, value in _flat(*pair)]
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         print(f"{name:<{width}}  {display_safe(value)}")
 
 
+def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """A field, or those of a field that has fields, each called by both names."""
+    if not isinstance(value, Mapping):
+        yield name, value
+        return
+    for key, part in value.items():
+        yield from _flat(f"{name}.{key}", part)
+
+
 def _as_text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(_as_text(item) for item in value)
+        is_nested = any(isinstance(item, Mapping) for item in value)
+        return ("; " if is_nested else ", ").join(_as_text(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_as_text(part)}" for key, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "" if value is None else str(value)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table: drawn with rich on a terminal, tab-separated where it is piped."""
+    """A table: drawn with rich on a terminal, tab-separated where it is piped. The names of its columns come first.
+
+    A piped list of one column has no name: another command reads its lines (`ravel set add BRANCH -`).
+    """
     texts = [[display_safe(_as_text(value)) for value in row] for row in rows]
     if not sys.stdout.isatty():
-        for row in texts:
+        for row in (columns, *texts) if len(columns) > 1 else texts:
             print("\t".join(row))
         return
     from rich.console import Console
@@ -122,6 +147,11 @@ def first_line(text: str | None, width: int) -> str:
     """The first line of a text, cut to a width."""
     line = (text or "").strip().partition("\n")[0]
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def say(text: str) -> None:
+    """Tell the user, beside what the command prints, what it is about."""
+    print(display_safe(text), file=sys.stderr, flush=True)
 
 
 def fail(error: ServiceError, *, as_json: bool) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations  # the types of answers are named by modules that are not imported yet
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from node.client.http_client import ConnectionLost, HttpClient, HttpResponse, No
 from node.client.members import DevicesClient, MembersClient, QuorumsClient
 from node.client.people import PeopleClient
 from node.contract import subjects
-from node.contract.endpoint import PREFIX, Endpoint
+from node.contract.endpoint import PREFIX, REPO_HEADER, Endpoint
 from node.home.home import not_running, read_run_file, read_token
 from node.runtime.errors import ServiceError
 
@@ -38,10 +39,20 @@ A = TypeVar("A")
 class ApiClient:
     """Calls one daemon. Answers have the types of `node.contract`."""
 
-    def __init__(self, base_url: str, token: str, home: Path | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        home: Path | None = None,
+        repo: str = "",
+        seconds_max: float = math.inf,
+    ) -> None:
+        """Names of branches mean first those of `repo`, an id, if one is given. An answer may take `seconds_max`."""
+        self._seconds_max = seconds_max
         self.base_url = base_url
         self._home = home
-        self._http = HttpClient(base_url, {"Authorization": f"Bearer {token}"}, _TIMEOUT_SECONDS)
+        headers = {"Authorization": f"Bearer {token}", **({REPO_HEADER: repo} if repo else {})}
+        self._http = HttpClient(base_url, headers, min(_TIMEOUT_SECONDS, seconds_max))
         self.documents = DocumentsClient(self.call)
         self.members = MembersClient(self.call)
         self.devices = DevicesClient(self.call)
@@ -49,9 +60,9 @@ class ApiClient:
         self.people = PeopleClient(self.call)
 
     @classmethod
-    def for_home(cls, home: Path) -> Self:
+    def for_home(cls, home: Path, repo: str = "", seconds_max: float = math.inf) -> Self:
         """The daemon that runs in a folder. Raises ServiceError `not_running` or `not_initialised`."""
-        return cls(f"http://{read_run_file(home).api}", read_token(home), home)
+        return cls(f"http://{read_run_file(home).api}", read_token(home), home, repo, seconds_max)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -100,9 +111,9 @@ class ApiClient:
         """All repos."""
         return self.call(subjects.repos.LIST_REPOS)
 
-    def join(self, invitation: str) -> subjects.repos.RepoView:
-        """Join by a link."""
-        return self.call(subjects.repos.JOIN_REPO, invitation=invitation)
+    def join(self, invitation: str, *, follow: bool = False) -> subjects.repos.RepoView:
+        """Join by a link; with `follow`, reading is enough where it makes no member any more."""
+        return self.call(subjects.repos.JOIN_REPO, invitation=invitation, follow=follow)
 
     def fork_repo(self, repo: str, name: str) -> subjects.repos.RepoFork:
         """Make a repo of one's own that continues another."""
@@ -378,7 +389,7 @@ class ApiClient:
                 query=parts.query,
                 body=parts.body,
                 content=content,
-                timeout=endpoint.seconds_max,
+                timeout=min(endpoint.seconds_max, self._seconds_max),
             )
         if status >= HTTPStatus.BAD_REQUEST:
             raise error_of(status, answer)

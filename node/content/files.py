@@ -22,7 +22,7 @@ from node.authoring.write_group import Plan
 from node.authoring.writing import write_commit, write_commits
 from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
 from node.contract.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile, find_name_fault
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
@@ -121,7 +121,9 @@ class FileService:
             self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
             branch = self._find_branch(branch_text)
         if branch.topic_seed is None:
-            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+            raise ServiceError(
+                "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
+            )
         return branch
 
     async def _write(

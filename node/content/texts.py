@@ -22,7 +22,7 @@ from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.contract.documents import TextPush, TextView
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
 from protocol.document_kinds import TEXT, TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
 from protocol.limits.formats import DEP_COUNT_MAX
@@ -63,7 +63,9 @@ class Texts:
         """
         target = self._find_branch(branch)
         if target.topic_seed is None:  # before it is merged
-            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+            raise ServiceError(
+                "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
+            )
         state = await self._hub.run_blocking(self._load, target)
         merged = await self._merge([*map(_update_of, state.standing), update])
         if not merged.taken[-1]:

@@ -20,6 +20,8 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 Stability = Literal["stable", "may change"]
 
 PREFIX: Final = "/api/v1"
+REPO_HEADER: Final = "Ravel-Repo"
+"""Of a request: the id of the repo whose branches are meant first where a branch is given by its name alone."""
 _NAMED: Final = re.compile(r"\{(\w+)\}")
 _GENERAL_ERRORS: Final = (
     "unauthorized",

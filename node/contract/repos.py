@@ -26,6 +26,12 @@ class JoinRequest(Request, frozen=True):
     """Joins by an invitation."""
 
     invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX, description="The link.")]
+    follow: Annotated[
+        bool,
+        Meta(
+            description="Whether reading without being a member is good enough where the link makes no member."
+        ),
+    ] = False
 
 
 class FollowRequest(Request, frozen=True):
@@ -48,6 +54,32 @@ class TagRequest(Request, frozen=True):
     commit: IdText
 
 
+class RepoStanding(TypedDict):
+    """How a repo stands with other nodes and members, as far as this node knows."""
+
+    state: Annotated[
+        str,
+        one_of(
+            "in_sync", "syncing", "alone", "not_shared", "cut_off", "former", "waiting", "joining", "damaged",
+            description=(
+                "`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no "
+                "peer is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that "
+                "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over."
+            ),
+        ),
+    ]  # fmt: skip
+    sentence: Annotated[str, Meta(description="The same for people, in one sentence.")]
+    in_sync_with: Annotated[list[Id], Meta(description="Connected peers that hold the same.")]
+    since: Annotated[
+        int | None, Meta(description="Unix seconds since when the first of them does, as far as was looked.")
+    ]
+    behind: Annotated[int, Meta(ge=0, description="Commits that a connected peer has and this node has not.")]
+    unheld: Annotated[
+        int | None,
+        Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
+    ]
+
+
 class RepoView(TypedDict):
     """A repo."""
 
@@ -65,6 +97,7 @@ class RepoView(TypedDict):
     ]  # fmt: skip
     branches: Count
     commits: Count
+    standing: RepoStanding
 
 
 class RepoList(TypedDict):

@@ -281,7 +281,9 @@ class _Reader:
     def address(self, section: str, key: str, default: str) -> str:
         value = self.text(section, key, default)
         if not is_address(value):
-            raise self._bad(section, key, f"[{section}] {key} is host:port, not {value!r}")
+            raise self._bad(
+                section, key, f"[{section}] {key} is host:port, not {value!r}: {address_problem(value)}"
+            )
         return value
 
     def database(self, section: str, key: str) -> str:
@@ -300,7 +302,7 @@ class _Reader:
             raise self._bad(
                 "network",
                 "advertise",
-                f"[network] advertise is host:port that others can dial, not {value!r}",
+                f"[network] advertise is host:port that others can dial, not {value!r}: {address_problem(value)}",
             )
         return value
 
@@ -326,7 +328,8 @@ class _Reader:
             raise self._bad("network", "peers", f"[network] peers holds {{ address, peer }}, not {entry!r}")
         address, peer = entry["address"], entry["peer"]
         if not isinstance(address, str) or not is_dialable(address):
-            raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}")
+            problem = f": {address_problem(address)}" if isinstance(address, str) else ""
+            raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}{problem}")
         relay = entry.get("relay", False)
         if not isinstance(relay, bool):
             raise self._bad("network", "peers", f"a peer's relay is true or false, not {relay!r}")
@@ -343,6 +346,22 @@ def is_address(text: str) -> bool:
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
     return bool(colon) and is_port and _is_host(host)
+
+
+def address_problem(text: str) -> str:
+    """What is wrong with an address, as the end of a sentence; empty for one that can be dialed."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host:
+        return "a port is missing: say HOST:PORT, as in a.example:7474"
+    if not (port.isascii() and port.isdigit()):
+        return f"{port!r} is no port number"
+    if not is_address(f"{host}:1"):
+        return f"{host!r} is no host name or address"
+    if len(port) > 5 or int(port) >= 65536:
+        return "ports go to 65535"
+    if int(port) == 0:
+        return "port 0 stands for any free port, and cannot be dialed"
+    return f"{host} stands for every interface, and cannot be dialed" if is_unspecified(text) else ""
 
 
 def is_dialable(text: str) -> bool:

@@ -72,7 +72,7 @@ def load_settings(
     settings = tuple(
         Setting(
             f"{section}.{key}",
-            _shown(section, key, said.get(section, {}).get(key, defaults[section][key])),
+            shown_value(section, key, said.get(section, {}).get(key, defaults[section][key])),
             sources.get((section, key), "default"),
         )
         for section, keys in CONFIG_KEYS.items()
@@ -81,7 +81,7 @@ def load_settings(
     return config, settings
 
 
-def _shown(section: str, key: str, value: object) -> object:
+def shown_value(section: str, key: str, value: object) -> object:
     """The value without credentials."""
     if (section, key) == ("export", "options"):
         return hide_options(value)

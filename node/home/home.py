@@ -16,6 +16,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -145,7 +146,7 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     """
     if not (path / CONFIG_NAME).exists() or not has_keys(path):
         raise ServiceError(
-            "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
+            "not_initialised", f"there is no node in {path}", f"make one with: {command_for(path)} up"
         )
     if has_older_keys(path):
         from node.home.identity import adopt_older_keys
@@ -204,7 +205,9 @@ def lock_home(path: Path) -> Iterator[None]:
         if not (_try_lock(handle) and _try_lock(folder)):
             pid = os.read(handle, 32).decode("ascii", "replace").strip() or _running_pid(path)
             raise ServiceError(
-                "already_running", f"process {pid} runs a node in {path}", f"stop it with: kill {pid}"
+                "already_running",
+                f"process {pid} uses {path}",
+                f"if that is a daemon, stop it with: {command_for(path)} down; else wait until it has ended",
             )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
@@ -254,7 +257,7 @@ def _try_lock(handle: int) -> bool:
     return False
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a daemon holds the folder. Asking takes its locks for a moment: `_try_lock` tries more than once."""
     return _is_held(path / LOCK_NAME) or _is_held(path)
 
@@ -274,6 +277,16 @@ def _is_held(path: Path) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def lock_holder(path: Path) -> int | None:
+    """The process that holds a folder, as it says itself; None where none does or says so."""
+    if not is_locked(path):
+        return None
+    try:
+        return int((path / LOCK_NAME).read_bytes()[:32])
+    except (OSError, ValueError):
+        return None
 
 
 def _running_pid(path: Path) -> str:
@@ -309,7 +322,7 @@ def read_run_file(path: Path) -> RunFile:
     A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
     asked, for it would be shown the token.
     """
-    if not _is_locked(path):
+    if not is_locked(path):
         raise not_running(path)
     try:
         content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
@@ -320,7 +333,12 @@ def read_run_file(path: Path) -> RunFile:
 
 def not_running(path: Path) -> ServiceError:
     """The error for a daemon that does not answer."""
-    return ServiceError("not_running", f"no daemon runs in {path}", f"start it with: ravel --home {path} run")
+    return ServiceError("not_running", f"no daemon runs in {path}", f"start it with: {command_for(path)} up")
+
+
+def command_for(path: Path) -> str:
+    """How to call `ravel` for a folder, for advice that can be pasted."""
+    return f"ravel --home {shlex.quote(str(path))}"
 
 
 def read_token(path: Path) -> str:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from node.importers.item import SourceItem, fit_text
+from node.importers.item import SourceItem, fit_name, fit_text
 from node.runtime.errors import ServiceError
-from protocol.limits.formats import MIB, NAME_SIZE_MAX
+from protocol.limits.formats import MIB
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 
 _FIELD_SIZE_MAX: Final = 16 * MIB
@@ -112,7 +112,7 @@ class GitHistory:
         time = next(
             (found for text in (author_time, commit_time) if (found := _seconds(text)) is not None), 0
         )
-        return SourceItem(commit, known, author[:NAME_SIZE_MAX], time, fit_text(message.rstrip("\n")))
+        return SourceItem(commit, known, fit_name(author), time, fit_text(message.rstrip("\n")))
 
 
 def _seconds(text: str) -> int | None:

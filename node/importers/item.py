@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
-from protocol.limits.formats import TEXT_SIZE_MAX
+from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
 
 BATCH_COUNT: Final = 500
 BATCH_SIZE_TARGET: Final = 1 << 20
@@ -38,6 +38,11 @@ def fit_text(text: str) -> str:
         return text
     kept = TEXT_SIZE_MAX // 4 - len(_MARK) - 20
     return text[:kept] + _MARK.format(len(text) - kept)
+
+
+def fit_name(name: str) -> str:
+    """A name that a commit can carry: one that is cut ends with a mark."""
+    return name if len(name) <= NAME_SIZE_MAX else name[: NAME_SIZE_MAX - 1] + "…"
 
 
 def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:

@@ -22,7 +22,7 @@ from protocol.block import Reference
 from protocol.body import Body, Join, Permission
 from protocol.codec import encode
 from protocol.devices import DevicesRepo
-from protocol.ids import CommitId, ObjectId, TopicKey, UserId
+from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
 from protocol.keys import InvitationSeed
 from protocol.links import (
     BranchCapability,
@@ -44,6 +44,16 @@ _RETRY_SECONDS: Final = 30.0
 """Pause after the store has failed: a disk may have room again."""
 
 
+_REFUSALS: Final = {
+    "revoked": "it was revoked",
+    "no use left": "it has been used up",
+    "after the expiry": "it has expired",
+    "later invitation": "you were removed after it was made",
+    "no such invitation": "it does not count any more",
+}
+"""A word of what the rules say (M4) -> what that means for who wants to join."""
+
+
 class Joiner:
     """Finishes joins. A hub listener; `run` owns the work."""
 
@@ -55,6 +65,8 @@ class Joiner:
         self.profiles = ProfileKeeper(hub.replica, author, hub.clock_ms, hub.replica.database.folder)
         """States what this user calls itself in each repo."""
         self._wake = trio.Event()
+        self.refused: dict[RepoId, str] = {}
+        """Repos whose invitation the rules refused since the daemon's start, and why: their user reads, and is no member."""
 
     async def run(self) -> None:
         """Finish what can be finished now, and again after each change, until cancelled."""
@@ -108,6 +120,7 @@ class Joiner:
         With a `person`, the repo is the one of that person's devices, and the user becomes one.
         """
         root = link.root
+        self.refused.pop(link.repo, None)
         kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
         repo = Repo(
             0,
@@ -175,6 +188,7 @@ class Joiner:
             )
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
+            self.refused[repo.repo_id] = _why_refused(error)
             await self._hub.write(self._forget_link, repo)
             return
         self._hub.announce(
@@ -245,6 +259,14 @@ class Joiner:
 
     def _forget_link(self, repo: Repo) -> None:
         self._hub.replica.forget_invitation(repo)
+
+
+def _why_refused(error: ServiceError) -> str:
+    """Why a join was refused, for the user who holds the link."""
+    for word, reason in _REFUSALS.items():
+        if word in error.message:
+            return reason
+    return error.message
 
 
 def link_of(

@@ -7,7 +7,7 @@ from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_secrets import EpochKeeper
 from node.membership.members import find_user
 from node.membership.repo_actions import RepoActions
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from protocol.body import BranchRenew
 from protocol.epochs import EpochInit
 from protocol.text import id_text
@@ -54,7 +54,9 @@ class KeyRotation(RepoActions):
         self._author.begin(repo)
         epoch = replica.writing_epoch(repo)
         if epoch.write_secret is None:
-            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+            raise ServiceError(
+                "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
+            )
         with replica.membership_lock:
             said = [
                 one.body.generation

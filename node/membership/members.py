@@ -70,6 +70,7 @@ class Members(RepoActions):
         wanted = _permission(permission)
         held = await self._members(target)
         key = await self._hub.run_blocking(partial(find_user, everyone=True), user, self._hub.replica, target)
+        self._check_right(target, held, max(Permission.ADMIN, wanted), f"granting {wanted.name.lower()}")
         if (held.get(key) or 0) >= wanted:
             raise ServiceError(
                 "already_exists",
@@ -88,6 +89,10 @@ class Members(RepoActions):
         kept = _permission(keeps) if keeps else None
         held = await self._members(target)
         key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
+        if key != self._author.user:
+            needs = max(Permission.ADMIN, held.get(key, Permission.ADMIN))
+            doing = "excluding a member" if kept is None else "lowering a member's permission"
+            self._check_right(target, held, needs, doing)
         if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
         persons = self._hub.replica.persons(target.repo_id)
@@ -114,6 +119,8 @@ class Members(RepoActions):
     async def revoke_invitation(self, repo: str, invitation: str) -> MembershipChange:
         """End an invitation: who joins by it without having been seen is no member."""
         target = self._find_repo(repo)
+        held = await self._members(target)
+        self._check_right(target, held, Permission.ADMIN, "revoking an invitation")
         known = await self._hub.run_blocking(self._invitations, target)
         found = resolve(
             "invitation",
@@ -125,14 +132,28 @@ class Members(RepoActions):
     async def adopt(self, branch: str, commits: list[str]) -> MembershipChange:
         """Make void commits of a branch count again, those of these ids or unique prefixes."""
         target = self._find_branch(branch)
+        repo = self._hub.replica.repos[target.repo_num]
+        self._check_right(repo, await self._members(repo), Permission.ADMIN, "adopting commits")
         void = await self._hub.run_blocking(self._void_ids, target)
         chosen = tuple(
             dict.fromkeys(resolve("void commit", text, [(raw, "", raw) for raw in void]) for text in commits)
         )
         if not 0 < len(chosen) <= ADOPTED_COUNT_MAX:
             raise ServiceError("bad_request", f"adopt 1 to {ADOPTED_COUNT_MAX} commits at once")
-        repo = self._hub.replica.repos[target.repo_num]
         return await self._write(repo, Adopt(target.branch_id, chosen))
+
+    def _check_right(
+        self, repo: Repo, held: dict[UserId, Permission], needed: Permission, doing: str
+    ) -> None:
+        """Refuse what the rules would refuse for lack of permission, before anything else that stands against it."""
+        own = held.get(self._author.user)
+        if own is None or own < needed:
+            held_now = "are no member of" if own is None else f"hold {own.name.lower()} in"
+            raise ServiceError(
+                "not_permitted",
+                f"{doing} needs the permission {needed.name.lower()}, and you {held_now} {repo.name}",
+                f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
+            )
 
     def _check_last_owner(self, users: Sequence[UserId], held: dict[UserId, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from node.contract.peers import PeerBan, PeerList, PeerView
 from node.contract.values import Empty
-from node.home.config import is_dialable
+from node.home.config import address_problem, is_dialable
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.addresses import AddressSource
@@ -48,8 +48,8 @@ class Peers:
 
     async def add(self, address: str, peer: str, *, relay: bool) -> PeerView:
         """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
-        key = _parse_peer(peer)
         check_dialable(address, "bad_request")
+        key = _parse_peer(peer)
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
         if key in self._network.banned:
@@ -127,7 +127,11 @@ class Peers:
 def check_dialable(address: str, code: str) -> None:
     """Raise ServiceError of that code unless the address can be dialed."""
     if not is_dialable(address):
-        raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
+        raise ServiceError(
+            code,
+            f"{address!r} is not host:port that can be dialed: {address_problem(address)}",
+            "`ravel status` on the other node shows where it listens",
+        )
 
 
 def _parse_peer(text: str) -> PeerId:

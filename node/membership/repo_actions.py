@@ -6,7 +6,7 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.values import RootCommit
 from node.ingest.replica import Replica
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
 from protocol.body import Body, Grant, Permission
 from protocol.ids import UserId
@@ -45,5 +45,7 @@ def sealed_grant(replica: Replica, author: Author, repo: Repo, user: UserId, wan
         return Grant(user, wanted, None)
     epoch = replica.writing_epoch(repo)
     if epoch.write_secret is None:
-        raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+        raise ServiceError(
+            "not_permitted", "this node may read the repo and not write to it", READ_ONLY_ADVICE
+        )
     return Grant(user, wanted, author.seal_secret(repo, user, epoch.write_secret))

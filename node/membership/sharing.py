@@ -43,6 +43,7 @@ from protocol.links import (
     parse_invitation,
 )
 from protocol.signing import key_pair
+from protocol.text import id_text
 from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
@@ -81,6 +82,13 @@ class Sharing:
             raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
         if expires_seconds <= 0:
             raise ServiceError("bad_request", "an invitation expires in the future")
+        own = await self._hub.run_blocking(self.permission, repo)
+        if own is None or own < Permission.ADMIN:
+            raise ServiceError(
+                "not_permitted",
+                f"inviting needs the permission admin, and you hold {own.name.lower() if own else 'none'} in {repo.name}",
+                f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
+            )
         peers = self._ways_to(repo)
         seed = InvitationSeed(secrets.token_bytes(32))
         expires_at = int((self._clock() + expires_seconds) * 1000)
@@ -95,9 +103,21 @@ class Sharing:
             "addresses": [peer.address for peer in peers],
         }
 
-    async def join(self, text: str) -> Repo:
-        """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
-        return await self._join(_parse(parse_invitation, text, "an invitation"))
+    async def join(self, text: str, *, follow: bool = False) -> Repo:
+        """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it.
+
+        A link that makes no member any more opens the repo all the same. That is said as an error, unless the user wants to
+        `follow`: nobody shall take reading for membership. Raises ServiceError `expired`.
+        """
+        repo = await self._join(_parse(parse_invitation, text, "an invitation"))
+        if repo.repo_id in self._joiner.refused and not follow:
+            raise ServiceError(
+                "expired",
+                f"the invitation makes you no member: {self._joiner.refused[repo.repo_id]}. Its link still opens the repo, "
+                "which this node now reads as a follower does",
+                "to be a member, join by a new invitation; to read is enough: ravel repo join --follow LINK",
+            )
+        return repo
 
     async def invite_device(self, repo: Repo, expires_seconds: int) -> tuple[DeviceLink, InvitationLinkView]:
         """Make a link by which one user becomes a device of this one, and the invitation in it.
@@ -120,7 +140,7 @@ class Sharing:
         _check_peers(link.peers)
         repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo)
-        await self._until(lambda: self.permission(repo) is not None)
+        await self._until(lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused)
         return repo
 
     async def capability(self, repo: Repo) -> Capability:
@@ -230,7 +250,7 @@ class Sharing:
             raise ServiceError(
                 "bad_config",
                 f"this node listens on {self._own_address.address}, which tells nobody how to reach it",
-                "set [network] advertise in its config.toml to host:port, and start it again",
+                "ravel config set network.advertise HOST:PORT, then `ravel down` and `ravel up`",
             )
         return tuple(ways[:LINK_PEER_COUNT_MAX])
 
@@ -251,9 +271,12 @@ def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
         return parse(text)
     except DecodeError as error:
         advice = "copy the link whole, or ask for a new one"
+        problem = error.detail or error.reason
         if error.reason == "other_kind":
             advice = "`ravel repo join` takes invitations, `repo follow` capabilities, `device join` links for devices"
-        raise ServiceError("bad_link", f"this is not {what}: {error}", advice) from None
+        elif error.reason == "mistyped":
+            problem = "a part of the link is missing or altered"
+        raise ServiceError("bad_link", f"this is not {what}: {problem}", advice) from None
 
 
 def _check_peers(peers: tuple[PeerAddress, ...]) -> None:

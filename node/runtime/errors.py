@@ -60,6 +60,12 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""
 
 
+READ_ONLY_ADVICE: Final = (
+    "ask an admin of the repo for write: `ravel id` prints the user id that `ravel member grant` takes"
+)
+"""What to do where this node lacks the secrets to write with."""
+
+
 class ServiceError(Exception):
     """An expected failure: `code` from ERROR_KINDS, a message for a person, and what to do next (may be empty)."""
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from node.contract.branches import BranchView
 from node.contract.commits import AuthorFields, BodyFields, Origin, TimelineItem
 from node.contract.peers import LearnedAddress, PeerView
-from node.contract.repos import RepoView
+from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.sync.addresses import Learned
 from node.sync.network import PeerState
@@ -40,6 +40,7 @@ def repo_view(
     permission: Permission | None,
     *,
     was_member: bool,
+    standing: RepoStanding,
     is_damaged: bool = False,
 ) -> RepoView:
     """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
@@ -57,6 +58,7 @@ def repo_view(
         "permission": "joining" if permission is None and repo.invitation is not None else held,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
+        "standing": standing,
     }
 
 

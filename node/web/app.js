@@ -236,7 +236,8 @@ function showPeers(peers) {
     const old = before.get(`${peer.peer} ${peer.direction}`) ?? count;
     const rate = (name) => Math.max(Math.round(((count[name] - old[name]) * 1000) / (now - old.now || 1)), 0);
     const isConnected = peer.state === "connected";
-    const inSync = peer.topics.filter((topic) => topic.state === "in sync").length;
+    const shared = peer.topics.filter((topic) => topic.state !== "not joined"); // others are not the peer's to have
+    const inSync = shared.filter((topic) => topic.state === "in sync").length;
     const entry = make("li");
     entry.title = peer.peer;
     entry.append(
@@ -246,7 +247,7 @@ function showPeers(peers) {
     );
     if (isConnected) {
       entry.append(
-        make("p", "facts", `${inSync} of ${peer.topics.length} topics in sync, ${sum("behind")} commits behind`),
+        make("p", "facts", `${inSync} of ${shared.length} shared topics in sync, ${sum("behind")} commits behind`),
         make("p", "facts", `commits: ${count.sent} sent (${rate("sent")}/s), ${count.received} received (${rate("received")}/s)`),
       );
     }

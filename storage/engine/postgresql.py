@@ -91,7 +91,8 @@ class PostgresqlBackend:
             )
         except ImportError:
             raise StorageError(
-                f"{self.name}: PostgreSQL needs a driver that is not here; install ravel-node[postgres]"
+                f"{self.name}: PostgreSQL needs a driver that is not here; "
+                "install the extra `postgres` (docs/how-to/install.md)"
             ) from None
         event.listen(engine, "connect", _prepare)
         return engine

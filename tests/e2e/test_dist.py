@@ -90,7 +90,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
             assert manager.recv(1000).startswith(b"READY=1\n")
             assert VERSION in ravel("status")  # ready means that it answers
             again = ravel("run", code=ERROR_KINDS["already_running"].exit_code)
-            assert f"process {daemon.pid} runs a node" in again
+            assert f"process {daemon.pid} uses" in again
             daemon.send_signal(signal.SIGTERM)
             assert manager.recv(1000) == b"STOPPING=1"
             assert daemon.wait(patience(10)) == 0

@@ -59,7 +59,7 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         until(lambda: _count(alice) == 3, "what bob wrote has come")
         assert _digest(alice) == digest
         listed = run_ravel(relay, "relay", "list").stdout
-        assert len(listed.splitlines()) == 4, "two topics, what they take, and who may add more"
+        assert len(listed.splitlines()) == 5, "columns, two topics, what they take, and who may add more"
         topic = relay.client.list_relayed()["topics"][0]["topic"]
         assert "pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
         known = str(alice.client.status()["node"])

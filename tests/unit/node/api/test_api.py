@@ -64,6 +64,14 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         repo = (await _post(client, "/repos", {"name": "notes"})).json()
         assert repo | {"repo": ""} == {
+            "standing": {
+                "state": "alone",
+                "sentence": "no peer is connected; whether what you wrote is elsewhere is not known",
+                "in_sync_with": [],
+                "since": None,
+                "behind": 0,
+                "unheld": None,
+            },
             "repo": "",
             "name": "notes",
             "permission": "owner",
@@ -235,6 +243,22 @@ async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> Non
         assert "REPO:NAME" in answer.json()["error"]["next"]
         assert answer.status_code == 409
         assert (await client.get("/api/v1/branches/two:main/digest")).status_code == 200
+
+
+async def test_a_preferred_repo_has_its_branches_meant_first_and_others_found(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        repos = [(await _post(client, "/repos", {"name": name})).json()["repo"] for name in ("one", "two")]
+        await _post(client, "/repos/one/branches", {"name": "draft"})
+        prefer = {"Ravel-Repo": repos[1]}
+        written = await client.post("/api/v1/branches/main/commits", json={"text": "x"}, headers=prefer)
+        there = (await client.get("/api/v1/repos/two/branches")).json()["branches"]
+        assert written.json()["branch"] == there[0]["branch"]
+        for text in ("one:main", "draft"):
+            assert (await client.get(f"/api/v1/branches/{text}/digest", headers=prefer)).status_code == 200
+        gone = await client.get("/api/v1/branches/main/digest", headers={"Ravel-Repo": "a" * 52})
+        assert gone.json()["error"]["code"] == "ambiguous"
+        blamed = (await client.get("/api/v1/branches/nosuch:main/digest")).json()["error"]
+        assert blamed["message"] == "no repo is called 'nosuch'"
 
 
 @pytest.mark.slow

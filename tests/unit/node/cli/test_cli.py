@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from node.cli import main as main_module
 from node.cli.main import app
 from node.cli.progress import show_progress
-from node.cli.shared import display_safe, fail, first_line, print_fields
+from node.cli.shared import display_safe, fail, first_line, print_fields, print_table
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.support.processes import RAVEL
 
@@ -74,7 +74,7 @@ def test_init_says_what_to_type_next(
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
     assert _run(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
-    assert f"ravel --home {tmp_path / 'home'} run" in capsys.readouterr().out
+    assert f"ravel --home {tmp_path / 'home'} up" in capsys.readouterr().out
     assert _run(monkeypatch, "id") == 0
     assert "node" in capsys.readouterr().out
 
@@ -116,6 +116,29 @@ def test_the_tests_run_the_command_that_is_installed() -> None:
 def test_fields_show_lists_and_nothing_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     print_fields([("heads", ["a", "b"]), ("time", None)])
     assert capsys.readouterr().out == "heads  a, b\ntime   \n"
+
+
+def test_fields_in_a_field_are_named_by_both_and_nothing_looks_like_python(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    offers = [{"branch": "b", "commits": ["c", "d"]}, {"branch": "e", "commits": []}]
+    print_fields([("tangles", {"group": ["a", "b"], "none": {}}), ("relay", True), ("offers", offers)])
+    shown = (
+        "tangles.group  a, b\nrelay          yes\noffers         branch b, commits c, d; branch e, commits \n"
+    )
+    assert capsys.readouterr().out == shown
+
+
+def test_a_piped_table_begins_with_the_names_of_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name", "size"), [("a\tb", 1)])
+    assert capsys.readouterr().out == "name\tsize\na b\t1\n"
+    print_table(("item",), [("pears",)])  # which another command reads
+    assert capsys.readouterr().out == "pears\n"
+
+
+def test_every_command_takes_a_short_option_for_help() -> None:
+    for path in ([], ["repo"], ["log"]):
+        assert CliRunner().invoke(app, [*path, "-h"]).exit_code == 0
 
 
 def test_an_import_of_unknown_length_says_at_its_end_how_far_it_came(

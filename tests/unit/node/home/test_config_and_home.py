@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
 def test_a_lock_whose_file_was_removed_still_holds(tmp_path: Path) -> None:
     with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
         (tmp_path / "lock").unlink()
-        with pytest.raises(ServiceError, match="process 7 runs") as caught, lock_home(tmp_path):
+        with pytest.raises(ServiceError, match="process 7 uses") as caught, lock_home(tmp_path):
             raise AssertionError("held twice")
         assert caught.value.code == "already_running"
         assert read_run_file(tmp_path).pid == 7, "commands find the daemon"
@@ -163,7 +163,7 @@ def test_a_folder_without_a_node_is_said(tmp_path: Path) -> None:
     with pytest.raises(ServiceError) as caught:
         open_home(tmp_path)
     assert caught.value.code == "not_initialised"
-    assert "init" in caught.value.next_step
+    assert caught.value.next_step == f"make one with: ravel --home {tmp_path} up"
 
 
 def test_a_folder_is_held_by_one_process(tmp_path: Path) -> None:

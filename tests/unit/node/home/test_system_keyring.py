@@ -106,4 +106,4 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(ServiceError) as caught:
         get_key("entry")
-    assert (caught.value.code, "ravel-node[keyring]" in caught.value.next_step) == ("missing_extra", True)
+    assert (caught.value.code, "[keyring]" in caught.value.next_step) == ("missing_extra", True)

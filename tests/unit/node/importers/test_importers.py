@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from node.importers.git_history import GitHistory
-from node.importers.item import BATCH_COUNT, SourceItem, fit_text, pack
+from node.importers.item import BATCH_COUNT, SourceItem, fit_name, fit_text, pack
 from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
 from node.runtime.errors import ServiceError
-from protocol.limits.formats import TEXT_SIZE_MAX
+from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
 
 
 class Git:
@@ -244,3 +244,8 @@ def test_batches_are_bounded_in_count_and_size() -> None:
     assert [len(batch) for batch in pack(small)] == [BATCH_COUNT, BATCH_COUNT, 1]
     large = [SourceItem(str(number), (), "", 0, fit_text("x" * TEXT_SIZE_MAX)) for number in range(100)]
     assert all(sum(len(item["text"]) for item in batch) < 2 << 20 for batch in pack(large))
+
+
+def test_a_name_that_is_cut_ends_with_a_mark() -> None:
+    assert fit_name("x" * NAME_SIZE_MAX) == "x" * NAME_SIZE_MAX
+    assert fit_name("x" * (NAME_SIZE_MAX + 1)) == "x" * (NAME_SIZE_MAX - 1) + "…"

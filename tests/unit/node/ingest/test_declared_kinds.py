@@ -5,13 +5,12 @@ from sqlalchemy import select, update
 
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
-from node.cli.repo_commands import _holds_the_same
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
 from node.contract.commits import TimelineItem
-from node.contract.peers import TopicView
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.observe.standing import is_topic_level
 from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
@@ -178,22 +177,9 @@ def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
 
 
 def test_a_sync_ends_where_the_peer_has_erased_what_is_needed() -> None:
-    topic: TopicView = {
-        "branch": "b",
-        "name": "main",
-        "state": "in sync",
-        "behind": 3,
-        "bodiless": False,
-        "to_send": 0,
-        "sent": 0,
-        "confirmed": 0,
-        "received": 0,
-        "stalled_since": None,
-        "stalled_because": None,
-    }
-    assert not _holds_the_same([topic], {"b"})
-    assert _holds_the_same([{**topic, "bodiless": True}], {"b"})
-    assert not _holds_the_same([{**topic, "bodiless": True, "state": "receiving"}], {"b"})
+    assert not is_topic_level("in sync", 3, bodiless=False)
+    assert is_topic_level("in sync", 3, bodiless=True)
+    assert not is_topic_level("receiving", 3, bodiless=True)
 
 
 def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) -> None:

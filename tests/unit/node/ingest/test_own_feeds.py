@@ -126,7 +126,7 @@ def test_a_loss_is_accepted_on_request_with_the_daemon_stopped(tmp_path: Path) -
     node.create_repo()
     node.replica.close()
     write_loss(tmp_path, Loss(9, 3))
-    with lock_home(tmp_path), pytest.raises(ServiceError, match="runs a node"):
+    with lock_home(tmp_path), pytest.raises(ServiceError, match="uses"):
         accept_loss(tmp_path)
     assert accept_loss(tmp_path) == Loss(9, 3)
     assert accept_loss(tmp_path) is None

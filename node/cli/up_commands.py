@@ -1,0 +1,140 @@
+"""CLI: up and down: a node's daemon in the background, made first where there is none."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from node.cli.key_commands import CLEAR_WARNING, ClearFlag, KeyringFlag, PassphraseFlag, choose_protection
+from node.cli.shared import JsonOption, print_fields, print_json, say, settings
+from node.runtime.errors import ServiceError
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.home.home import Home
+
+TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")]
+
+
+def up(
+    context: typer.Context,
+    name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",
+    listen: Annotated[
+        str | None, typer.Option(help="Of a new node: host:port for other nodes (127.0.0.1:7474).")
+    ] = None,
+    api: Annotated[
+        str | None, typer.Option(help="Of a new node: host:port of the local API (127.0.0.1:7475).")
+    ] = None,
+    passphrase: PassphraseFlag = False,
+    keyring: KeyringFlag = False,
+    clear: ClearFlag = False,
+    timeout: TimeoutOption = 60,
+    as_json: JsonOption = False,
+) -> None:
+    """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
+
+    Run again, it does nothing more. `ravel down` stops the daemon; it does not start by itself with the machine
+    (docs/how-to/install.md). How a new node's keys are kept is asked on a terminal, unless it is said.
+    """
+    from node.home.home import create_home, is_locked, open_home
+    from node.home.key_names import has_keys
+    from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
+
+    folder = settings(context).home
+    is_new = not has_keys(folder)
+    secret = None
+    if is_new:
+        protection, chosen = choose_protection(context, passphrase, keyring, clear)
+        home = create_home(
+            folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen
+        )
+        secret = chosen if protection == "passphrase" else None
+        if protection == "none":
+            print(CLEAR_WARNING, file=sys.stderr)
+    else:
+        home = open_home(folder)
+        _check_same(home, listen, api)
+    is_started = not is_locked(folder)
+    if is_started:
+        found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)
+    else:
+        found = wait_for_daemon(folder, say, timeout)
+    answer = {
+        "home": str(folder),
+        "node": found.peer,
+        "listen": found.listen,
+        "api": f"http://{found.api}",
+        "pid": found.pid,
+        "log": str(folder / DAEMON_LOG_NAME) if is_started else None,
+        "created": is_new,
+        "started": is_started,
+    }
+    if as_json:
+        print_json(answer)
+        return
+    print_fields((key, answer[key]) for key in ("home", "node", "listen", "api", "log") if answer[key])
+    command = _command(context, folder)
+    print(f"\nReady{'' if is_started else ', since before'}. What next:")
+    print_fields(
+        [
+            (f"  {command} repo create NAME", "a repo of your own"),
+            (f"  {command} repo join -", "one that you were invited to"),
+            (f"  {command} open", "all of it in a browser"),
+            (f"  {command} down", "stop the daemon"),
+        ]
+    )
+
+
+def down(context: typer.Context, timeout: TimeoutOption = 60, as_json: JsonOption = False) -> None:
+    """Stop the daemon, and wait until it has ended. Everything that was acknowledged is durable."""
+    from node.home.home import open_home
+    from node.home.starting import stop_daemon
+
+    folder = settings(context).home
+    open_home(folder)
+    pid = stop_daemon(folder, timeout)
+    if as_json:
+        print_json({"stopped": pid is not None, "pid": pid})
+    else:
+        print(f"no daemon runs in {folder}" if pid is None else f"stopped process {pid}")
+
+
+def _check_same(home: "Home", listen: str | None, api: str | None) -> None:
+    """Options of a new node mean nothing for an old one, unless they say the same."""
+    from node.home.home import command_for
+
+    held = (
+        ("network.listen", listen, home.config.network.listen),
+        ("api.listen", api, home.config.api.listen),
+    )
+    for key, wanted, there in held:
+        if wanted not in (None, there):
+            raise ServiceError(
+                "already_exists",
+                f"there is a node in {home.path}, with {key} = {there}",
+                f"{command_for(home.path)} config set {key} {wanted}",
+            )
+
+
+def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:
+    """The passphrase of sealed keys, tried before a daemon is started with it. None where there is none."""
+    import os
+
+    from node.home.identity import open_keys, read_keys
+    from node.home.passphrases import ask_passphrase, given_passphrase
+
+    if read_keys(folder).protection != "passphrase":
+        return None
+    given = given_passphrase(settings(context).passphrase_file, os.environ)
+    found = ask_passphrase(f"Passphrase of {folder}: ") if given is None else given
+    open_keys(folder, lambda: found)
+    return found
+
+
+def _command(context: typer.Context, folder: Path) -> str:
+    """How `ravel` was called: with --home, unless the folder is the one that it takes without."""
+    from node.home.home import command_for
+
+    parent = context.find_root()
+    source = parent.get_parameter_source("home")
+    return command_for(folder) if source is not None and source.name == "COMMANDLINE" else "ravel"

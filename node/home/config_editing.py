@@ -1,0 +1,153 @@
+"""Changes single keys of `config.toml`, keeping its comments and order. What would lock its user out is refused.
+
+Says nothing of a running daemon, which reads the file when it starts.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Item
+
+from node.home.config import (
+    CONFIG_KEYS,
+    RENAMED_KEYS,
+    Config,
+    Document,
+    SettingOrigin,
+    bad_config,
+    check_known,
+    default_config_text,
+    is_unspecified,
+    load_document,
+    parse_document,
+    read_config,
+)
+from node.home.config_layers import Setting, shown_value, variable_of
+from node.home.private_files import replace_file
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import did_you_mean
+from protocol.limits.formats import KIB
+
+_VALUE_SIZE_MAX: Final = 64 * KIB
+_STORE_NAME: Final = "ravel.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A key that was set. Holds no credentials."""
+
+    before: Setting
+    after: Setting
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the file says something else now."""
+        return self.before.value != self.after.value
+
+
+def set_key(path: Path, name: str, text: str) -> ConfigChange:
+    """Have a configuration file state a value: a text as it is, another kind of value as in the file.
+
+    The file is whole or as before, and one that a daemon can start with. Raises ServiceError `bad_config`,
+    `storage_failed`.
+    """
+    section, key = find_key(name)
+    origin = SettingOrigin(f"the value of {name}", f"`ravel config get {name}` shows what it is now")
+    if len(text) > _VALUE_SIZE_MAX:
+        raise bad_config(origin, f"it has more than {_VALUE_SIZE_MAX} characters")
+    old = load_document(path)
+    content = path.read_bytes().decode("utf-8")
+    changed = _changed(content, section, key, _item(section, key, text))
+    new = parse_document(path, changed)
+    config = read_config(path, new, {(section, key): origin})
+    _check_not_locked_out(path.parent, (section, key), old, config, origin)
+    change = ConfigChange(_setting(section, key, old), _setting(section, key, new))
+    try:
+        replace_file(path, changed.encode())
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{path} cannot be written: {error}", "check space and permissions there"
+        ) from None
+    return change
+
+
+def find_key(name: str) -> tuple[str, str]:
+    """Section and key of SECTION.KEY. Raises ServiceError `bad_config`, with the nearest key."""
+    section, dot, key = name.partition(".")
+    origin = SettingOrigin("the key", "`ravel config show` lists the keys")
+    names = [f"{section}.{key}" for section, keys in CONFIG_KEYS.items() for key in keys]
+    if not dot:
+        same = [one for one in names if one.endswith(f".{name}")]
+        hint = f"; did you mean {' or '.join(same)}?" if same else did_you_mean(name, names)
+        raise bad_config(origin, f"{name[:100]!r} has not the form SECTION.KEY{hint}")
+    check_known(origin, "section", section, tuple(CONFIG_KEYS))
+    key = RENAMED_KEYS.get(section, {}).get(key, key)
+    check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
+    return section, key
+
+
+def _item(section: str, key: str, text: str) -> Item:
+    """A value for the file. What is no TOML is a text, for the check of values to say what is wanted instead."""
+    if not isinstance(parse_document(Path(), default_config_text())[section][key], str):
+        try:
+            return tomlkit.value(text)
+        except (TOMLKitError, ValueError, RecursionError):
+            pass
+    return tomlkit.string(text)
+
+
+def _changed(content: str, section: str, key: str, item: Item) -> str:
+    """The file's text with another value. A key of an older name goes: two would contradict each other."""
+    document = tomlkit.parse(content)
+    if section not in document:
+        document[section] = tomlkit.table()
+    table = document[section]
+    assert isinstance(table, MutableMapping), "it was parsed as a configuration"
+    for older, newer in RENAMED_KEYS.get(section, {}).items():
+        if newer == key and older in table:
+            del table[older]
+    table[key] = item
+    return tomlkit.dumps(document)
+
+
+def _setting(section: str, key: str, said: Document) -> Setting:
+    defaults = parse_document(Path(), default_config_text())
+    is_said = key in said.get(section, {})
+    value = (said if is_said else defaults)[section][key]
+    return Setting(f"{section}.{key}", shown_value(section, key, value), "file" if is_said else "default")
+
+
+def _check_not_locked_out(
+    home: Path, place: tuple[str, str], old: Document, config: Config, origin: SettingOrigin
+) -> None:
+    """Refuse what the daemon starts with, or cannot, in a way that its user could not have meant."""
+    network, api = config.network.listen, config.api.listen
+    (network_host, _, network_port), (api_host, _, api_port) = network.rpartition(":"), api.rpartition(":")
+    is_same_host = network_host == api_host or is_unspecified(network)
+    if (
+        place in (("network", "listen"), ("api", "listen"))
+        and network_port == api_port != "0"
+        and is_same_host
+    ):
+        raise bad_config(origin, f"network.listen ({network}) and api.listen ({api}) cannot share a port")
+    if place != ("storage", "url"):
+        return
+    was, url = old.get("storage", {}).get("url", ""), config.storage.url
+    has_file = (home / _STORE_NAME).exists()
+    if (not was and url and has_file) or (was and not url and not has_file):
+        away = f"{home / _STORE_NAME}" if has_file else "the database that it names now"
+        raise ServiceError(
+            "bad_config",
+            f"the node's store is in {away}: with another storage.url it would start without its repos",
+            "move the store first: `ravel backup` and `ravel restore --storage-url` (docs/how-to/use-postgresql.md)",
+        )
+
+
+def overriding_variable(name: str, environment: Mapping[str, str]) -> str:
+    """The environment variable that hides what the file says of a key; empty where none does."""
+    variable = variable_of(*name.split("."))
+    return variable if variable in environment else ""

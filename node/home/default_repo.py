@@ -1,0 +1,33 @@
+"""The repo whose branches names mean first on this node's command line: a file in the folder."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from node.home.private_files import replace_file
+from node.runtime.errors import ServiceError
+
+_FILE_NAME: Final = "default-repo"
+_ID: Final = re.compile(r"[a-z2-7]{52}")
+
+
+def load_default_repo(home: Path) -> str:
+    """The repo's id as text; empty where none is chosen. A file that is none of ours chooses none."""
+    try:
+        text = (home / _FILE_NAME).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if _ID.fullmatch(text) else ""
+
+
+def store_default_repo(home: Path, repo: str) -> None:
+    """Choose a repo by its id; none where it is empty. Raises ServiceError `storage_failed`."""
+    try:
+        if repo:
+            replace_file(home / _FILE_NAME, f"{repo}\n".encode())
+        else:
+            (home / _FILE_NAME).unlink(missing_ok=True)
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{home / _FILE_NAME} cannot be written: {error}", "check space and permissions"
+        ) from None

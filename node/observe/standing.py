@@ -1,0 +1,278 @@
+"""How each repo of this node stands with others: who holds the same, what is here alone, and what keeps it from coming.
+
+Connections are looked at now and then, so that it can be said since when a peer holds the same, and until when. What is
+said is what is known: where nothing is, no count is given.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+from sqlalchemy import func, select
+
+from node.contract.repos import RepoStanding
+from node.sync.hub import Hub
+from node.sync.network import Network, PeerState
+from protocol.ids import PeerId, TopicKey, UserId
+from protocol.text import id_text
+from protocol.topic_progress import TopicProgress
+from storage.repos.repos import Branch, Repo
+from storage.schema.schema import authors, branches, commits
+
+_LOOK_SECONDS: Final = 5.0
+_PEERS_NAMED_MAX: Final = 3
+_ID_SHOWN_SIZE: Final = 12
+_REFUSED: Final = "refused: "
+"""What the state of a topic begins with that the peer takes no more of."""
+_WITHOUT_PEERS: Final = {
+    "in_sync": "in sync with a peer",
+    "syncing": "not in sync yet",
+    "alone": "no peer is connected",
+    "not_shared": "no connected peer follows it",
+    "waiting": "waiting for secrets",
+    "joining": "joining",
+}
+"""State -> a sentence that names no peer, where the full one does."""
+_ENDED: Final = ("cut_off", "former", "damaged")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a repo stands with one connected peer that follows it."""
+
+    peer: PeerId
+    is_relay: bool
+    is_level: bool
+    """The peer and this node hold the same of every branch."""
+    behind: int
+    unsent: int | None
+    """Commits that are here and not known to be durable there; None while that is being compared."""
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the network knows of one repo at a moment."""
+
+    links: tuple[Link, ...]
+    connected: int
+    """Peers that are connected, whatever they follow."""
+    level_since: Mapping[PeerId, int]
+    """Unix seconds since when a peer holds the same, as far as was looked."""
+    held_at: int | None
+    """Unix milliseconds when a peer was last seen to hold all that was here; None: not since the daemon's start."""
+
+
+NO_OUTLOOK: Final = Outlook((), 0, {}, None)
+"""Of a repo that came this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the store knows of a repo."""
+
+    is_member: bool
+    was_member: bool
+    is_joining: bool
+    is_damaged: bool
+    is_behind: bool  # members have gone on to an epoch whose secrets are not here
+    has_members: bool
+    refused: str = ""  # why a join by a link was refused
+
+
+@dataclass(slots=True)
+class _Memory:
+    level_since: dict[PeerId, int] = field(default_factory=dict)
+    held_at: int | None = None
+
+
+class Standings:
+    """Remembers since when peers hold the same. `run` looks; `outlooks` looks too, and tells."""
+
+    def __init__(self, hub: Hub, network: Network) -> None:
+        self._hub = hub
+        self._network = network
+        self._memories: dict[int, _Memory] = {}  # by the repo's number
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            self.outlooks()
+            await trio.sleep(_LOOK_SECONDS)
+
+    def outlooks(self) -> dict[int, Outlook]:
+        """What is known of each repo now, by its number. In trio's thread: connections change there."""
+        replica = self._hub.replica
+        states = [state for state in self._network.peers if state.connection is not None]
+        links: dict[int, list[Link]] = {num: [] for num in replica.repos}
+        current: dict[int, set[TopicKey]] = {}
+        for branch in replica.branches.values():
+            current.setdefault(branch.repo_num, set()).add(branch.topic)
+        for state in states:
+            for num, found in _by_repo(state, replica.by_topic).items():
+                if num in links:
+                    links[num].append(_link(state, found, current[num]))
+        now_ms = self._hub.clock_ms()
+        self._memories = {num: self._memories.get(num, _Memory()) for num in links}
+        answer = {}
+        for num, of_repo in links.items():
+            memory = self._memories[num]
+            level = [link.peer for link in of_repo if link.is_level]
+            memory.level_since = {peer: memory.level_since.get(peer, now_ms // 1000) for peer in level}
+            if level:
+                memory.held_at = now_ms
+            answer[num] = Outlook(tuple(of_repo), len(states), dict(memory.level_since), memory.held_at)
+        return answer
+
+    def count_unheld(self, repo: Repo, user: UserId, outlook: Outlook) -> int | None:
+        """Commits of a user in a repo that no other node is known to hold; None where nothing is known. Reads the store.
+
+        What was written since a peer last held all is counted, also where it may have been sent in the meantime.
+        """
+        if any(link.is_level for link in outlook.links):
+            return 0
+        query = (
+            select(func.count())
+            .select_from(commits)
+            .join(branches, commits.c.branch_num == branches.c.num)
+            .join(authors, commits.c.author_num == authors.c.num)
+            .where(branches.c.repo_num == repo.num, authors.c.user == user)
+            .where(commits.c.received_at > (outlook.held_at or 0))
+        )
+        with self._hub.replica.database.read() as connection:
+            count = int(connection.execute(query).scalar_one())
+        return None if count and outlook.held_at is None else count
+
+
+def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> RepoStanding:
+    """The standing as an answer: its state, and the sentence that people read."""
+    state, sentence = _membership_part(facts)
+    link_state, link_sentence = _network_part(outlook, unheld)
+    level = sorted(outlook.level_since)
+    return {
+        "state": state or link_state,
+        # Of one that is cut off, who else holds what it has is beside the point.
+        "sentence": sentence if state in _ENDED else "; ".join(filter(None, (sentence, link_sentence))),
+        "in_sync_with": [id_text(peer) for peer in level],
+        "since": min(outlook.level_since.values(), default=None),
+        "behind": max((link.behind for link in outlook.links), default=0),
+        "unheld": unheld,
+    }
+
+
+def without_peers(standing: RepoStanding) -> RepoStanding:
+    """The same for a caller that may read repos, and not see the node's peers."""
+    sentence = _WITHOUT_PEERS.get(standing["state"], standing["sentence"])
+    return {**standing, "sentence": sentence, "in_sync_with": []}
+
+
+def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
+    """Whether a peer has nothing of a topic to give, nor to get.
+
+    Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
+    """
+    return state == "in sync" and (not behind or bodiless)
+
+
+def _membership_part(facts: Facts) -> tuple[str, str]:
+    if facts.is_damaged:
+        return "damaged", "who is a member cannot be told: commits of the membership are damaged here"
+    if facts.is_joining:
+        return "joining", "joining: the membership has not come yet"
+    if facts.is_member:
+        if facts.is_behind:
+            return (
+                "waiting",
+                "waiting for secrets: members have gone on to new ones, and no member has handed them to this node yet",
+            )
+        return "", ""
+    if facts.was_member:
+        if facts.is_behind:
+            return (
+                "cut_off",
+                "cut off: you are no member any more, and what members write since is not for this node",
+            )
+        return "former", "you are no member any more, and read what was shared with you"
+    if facts.is_behind:
+        return (
+            "cut_off",
+            "cut off: the repo has new secrets since an exclusion or a renewal, and your link opens nothing newer; "
+            "ask a member for a new one",
+        )
+    refused = f"your invitation was refused ({facts.refused}); " if facts.refused else ""
+    what = "the repo" if facts.has_members else "single branches"
+    return "", f"{refused}reading {what} without being a member"
+
+
+def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
+    alone = ""
+    if unheld is None:
+        alone = "; whether what you wrote is elsewhere is not known"
+    elif unheld:
+        alone = (
+            f"; {unheld} of your commits {'is' if unheld == 1 else 'are'} on this node alone, as far as known"
+        )
+    if outlook.level_since:
+        since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(outlook.level_since.values())))
+        return "in_sync", f"in sync with {_named(outlook)} since {since} UTC"
+    if not outlook.connected:
+        return "alone", f"no peer is connected{alone}"
+    if not outlook.links:
+        count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
+        return "not_shared", f"{count} connected, and none follows this repo{alone}"
+    link = min(outlook.links, key=lambda one: (bool(one.refused), one.behind, one.unsent or 0))
+    who = f"{'relay' if link.is_relay else 'peer'} {_short(link.peer)}"
+    if link.refused:
+        return "syncing", f"{who} takes no more of it: {link.refused}{alone}"
+    if link.unsent is None:
+        return "syncing", f"comparing with {who}{alone}"
+    if link.behind:
+        return "syncing", f"behind by {_commits(link.behind)}, to come from {who}{alone}"
+    if not link.unsent:
+        return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
+    return "syncing", f"sending {_commits(link.unsent)} to {who}{alone}"
+
+
+def _commits(count: int) -> str:
+    return f"{count} commit{'' if count == 1 else 's'}"
+
+
+def _named(outlook: Outlook) -> str:
+    is_relay = {link.peer: link.is_relay for link in outlook.links}
+    names = [
+        f"{'relay' if is_relay.get(peer) else 'peer'} {_short(peer)}" for peer in sorted(outlook.level_since)
+    ]
+    more = f" and {len(names) - _PEERS_NAMED_MAX} more" if len(names) > _PEERS_NAMED_MAX else ""
+    return ", ".join(names[:_PEERS_NAMED_MAX]) + more
+
+
+def _short(peer: PeerId) -> str:
+    return id_text(peer)[:_ID_SHOWN_SIZE]
+
+
+def _by_repo(state: PeerState, by_topic: Mapping[TopicKey, Branch]) -> dict[int, list[TopicProgress]]:
+    """A connection's shared topics, by the number of their repo."""
+    found: dict[int, list[TopicProgress]] = {}
+    assert state.connection is not None, "the caller looked"
+    for progress in state.connection.topics:
+        branch = by_topic.get(progress.topic)
+        if branch is not None and progress.is_joined:
+            found.setdefault(branch.repo_num, []).append(progress)
+    return found
+
+
+def _link(state: PeerState, each: list[TopicProgress], current: set[TopicKey]) -> Link:
+    """Level is who follows each branch where it is written now: the excluded hold all of earlier epochs."""
+    assert state.connection is not None, "the caller looked"
+    is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
+    is_compared = all(one.state != "comparing" for one in each)
+    return Link(
+        state.peer,
+        state.connection.peer_is_relay,
+        is_level and {one.topic for one in each} >= current,
+        sum(one.behind for one in each),
+        sum(one.to_send + one.sent - one.confirmed for one in each) if is_compared else None,
+        next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
+    )

@@ -1,0 +1,45 @@
+"""The command that adds an optional part to this installation, as it was made: checkout, uv, pipx or pip."""
+
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_PACKAGE: Final = "ravel-node"
+_CHECKOUT: Final = Path(__file__).parents[2]
+
+
+class _Source(msgspec.Struct):
+    """What pip and uv note of a package that is from no index (direct_url.json)."""
+
+    url: str
+
+
+def install_extra(extra: str, prefix: Path | None = None, checkout: Path = _CHECKOUT) -> str:
+    """What to type. The package may be on no index: then the command names the file that it was installed from."""
+    prefix = prefix or Path(sys.prefix)
+    wanted = f"{_PACKAGE}[{extra}]"
+    if (checkout / "pyproject.toml").exists():
+        return (
+            f"{shlex.quote(sys.executable)} -m pip install --editable {shlex.quote(f'{checkout}[{extra}]')}"
+        )
+    source = _source()
+    if source:
+        wanted += f" @ {source}"
+    if (prefix / "uv-receipt.toml").exists():
+        return f"uv tool install --force {shlex.quote(wanted)}"
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx install --force {shlex.quote(wanted)}"
+    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(wanted)}"
+
+
+def _source() -> str:
+    """The URL of the file or folder that this was installed from; empty for a package of an index."""
+    try:
+        noted = distribution(_PACKAGE).read_text("direct_url.json")
+        return msgspec.json.decode(noted, type=_Source).url if noted else ""
+    except (PackageNotFoundError, OSError, msgspec.DecodeError):
+        return ""

@@ -1,0 +1,55 @@
+"""The caller's own right is looked at first, and what lacks it is told what to do."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from node.membership.members import Members
+from node.runtime.errors import ServiceError
+from protocol.text import id_text
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, members_of, open_nodes, share
+
+Action = Callable[[Members, str], Awaitable[object]]
+ACTIONS: dict[str, tuple[Action, str]] = {
+    "excluding a member": (lambda members, owner: members.remove("repo", owner, ""), "owner"),
+    "lowering a member's permission": (lambda members, owner: members.remove("repo", owner, "read"), "owner"),
+    "granting admin": (lambda members, owner: members.grant("repo", owner, "admin"), "admin"),
+    "granting owner": (lambda members, owner: members.grant("repo", owner, "owner"), "owner"),
+    "revoking an invitation": (lambda members, _: members.revoke_invitation("repo", "abcd"), "admin"),
+    "adopting commits": (lambda members, _: members.adopt("main", ["abcd"]), "admin"),
+}
+"""What is done -> how, and the permission that it needs."""
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.slow
+async def test_a_writer_is_told_which_right_is_lacking(tmp_path: Path, name: str) -> None:
+    action, needed = ACTIONS[name]
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        owner = id_text(alice.author.user)
+        with pytest.raises(ServiceError) as caught:
+            await action(members_of(bob), owner)
+        assert caught.value.code == "not_permitted"
+        assert caught.value.message == f"{name} needs the permission {needed}, and you hold write in repo"
+        assert "ravel member list" in caught.value.next_step
+        with pytest.raises(
+            ServiceError, match="last owner"
+        ):  # of who may, what stands against it is said as before
+            await members_of(alice).remove("repo", owner, "")
+
+
+@pytest.mark.slow
+async def test_what_the_rules_refuse_names_who_can_help(tmp_path: Path) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        user = _user(bob)
+        with pytest.raises(ServiceError, match="M2") as caught:
+            bob.author.create_branch(bob.repo(), "more", is_unique=True)
+        assert f"ravel member grant REPO {user} PERMISSION" in caught.value.next_step
+
+
+def _user(node: Node) -> str:
+    return id_text(node.author.user)

@@ -1,0 +1,33 @@
+"""The command that adds an extra fits how Ravel was installed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from node.runtime import install_hint
+from node.runtime.install_hint import install_extra
+
+
+@pytest.mark.parametrize(
+    "file, command",
+    [
+        ("uv-receipt.toml", "uv tool install --force"),
+        ("pipx_metadata.json", "pipx install --force"),
+        ("pyvenv.cfg", f"{sys.executable} -m pip install"),
+    ],
+)
+def test_each_installer_gets_its_own_command_and_the_file_that_was_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
+) -> None:
+    (tmp_path / file).touch()
+    monkeypatch.setattr(install_hint, "_source", lambda: "file:///tmp/ravel_node.whl")
+    said = install_extra("s3", tmp_path, tmp_path)
+    assert said == f"{command} 'ravel-node[s3] @ file:///tmp/ravel_node.whl'"
+    monkeypatch.setattr(install_hint, "_source", lambda: "")
+    assert install_extra("s3", tmp_path, tmp_path) == f"{command} 'ravel-node[s3]'"
+
+
+def test_a_checkout_is_installed_from_itself() -> None:
+    assert "--editable" in install_extra("analytics")
+    assert "[analytics]" in install_extra("analytics")
