@@ -31,11 +31,11 @@ from protocol.document_kinds import (
 )
 from protocol.ids import ObjectId
 from protocol.keys import BlockKey, UserSeed
-from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.text import id_text
 from storage.commits import pending as waiting_module
 from storage.commits.absent_bodies import Erasure, erase_bodies
+from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_timeline
 from storage.commits.pending import count_rejections
 from storage.engine.id_keys import id_key
@@ -329,6 +329,6 @@ def test_a_damaged_block_is_not_taken_for_a_body_that_says_nothing(world: World)
     with replica.database.write() as connection:
         here = blocks.c.id_key == id_key(body.block_id)
         connection.execute(update(blocks).where(here).values(encoded=body.encoded[:-1] + b"!"))
-    with pytest.raises(MissingBlocks):
+    with pytest.raises(DamagedBlock):
         _shown(replica, branch)
     assert any("missing_body" in problem for problem in _problems(replica))
