@@ -327,6 +327,8 @@ class NodeService:
         branches: dict[int, list[Branch]] = {}
         for branch in tables.branches.values():
             branches.setdefault(branch.repo_num, []).append(branch)
+        seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
+        unheld = self.standings.count_unheld(self._author.user, seen)
         views = []
         for repo in repos:
             permission, was_member, is_damaged = None, False, False
@@ -346,15 +348,13 @@ class NodeService:
                     has_members=current.has_members,
                     refused=self._joiner.refused.get(repo.repo_id, ""),
                 )
-                outlook = outlooks.get(repo.num, NO_OUTLOOK)
-                unheld = self.standings.count_unheld(current, self._author.user, outlook)
                 views.append(
                     repo_view(
                         current,
                         branches.get(repo.num, []),
                         permission,
                         was_member=was_member,
-                        standing=describe_standing(facts, outlook, unheld),
+                        standing=describe_standing(facts, seen[repo.num], unheld[repo.num]),
                         is_damaged=is_damaged,
                     )
                 )

@@ -7,19 +7,22 @@ from typing import Annotated
 import typer
 
 from node.cli.completion import complete_keys
-from node.cli.shared import JsonOption, display_safe, print_fields, print_json, print_table, say, settings
+from node.cli.shared import (
+    JsonOption,
+    SetOption,
+    display_safe,
+    print_fields,
+    print_json,
+    print_table,
+    say,
+    settings,
+)
 from node.runtime.errors import ServiceError
 
 config = typer.Typer(no_args_is_help=True, help="Show, change and check settings.")
 
 KeyArgument = Annotated[
     str, typer.Argument(help="SECTION.KEY, such as network.listen.", autocompletion=complete_keys)
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Overrides any key, e.g. network.advertise=a.example:7474."
-    ),
 ]
 
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.config_commands import SetOption
 from node.cli.shared import (
     JsonOption,
+    SetOption,
     client,
     iso_time,
     print_fields,

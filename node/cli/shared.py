@@ -18,6 +18,12 @@ if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --he
     from node.client.client import ApiClient
     from node.home.key_file import Keys
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Overrides any key, e.g. network.advertise=a.example:7474."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import trio
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from node.contract.repos import RepoStanding
 from node.sync.hub import Hub
@@ -18,9 +18,13 @@ from node.sync.network import Network, PeerState
 from protocol.ids import PeerId, TopicKey, UserId
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
-from storage.repos.repos import Branch, Repo
+from storage.engine.bulk import select_in
+from storage.engine.id_keys import chunks
+from storage.repos.repos import Branch
 from storage.schema.schema import authors, branches, commits
 
+UNHELD_COUNTED_MAX: Final = 1000
+"""Commits of one branch that are counted as on this node alone, a millisecond: people need no larger number."""
 _LOOK_SECONDS: Final = 5.0
 _PEERS_NAMED_MAX: Final = 3
 _ID_SHOWN_SIZE: Final = 12
@@ -36,6 +40,28 @@ _WITHOUT_PEERS: Final = {
 }
 """State -> a sentence that names no peer, where the full one does."""
 _ENDED: Final = ("cut_off", "former", "damaged")
+
+
+_AUTHOR: Final = select(authors.c.num).where(authors.c.user == bindparam("user"))
+_OWN: Final = (
+    select(commits.c.received_at)
+    .where(commits.c.branch_num == branches.c.num, commits.c.author_num == bindparam("author"))
+    .order_by(commits.c.feed_sequence.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+"""When a user's latest commit in a branch was written: the end of the index of feeds, however many there are."""
+_LATEST_OWN: Final = select(branches.c.repo_num, branches.c.num, _OWN.label("latest")).where(
+    branches.c.repo_num.in_(bindparam("keys", expanding=True)), _OWN.is_not(None)
+)
+_OWN_LATEST: Final = (
+    select(commits.c.received_at)
+    .where(commits.c.branch_num == bindparam("branch"), commits.c.author_num == bindparam("author"))
+    .order_by(commits.c.feed_sequence.desc())
+    .limit(UNHELD_COUNTED_MAX)
+    .subquery()
+)
+_OWN_SINCE: Final = select(func.count()).where(_OWN_LATEST.c.received_at > bindparam("held_at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +152,26 @@ class Standings:
             answer[num] = Outlook(tuple(of_repo), len(states), dict(memory.level_since), memory.held_at)
         return answer
 
-    def count_unheld(self, repo: Repo, user: UserId, outlook: Outlook) -> int | None:
-        """Commits of a user in a repo that no other node is known to hold; None where nothing is known. Reads the store.
+    def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, int | None]:
+        """By repo, commits of a user that no other node is known to hold; None where nothing is known. Reads the store.
 
-        What was written since a peer last held all is counted, also where it may have been sent in the meantime.
+        What was written since a peer last held all is counted, also where it may have been sent in the meantime; of each
+        branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such commits.
         """
-        if any(link.is_level for link in outlook.links):
-            return 0
-        query = (
-            select(func.count())
-            .select_from(commits)
-            .join(branches, commits.c.branch_num == branches.c.num)
-            .join(authors, commits.c.author_num == authors.c.num)
-            .where(branches.c.repo_num == repo.num, authors.c.user == user)
-            .where(commits.c.received_at > (outlook.held_at or 0))
-        )
+        found: dict[int, int | None] = dict.fromkeys(outlooks, 0)
+        asked = [num for num, one in outlooks.items() if not any(link.is_level for link in one.links)]
         with self._hub.replica.database.read() as connection:
-            count = int(connection.execute(query).scalar_one())
-        return None if count and outlook.held_at is None else count
+            author_num = connection.execute(_AUTHOR, {"user": user}).scalar()
+            for part in chunks(asked if author_num is not None else []):
+                rows = select_in(connection, _LATEST_OWN, part, author=author_num)
+                for repo_num, branch_num, latest in rows.all():
+                    held_at, count = outlooks[repo_num].held_at, found[repo_num]
+                    if held_at is None:
+                        found[repo_num] = None
+                    elif count is not None and latest > held_at:
+                        wanted = {"branch": branch_num, "author": author_num, "held_at": held_at}
+                        found[repo_num] = count + int(connection.execute(_OWN_SINCE, wanted).scalar_one())
+        return found
 
 
 def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> RepoStanding:
@@ -211,9 +239,8 @@ def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
     if unheld is None:
         alone = "; whether what you wrote is elsewhere is not known"
     elif unheld:
-        alone = (
-            f"; {unheld} of your commits {'is' if unheld == 1 else 'are'} on this node alone, as far as known"
-        )
+        least = "at least " if unheld >= UNHELD_COUNTED_MAX else ""
+        alone = f"; {least}{unheld} of your commits {'is' if unheld == 1 else 'are'} on this node alone, as far as known"
     if outlook.level_since:
         since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(outlook.level_since.values())))
         return "in_sync", f"in sync with {_named(outlook)} since {since} UTC"

@@ -28,6 +28,7 @@ def test_a_typed_name_is_put_into_its_form() -> None:
     assert not find_fault(tidy_name("Zoe\u0308 \u2764\ufe0f"))
 
 
+@pytest.mark.slow
 def test_what_this_unicode_calls_unseen_or_a_space_is_forbidden() -> None:
     """The rules name code points; a character of these categories that they forgot would be found here."""
     unseen = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs")

@@ -7,8 +7,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring.drafting import Draft
+from node.authoring.write_group import WriteRequest
 from node.observe.standing import (
     NO_OUTLOOK,
+    UNHELD_COUNTED_MAX,
     Facts,
     Link,
     Outlook,
@@ -19,6 +22,7 @@ from node.observe.standing import (
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.network import Network, PeerState
+from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.text import id_text
 from tests.support.machine import fail_after
@@ -59,6 +63,13 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
         1,
         "alone",
         "no peer is connected; 1 of your commits is on this node alone, as far as known",
+    ),
+    "more_unheld_than_are_counted": (
+        MEMBER,
+        NO_OUTLOOK,
+        UNHELD_COUNTED_MAX,
+        "alone",
+        "no peer is connected; at least 1000 of your commits are on this node alone, as far as known",
     ),
     "not_shared": (
         MEMBER,
@@ -178,6 +189,10 @@ def _seen(node: Node, connection: Connection | None) -> Standings:
     return Standings(node.hub, network)
 
 
+def _unheld(standings: Standings, node: Node, outlook: Outlook) -> int | None:
+    return standings.count_unheld(node.author.user, {node.repo().num: outlook})[node.repo().num]
+
+
 @pytest.mark.slow
 async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_after(
     tmp_path: Path, autojump_clock: MockClock
@@ -187,19 +202,23 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
         alone = _seen(alice, None)
         outlook = alone.outlooks()[alice.repo().num]
         assert (outlook.links, outlook.held_at) == ((), None)
-        assert alone.count_unheld(alice.repo(), alice.author.user, outlook) is None
+        assert _unheld(alone, alice, outlook) is None
         async with connected(bob, alice) as (_, side):
             await until_equal(alice, bob)
             standings = _seen(alice, side)
             while not (outlook := standings.outlooks()[alice.repo().num]).level_since:
                 await alice.hub.run_blocking(lambda: None)
             assert list(outlook.level_since) == [bob.key]
-            assert standings.count_unheld(alice.repo(), alice.author.user, outlook) == 0
+            assert _unheld(standings, alice, outlook) == 0
         standings._network._inbound.clear()
         alice.write(alice.branch(), "nobody has this")
         outlook = standings.outlooks()[alice.repo().num]
         assert outlook.held_at is not None
-        assert standings.count_unheld(alice.repo(), alice.author.user, outlook) == 1
+        assert _unheld(standings, alice, outlook) == 1
+        alice.author.write_group(
+            [WriteRequest(alice.branch(), [Draft(Post(f"{number}")) for number in range(UNHELD_COUNTED_MAX)])]
+        )
+        assert _unheld(standings, alice, outlook) == UNHELD_COUNTED_MAX, "no further ones are counted"
 
 
 @pytest.mark.slow
