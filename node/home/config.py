@@ -50,7 +50,6 @@ class PeerConfig:
 class NodeConfig:
     """[node]: `workers` is how many processes read what peers send, at most; fewer where there are fewer cores."""
 
-    name: str = ""
     workers: int = WORKERS_DEFAULT
 
 
@@ -97,7 +96,7 @@ class Config:
 
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "node": ("name", "workers"),
+    "node": ("workers",),
     "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
     "export": EXPORT_KEYS,
@@ -107,6 +106,8 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Section -> its keys."""
 
+_IGNORED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {"node": ("name",)}
+"""Keys that older versions wrote and never used. Files that have them are read as before."""
 RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": "destination"}}
 """Section -> key as files of older versions have it -> what it is called now."""
 
@@ -115,15 +116,13 @@ Document = dict[str, dict[str, object]]
 
 
 def default_config_text(
-    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
+    *, listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
 ) -> str:
     """A commented configuration file with these values."""
     return f"""\
 # Configuration of a Ravel node. Every key is here, with its default unless `ravel init` was told otherwise.
 
 [node]
-# Used for nothing: `ravel me` states your name. Older versions wrote it here.
-name = {_quoted(name)}
 # Processes that read what peers send, at most. The node starts them when there is work, and one fewer than there are cores.
 # 0: the daemon reads all by itself.
 workers = {WORKERS_DEFAULT}
@@ -199,6 +198,8 @@ def parse_document(path: Path, text: str) -> Document:
         for old, new in RENAMED_KEYS.get(section, {}).items():
             if old in values:
                 values.setdefault(new, values.pop(old))
+        for old in _IGNORED_KEYS.get(section, ()):
+            values.pop(old, None)
         for key in values:
             check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return document
@@ -214,7 +215,6 @@ def read_config(
     reader = _Reader(path, document, origins)
     return Config(
         NodeConfig(
-            reader.text("node", "name", ""),
             reader.whole("node", "workers", WORKERS_DEFAULT, low=0, high=WORKERS_MAX),
         ),
         NetworkConfig(

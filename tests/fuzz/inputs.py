@@ -38,9 +38,9 @@ def take_config(data: bytes) -> str:
         return "not UTF-8"  # refused by `load_document`, which parses text only
     except ServiceError as error:
         return _message(error, "bad_config")
-    name, listen, api = config.node.name, config.network.listen, config.api.listen
-    again = parse_config(path, default_config_text(name=name, listen=listen, api=api))
-    assert (again.node.name, again.network.listen, again.api.listen) == (name, listen, api)
+    listen, api = config.network.listen, config.api.listen
+    again = parse_config(path, default_config_text(listen=listen, api=api))
+    assert (again.network.listen, again.api.listen) == (listen, api)
     return ""
 
 

@@ -333,7 +333,7 @@ def _configs() -> Seeds:
     return {
         "default": default_config_text().encode(),
         "peer": f'[network]\nlisten = "[::]:0"\nadvertise = "example.org:7474"\n{peer}'.encode(),
-        "name": default_config_text(name='"\\\n\x7fé').encode(),
+        "older": b'[node]\nname = "of an older version"\n',
         "empty": b"",
     }
 

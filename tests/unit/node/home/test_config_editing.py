@@ -11,12 +11,11 @@ from node.runtime.errors import ServiceError
 
 PEER = "a" * 52
 VALUES = {
-    "node.name": "Ann \"A\" # one\n'two'",
     "network.listen": "0.0.0.0:7474",
     "network.advertise": "a.example:7474",
     "network.peers": f'[{{ address = "b.example:7474", peer = "{PEER}", relay = true }}]',
     "api.listen": "[::1]:1",
-    "export.destination": "file:///tmp/exports",
+    "export.destination": "file:///tmp/Ann \"A\" # one\n'two'",
     "export.options": '{ anon = true, key = "secret" }',
     "relay.accept": "known",
     "storage.url": "postgresql://ravel@db.example/ravel",
@@ -27,7 +26,7 @@ VALUES = {
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A fresh configuration file."""
-    (tmp_path / "config.toml").write_text(default_config_text(name="ann"))
+    (tmp_path / "config.toml").write_text(default_config_text())
     return tmp_path / "config.toml"
 
 
@@ -96,7 +95,7 @@ def test_a_key_of_an_older_name_is_replaced(path: Path) -> None:
         ("relay.size_max", "1]\n[log]\nlevel = 7", "a number from 1"),
         ("log.level", "loud", "one of debug"),
         ("storage.url", "mysql://h/db", "[storage] url"),
-        ("node.name", "x" * 100_000, "more than 65536 characters"),
+        ("export.destination", "x" * 100_000, "more than 65536 characters"),
     ],
 )
 def test_what_is_wrong_is_refused_and_changes_nothing(

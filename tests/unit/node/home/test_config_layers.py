@@ -103,10 +103,10 @@ def test_show_says_where_values_come_from_and_check_what_has_no_effect(
     monkeypatch.setenv("RAVEL_LOG_LEVEL", "debug")
     monkeypatch.setenv("RAVEL_NETWROK_LISTEN", "x")
     run = ["--home", str(home.path), "config"]
-    shown = json.loads(CliRunner().invoke(app, [*run, "show", "--set", "node.name=me", "--json"]).output)
+    shown = json.loads(CliRunner().invoke(app, [*run, "show", "--set", "node.workers=2", "--json"]).output)
     by_key = {row["key"]: (row["value"], row["source"], row["variable"]) for row in shown["settings"]}
     assert by_key["log.level"] == ("debug", "environment", "RAVEL_LOG_LEVEL")
-    assert by_key["node.name"] == ("me", "option", "RAVEL_NODE_NAME")
+    assert by_key["node.workers"] == (2, "option", "RAVEL_NODE_WORKERS")
     assert by_key["network.peers"] == ([], "file", "RAVEL_NETWORK_PEERS")
     assert "log.level\tdebug\tenvironment" in CliRunner().invoke(app, [*run, "show"]).output
     checked = CliRunner().invoke(app, [*run, "check"]).output
