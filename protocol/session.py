@@ -113,10 +113,15 @@ class Session:
         """Progress of the topics this node follows."""
         return list(self._topics.values())
 
-    def has_joined(self, topic: TopicKey) -> bool:
-        """Whether both sides follow a topic. In one step: callers ask it for each of many topics of each of many peers."""
+    def progress_of(self, topic: TopicKey) -> TopicProgress | None:
+        """The same of one topic. In one step: callers ask it for each of many topics of each of many peers."""
         blind = self._blind.get(topic)
-        return blind is not None and self._topics[blind].is_joined
+        return None if blind is None else self._topics[blind]
+
+    def has_joined(self, topic: TopicKey) -> bool:
+        """Whether both sides follow a topic."""
+        progress = self.progress_of(topic)
+        return progress is not None and progress.is_joined
 
     def handle(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""

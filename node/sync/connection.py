@@ -262,8 +262,8 @@ class Connection:
 
     def is_level(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too, and has nothing of it that is not here."""
-        found = (progress for progress in self._session.topics if progress.topic == topic)
-        return any(progress.state == "in sync" and not progress.behind for progress in found)
+        progress = self._session.progress_of(topic)
+        return progress is not None and progress.state == "in sync" and not progress.behind
 
     def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
