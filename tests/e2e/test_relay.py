@@ -32,7 +32,7 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         relay.start()
         run_ravel(alice, "relay", "list", code=13)
         alice.start()
-        assert "enabled = true" in run_ravel(alice, "relay", "list", code=10).stderr
+        assert "relay.enabled true" in run_ravel(alice, "relay", "list", code=10).stderr
         alice.client.add_peer(relay.listen, str(relay.client.status()["node"]), relay=True)
         alice.client.create_repo("notes")
         alice.client.write("main", "a line from alice")
