@@ -392,5 +392,4 @@ async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
             alice.author.create_branch(alice.repo(), f"branch {number}")
         monkeypatch.setattr(connection, "read_summaries", note)
         await together(alice, bob)
-    # Ten new branches, which each side joins at once.
-    assert looks.count(8) == 2
+    assert max(looks) == 8, "ten new branches are joined at once"
