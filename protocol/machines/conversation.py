@@ -1,8 +1,8 @@
 """The machines of a session's life: what may be said before topics are announced, and about which topics what.
 
-The first table is about words that a side says before it announces topics, or not at all: what is compared (`relay2`)
-and who is told of whom (`introductions1`) must be agreed before anything is. The second one takes every message of the
-peer's to the part that it is for, by how the topic stands that it is about.
+The first table is about words that a side says before it announces topics, or not at all. What is compared (`relay2`) and
+which peers are told about others (`introductions1`) must be agreed before anything is. The second one takes every message
+of the peer's to the part that it is for, by how the topic stands that it is about.
 """
 
 from enum import Enum

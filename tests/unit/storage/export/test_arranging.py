@@ -1,4 +1,4 @@
-"""Whoever reads a table's folder by a pattern reads what the newest manifest lists, wherever an export was cut off.
+"""A reader of a table's folder by a pattern reads what the newest manifest lists, wherever an export was cut off.
 
 Three kinds of places: a folder, one of a file system without hard links, and a store of objects.
 """
