@@ -65,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         peer = Peer(Path(name) / "empty")
         with running(peer):
-            time.sleep(_IDLE_SECONDS)  # what it does once it is ready is done
+            time.sleep(_IDLE_SECONDS)  # it works on for a moment after it is ready
             memory = _megabytes(peer.pid)
             figure("idle_resident", memory["Rss"], "MB", goal=60)
             figure("idle_proportional", memory["Pss"], "MB")

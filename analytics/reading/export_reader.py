@@ -402,7 +402,7 @@ def _check_parts(
                 if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
                     progress(f"    {count:,} of {len(every):,} parts")
                     told_at = time.monotonic()
-        except BaseException:
+        except BaseException:  # an interrupt too: the parts that wait are not read for nothing
             threads.shutdown(cancel_futures=True)
             raise
 

@@ -26,7 +26,7 @@ _PLAIN: Final = re.compile(r"\w[\w./+@=-]*(:\w[\w./+@=-]*)?")
 def complete_repos(context: typer.Context, incomplete: str) -> list[str]:
     """Names of repos."""
     found: list[str] = []
-    with suppress(Exception):  # whatever it is, a traceback helps nobody in the middle of a line
+    with suppress(Exception):  # the shell would print any traceback into the line that is typed
         found = [one["name"] for one in _client(context).list_repos()["repos"]]
     return _plain(found, incomplete)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 ID_WIDTH: Final = 12
 """Characters of an id in a table; `node.ingest.people` marks names that could pass for one."""
+_IMPORTED: Final = " (imported)"
 _MARK: Final = re.compile(r" \[[a-z2-7]+\]$")
 
 
@@ -32,6 +33,3 @@ def author_of(item: Mapping[str, Any], width: int = 24) -> str:
     if origin:
         return person(origin["author_name"], origin["author"], width)
     return person(item["author_name"], item.get("person", item["author"]), width)
-
-
-_IMPORTED: Final = " (imported)"

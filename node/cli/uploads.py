@@ -165,7 +165,7 @@ class _OpenFile:
             self.size = self._state.st_size
             self.is_large = self.size > _SMALL_SIZE
             self._pieces = self._read() if self.is_large else iter([b"".join(self._read())])
-        except BaseException:
+        except BaseException:  # an interrupt too: the file is closed
             self.close()
             raise
         if not self.is_large:

@@ -21,8 +21,7 @@ from node.client.download import Download
 from node.client.errors import error_of
 from node.client.event_client import StreamEvent, open_stream
 from node.client.http_client import ConnectionLost, HttpClient, HttpResponse, NoAnswer
-from node.client.members import DevicesClient, MembersClient, QuorumsClient
-from node.client.people import PeopleClient
+from node.client.members import DevicesClient, MembersClient, PeopleClient, QuorumsClient
 from node.contract import subjects
 from node.contract.endpoint import PREFIX, REPO_HEADER, Endpoint
 from node.home.home import not_running, read_run_file, read_token

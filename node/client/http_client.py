@@ -186,7 +186,7 @@ class _Content:
     def __iter__(self) -> Iterator[bytes]:
         try:
             yield from self._pieces
-        except Exception as error:  # any: it is raised again
+        except Exception as error:  # of the caller's own, of any type: it is noted and raised again
             self.error = error
             raise
 

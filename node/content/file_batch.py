@@ -45,7 +45,7 @@ class FileBatch:
         self._files: list[EncryptedFile] = []
 
     def add(self, piece: memoryview) -> None:
-        """More of the body. Raises ServiceError `bad_request` or `too_large`, and then no more is to be added."""
+        """Take more of the body. Raises ServiceError `bad_request` or `too_large`; the batch takes nothing after that."""
         start = 0
         while start < len(piece):
             if self._head is None or self._builder is None:

@@ -61,7 +61,7 @@ class OwnName(TypedDict):
 
 
 class Petname(TypedDict):
-    """What this user calls somebody."""
+    """A petname: the name that this user gives to another user or a node."""
 
     user: Annotated[Id, Meta(description="The user, or the node.")]
     name: Annotated[str, Meta(description="Empty: nothing any more.")]

@@ -110,7 +110,7 @@ def start_daemon(
         if waited > _SILENT_SECONDS and not is_told:
             tell("waiting for the daemon to be ready")
             is_told = True
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # as above
     failure = _failure(process.returncode, log, begun_at)
     if failure.code == "already_running":  # another `ravel up` was a moment quicker
         return wait_for_daemon(home, tell, seconds_max)
@@ -141,7 +141,7 @@ def stop_daemon(home: Path, seconds_max: float = STOP_SECONDS_MAX) -> int | None
                 f"process {pid} has not stopped in {seconds_max:.0f} s",
                 f"its log says what it does; `kill -9 {pid}` ends it, and loses nothing that was acknowledged",
             )
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # as above
     return pid
 
 

@@ -1,7 +1,7 @@
 """What people are called in each repo: by this user's petnames, else as they call themselves; and who looks alike.
 
 Petnames stay in the node's folder (`node.home.people_file`); what members state comes with the root branch. What is here
-is replaced whole and never changed in place, so readers wait for nobody.
+is replaced whole and never changed in place, so readers need no lock.
 """
 
 import re
@@ -22,7 +22,7 @@ from verifier.membership import Membership
 SHORT_ID_LENGTH: Final = 8
 """Characters of an id that stand beside a name at least, where two look alike."""
 _LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
-"""What somebody without a name could be shown as."""
+"""A name of this form could pass for the id by which a user without a name is shown."""
 _CANDIDATES_SHOWN_MAX: Final = 8
 
 
@@ -100,7 +100,7 @@ class People:
         """How the users of a repo are shown who have a name."""
         shown = self._shown.get(repo_id)
         if shown is None:
-            # Somebody else may have replaced the table meanwhile: then this goes nowhere, and is made again.
+            # Another thread may replace the table meanwhile. The entry then goes with the old one, and is made again.
             table = self._shown
             shown = _show(self._petnames, self.stated(repo_id), self._persons.get(repo_id, {}))
             table[repo_id] = shown

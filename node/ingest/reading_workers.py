@@ -17,8 +17,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Final
 
 import structlog
@@ -128,7 +128,7 @@ class ReadingWorkers:
             while len(self._idle) + len(self._busy) < self.count:
                 while self._alive() < self.count:
                     self._starting.append(_start())
-                _wait_for_readable(self._starting)
+                _wait_for_readable(self._starting, seconds=_ANSWER_SECONDS)
                 self._look_at_starting()
 
     def pids(self) -> list[int]:
@@ -203,7 +203,10 @@ class ReadingWorkers:
                 starting = list(self._starting)
                 if self._is_closed or not (starting or self._busy):
                     raise UnreadableBatch("a worker died while it read the batch, and no other can be had")
-            _wait_for_readable(starting)
+            if starting and not _wait_for_readable(starting, seconds=_ANSWER_SECONDS):
+                raise UnreadableBatch(
+                    "a worker died while it read the batch, and no other has started in time"
+                )
             worker = self._take(may_wait=True)
         return worker
 
@@ -234,7 +237,7 @@ def _start() -> Worker:
     )
 
 
-def _wait_for_readable(workers: Sequence[Worker], *, seconds: float = _ANSWER_SECONDS) -> bool:
+def _wait_for_readable(workers: Sequence[Worker], *, seconds: float) -> bool:
     """Whether one of the workers has written something, or ended, within so many seconds."""
     poll = select.poll()  # unlike select() it takes descriptors above 1,023
     for worker in workers:
@@ -252,17 +255,15 @@ def _end(worker: Worker) -> None:
                 pipe.close()
 
 
-class _watched:  # used as a statement
-    """Kills a worker that does not answer in time: a pipe has no deadline of its own."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._timer = threading.Timer(_ANSWER_SECONDS, worker.kill)
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+@contextmanager
+def _watched(worker: Worker) -> Iterator[None]:
+    """Kill a worker that does not answer in time: a pipe has no deadline of its own."""
+    timer = threading.Timer(_ANSWER_SECONDS, worker.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _send(worker: Worker, kind: bytes, packed: bytes) -> IO[bytes]:

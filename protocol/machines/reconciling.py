@@ -20,7 +20,7 @@ class Reconciling(Enum):
 
 
 class FrameCame(Enum):
-    """A frame, by the number of its kind; or what came of one."""
+    """A frame, by the number of its kind on the wire (`FrameKind`); or what came of one, which has no number there."""
 
     SYMBOLS = 0
     ASK_SYMBOLS = 1

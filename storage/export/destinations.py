@@ -279,7 +279,9 @@ class RemoteFolder:
         if target is not None:
             try:
                 self._in_folder(target).cp_file(self._path(source), self._path(target))
-            except NotImplementedError:  # a store of files, such as one behind SFTP, that can rename
+            except (
+                NotImplementedError
+            ):  # raised by fsspec for a store that renames and does not copy, such as SFTP
                 self._fs.mv(self._path(source), self._path(target))
                 return
         try:

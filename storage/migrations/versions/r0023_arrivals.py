@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nobody wrote it down until now: null and 0 stand for that."""
+    """Older versions did not record it: null and 0 stand for that."""
     op.add_column("commits", sa.Column("arrived_at", sa.BigInteger()))
     op.add_column("pending", sa.Column("arrived_at", sa.BigInteger(), nullable=False, server_default="0"))

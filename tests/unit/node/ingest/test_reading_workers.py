@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from io import BytesIO
@@ -162,9 +163,12 @@ DEADLY = "import sys; sys.stdout.write('+'); sys.stdout.flush(); sys.stdin.buffe
 
 def _start_deadly() -> "subprocess.Popen[bytes]":
     """A worker that says that it is ready, and dies of the first request."""
-    return subprocess.Popen(
-        ["python3", "-S", "-c", DEADLY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
-    )
+    return _start_with(DEADLY)
+
+
+def _start_with(program: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-S", "-c", program]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 @pytest.mark.slow
@@ -178,6 +182,20 @@ def test_a_batch_that_a_worker_died_of_is_read_by_another(
     reading = workers.read(*items)
     assert reading is not None
     assert reading.batch == read_batch(*items)
+    workers.close()
+
+
+@pytest.mark.slow
+def test_a_batch_is_refused_where_no_other_worker_gets_ready(
+    items: tuple[OpeningKeys, list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = iter([DEADLY, "import sys; sys.stdin.buffer.read()"])
+    monkeypatch.setattr(reading_workers, "_start", lambda: _start_with(next(programs)))
+    workers = ReadingWorkers(1)
+    workers.start_all()
+    monkeypatch.setattr(reading_workers, "_ANSWER_SECONDS", 0.05)
+    with pytest.raises(UnreadableBatch, match="no other has started in time"):
+        workers.read(*items)
     workers.close()
 
 
