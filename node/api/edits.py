@@ -131,7 +131,7 @@ class SharedReads:
 
     async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
         """A window of edits as events, with all that was told of before this was called. Raises StorageError."""
-        key = (branch.num, since, self._hub.change_count, positions)
+        key = (branch.num, since, self._hub.changes.count, positions)
         while (running := self._running.get(key)) is not None:
             await running.done.wait()
             if running.told is not None:

@@ -509,7 +509,7 @@ class _Acceptance:
     ) -> None:
         database, publications = self._replica.database, [commit.publication for commit in new]
         nums = accept_commits(database, connection, branch, new, self._now_ms, self._arrived)
-        keep_bare(connection, branch.num, nums, publications, self._now_ms)
+        self.ingested.has_bare |= keep_bare(connection, branch.num, nums, publications, self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)

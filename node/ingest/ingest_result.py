@@ -24,6 +24,7 @@ class IngestResult:
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
     filled: set[CommitId] = field(default_factory=set)  # commits whose bodies were absent, and came
+    has_bare: bool = False  # whether any was accepted whose body is absent
     waiting: int = 0
     waited: set[CommitId] = field(default_factory=set)  # of those, by id, what waits for causes
     wanted: dict[TopicKey, dict[CommitId, None]] = field(default_factory=dict)  # causes to ask for, by topic
@@ -49,6 +50,7 @@ class IngestResult:
             dropped=self.dropped + more.dropped,
             already=self.already + more.already,
             filled=self.filled | more.filled,
+            has_bare=self.has_bare or more.has_bare,
             waiting=self.waiting + more.waiting,
             waited=self.waited | more.waited,
             released=self.released | more.released,

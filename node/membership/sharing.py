@@ -224,10 +224,10 @@ class Sharing:
         """Wait a while until something has arrived, for which a thread looks after each change."""
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
             while True:
-                change_count = self._hub.change_count
+                change_count = self._hub.changes.count
                 if await self._hub.run_blocking(has_arrived):
                     return
-                await self._hub.wait_for_change(change_count)
+                await self._hub.changes.wait(change_count)
 
     async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
         for peer in peers:

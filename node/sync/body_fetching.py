@@ -7,7 +7,6 @@ next one is. What comes late counts all the same: it takes the way of every publ
 in.
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,15 +65,17 @@ class BodyFetcher:
     async def run(self) -> None:
         """Ask on, for as long as the node runs."""
         while True:
-            change_count = self._hub.change_count
+            changes, absences = self._hub.changes.count, self._hub.absences.count
             is_any_missing = True
             try:
                 is_any_missing = await self._look()
             except StorageError as error:
                 log.error("storage failed", error=str(error))
-            # Peers come, go and are late without a change; but where nothing is missing only a change brings that.
-            with trio.move_on_after(BODIES_LOOK_SECONDS if is_any_missing else math.inf):
-                await self._hub.wait_for_change(change_count)
+            if is_any_missing:  # peers come, go and are late without a change
+                with trio.move_on_after(BODIES_LOOK_SECONDS):
+                    await self._hub.changes.wait(changes)
+            else:  # not at every change: the look would cost each write a tenth of its time
+                await self._hub.absences.wait(absences)
 
     async def _look(self) -> bool:
         """Ask what is to be asked now; whether anything is missing."""

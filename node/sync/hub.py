@@ -22,6 +22,7 @@ from node.ingest.publication_reading import ReadBatch, read_batch
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
+from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
@@ -148,9 +149,10 @@ class Hub:
         self._senders: Senders[Listener] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
-        self._changed = trio.Event()
-        self.change_count = 0
+        self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
+        self.absences = CountedEvent()
+        """Of commits that were accepted without their bodies."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""
@@ -378,13 +380,15 @@ class Hub:
                 )
                 if new:
                     self._tell(listener, partial(listener.commits_accepted, topic, new))
-        self._wake()
+        if ingested.has_bare:
+            self.absences.ring()
+        self.changes.ring()
 
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         for listener in list(self._listeners):
             self._tell(listener, listener.topics_changed)
-        self._wake()
+        self.changes.ring()
 
     def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
         """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
@@ -393,16 +397,3 @@ class Hub:
         except Exception:  # the border of one listener
             log.exception("a listener failed", listener=type(listener).__name__)
             listener.missed()
-
-    async def wait_for_change(self, after: int) -> None:
-        """Return once there was a change since `change_count` was `after`. The caller sets the deadline.
-
-        The count is taken before the store is looked at: a change during the look would else be slept through.
-        """
-        if self.change_count == after:
-            await self._changed.wait()
-
-    def _wake(self) -> None:
-        self.change_count += 1
-        self._changed.set()
-        self._changed = trio.Event()

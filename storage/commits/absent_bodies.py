@@ -89,8 +89,8 @@ def keep_bare(
     nums: Sequence[int],
     publications: Sequence[Publication],
     now_ms: int,
-) -> None:
-    """Await the bodies of those of some new commits, of these numbers, that came without."""
+) -> bool:
+    """Await the bodies of those of some new commits, of these numbers, that came without; whether any did."""
     rows = [
         {
             "commit_num": num,
@@ -104,6 +104,7 @@ def keep_bare(
     ]
     if rows:
         connection.execute(insert(erasures), rows)
+    return bool(rows)
 
 
 def is_any_missing(connection: Connection, branch_num: int) -> bool:

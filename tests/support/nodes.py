@@ -210,5 +210,5 @@ async def share(alice: Node, *others: Node, permission: Permission = Permission.
             await until_equal(alice, other)
             await until_equal(alice, other, "root")
             while alice.replica.permission(repo, other.author.user) is None:
-                await alice.hub.wait_for_change(alice.hub.change_count)
+                await alice.hub.changes.wait(alice.hub.changes.count)
             await until_equal(alice, other, "root")

@@ -239,7 +239,7 @@ async def test_erased_words_are_missed_when_what_stood_for_them_becomes_void_unt
     async with connected(carol, alice):
         await until_equal(alice, carol, "root")
         while alice.branch().void_count == 0:
-            await alice.hub.wait_for_change(alice.hub.change_count)
+            await alice.hub.changes.wait(alice.hub.changes.count)
     with pytest.raises(ServiceError) as caught:
         await _items(alice)
     assert caught.value.code == "incomplete"

@@ -212,7 +212,7 @@ async def test_a_reader_is_given_what_opens_and_not_what_writes(
         await members_of(alice).grant("", id_text(bob.author.user), "write")
         async with connected(bob, alice):
             while bob.epoch().write_secret is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
         bob.write(bob.branch(), "again")
         await together(alice, bob)
         assert ids(bob) == ids(alice)

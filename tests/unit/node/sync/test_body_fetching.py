@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.care.fsck import check_store
+from node.sync import body_fetching
 from node.sync.body_fetching import BodyFetcher
 from node.timelines.views import timeline_items
 from protocol.content import Post
 from protocol.ids import BlockId, TopicKey
-from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import find_missing
 from storage.commits.commits import load_timeline
@@ -77,7 +79,7 @@ async def _fetching(node: Node) -> AsyncIterator[None]:
 
 async def _all_there(node: Node) -> None:
     while _is_awaiting(node):
-        await node.hub.wait_for_change(node.hub.change_count)
+        await node.hub.changes.wait(node.hub.changes.count)
 
 
 async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:
@@ -89,6 +91,31 @@ async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:
     give(carol.replica, carol.branch(), [bare_of(item) for item in items])
     assert carol.digest(carol.branch()) == alice.digest(alice.branch())
     return items
+
+
+async def test_writes_do_not_make_it_look_and_a_commit_without_its_body_does(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    items = await _strip(alice, carol, 0)
+    looks: list[list[int]] = []
+
+    def look(connection: Connection) -> list[int]:
+        looks.append(find_missing(connection))
+        return looks[-1]
+
+    monkeypatch.setattr(body_fetching, "find_missing", look)
+    async with _fetching(carol):
+        await trio.sleep(1)
+        for number in range(3):
+            carol.hub.announce(carol.write(carol.branch(), f"own {number}"))
+            await trio.sleep(BODIES_LOOK_SECONDS * 2)
+        assert looks == [[]]
+        alice.write(alice.branch(), "stripped")
+        [item] = _publications(alice)[len(items) :]
+        carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
+        await trio.sleep(BODIES_LOOK_SECONDS / 2)
+        assert looks == [[], [carol.branch().num]]
 
 
 @pytest.mark.slow

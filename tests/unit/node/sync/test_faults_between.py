@@ -214,7 +214,7 @@ async def test_a_join_is_told_of_though_its_link_could_not_be_forgotten(
         monkeypatch.setattr(bob.replica, "forget_invitation", _full)
         async with connected(bob, alice):
             while alice.replica.permission(repo, bob.author.user) is None:
-                await alice.hub.wait_for_change(alice.hub.change_count)
+                await alice.hub.changes.wait(alice.hub.changes.count)
     root = bob.replica.root_branch(bob.repo()).topic
     assert told.topics.count(root) == 2  # what alice had sent, and the join
 
@@ -313,7 +313,7 @@ async def test_a_change_during_a_look_is_not_slept_through(
     began = trio.current_time()
     await sharing._until(look)
     assert trio.current_time() == began
-    assert bob.hub.change_count == 3
+    assert bob.hub.changes.count == 3
 
 
 @pytest.mark.slow
@@ -325,12 +325,12 @@ async def test_a_listener_that_fails_silences_no_other_and_learns_that_it_missed
     alice.hub.add(bad)
     alice.hub.add(good)
     _, branch = alice.create_repo()
-    before = alice.hub.change_count
+    before = alice.hub.changes.count
     alice.write(branch, "one")
     assert good.topics[-1] == bad.topics[-1] == branch.topic
     assert bad.missed_count == len(bad.topics) + bad.changes
     assert good.missed_count == 0
-    assert alice.hub.change_count == before + 1
+    assert alice.hub.changes.count == before + 1
 
 
 @pytest.mark.slow

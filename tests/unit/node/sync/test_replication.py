@@ -168,7 +168,7 @@ async def test_a_join_is_finished_after_the_store_has_failed(
             await until_equal(alice, bob)
             repo = next(iter(bob.replica.repos.values()))
             while bob.replica.permission(repo, bob.author.user) is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
         assert next(failures, None) is None
 
 
@@ -204,12 +204,12 @@ async def test_commits_of_a_later_version_are_passed_on_to_readers_too(
             await until_equal(alice, bob)
             await until_equal(bob, carol)
             while _unread(carol) < 1:
-                await carol.hub.wait_for_change(carol.hub.change_count)
+                await carol.hub.changes.wait(carol.hub.changes.count)
             later = accept_batch(
                 alice.replica, branch, open_batch(branch, [_commit_of_a_later_version(branch, 2)]), 0
             )
             alice.hub.announce(later)
             while _unread(carol) < 2:
-                await carol.hub.wait_for_change(carol.hub.change_count)
+                await carol.hub.changes.wait(carol.hub.changes.count)
         assert (_unread(alice), _unread(bob), _unread(carol)) == (2, 2, 2)
         assert carol.digest(carol.branch()) == alice.digest(branch)

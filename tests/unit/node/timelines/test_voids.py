@@ -143,7 +143,7 @@ async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojum
         await carol.joiner.begin(bob.invite(bob.repo()))
         async with connected(carol, bob):
             while bob.replica.permission(repo, carol.author.user) is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
             await until_equal(bob, carol)
             await until_equal(bob, carol, "root")
         carol.write(carol.branch(), "by whom?")
@@ -222,7 +222,7 @@ async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_c
         await members_of(alice).grant("", id_text(bob.author.user), "manage")
         async with connected(bob, alice):
             while bob.epoch().write_secret is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
         assert bob.epoch().write_secret == alice.epoch().write_secret
 
 
@@ -291,7 +291,7 @@ async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
         await members_of(alice).grant("", id_text(bob.author.user), "write")
         async with connected(bob, alice):
             while bob.epoch().write_secret is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
         assert bob.epoch().write_secret == alice.epoch().write_secret
         bob.write(bob.branch(), "at last")
         await together(alice, bob)
@@ -329,13 +329,13 @@ async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
         await carol.joiner.begin(link)
         async with connected(bob, alice):
             while alice.replica.permission(repo, bob.author.user) is None:
-                await alice.hub.wait_for_change(alice.hub.change_count)
+                await alice.hub.changes.wait(alice.hub.changes.count)
         (shown,) = (await members_of(alice).invitations(""))["invitations"]
         assert (shown["joined"], shown["uses"], shown["revoked"]) == ([id_text(bob.author.user)], 2, False)
         await members_of(alice).revoke_invitation("", shown["invitation"])
         async with connected(carol, bob):  # bob has not heard of it
             while bob.replica.permission(repo, carol.author.user) is None:
-                await bob.hub.wait_for_change(bob.hub.change_count)
+                await bob.hub.changes.wait(bob.hub.changes.count)
         await together(alice, bob, carol)
         for node in nodes:
             assert set(node.replica.members(repo)) == {alice.author.user, bob.author.user}

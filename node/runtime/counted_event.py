@@ -1,0 +1,25 @@
+"""`CountedEvent`: something that happens again and again, which tasks wait for without missing one."""
+
+import trio
+
+
+class CountedEvent:
+    """How often it has happened, and a way to wait for the next time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next = trio.Event()
+
+    def ring(self) -> None:
+        """It happened: wake all that wait."""
+        self.count += 1
+        self._next.set()
+        self._next = trio.Event()
+
+    async def wait(self, after: int) -> None:
+        """Return once it happened since `count` was `after`. The caller sets the deadline.
+
+        Take the count before you look at what it is about: what happens during the look would else be slept through.
+        """
+        if self.count == after:
+            await self._next.wait()
