@@ -261,6 +261,8 @@ files = Table(
     Index("files_name", "branch_num", "name"),
     Index("files_object", "branch_num", "object_id"),
     Index("files_commit", "commit_num"),
+    # A list is read in windows; without this index, each window sorts all files of the branch.
+    Index("files_branch", "branch_num", "num"),
 )
 
 file_removals = Table(
