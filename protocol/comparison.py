@@ -97,7 +97,7 @@ class Comparison:
             raise PeerFault(event.fault)
         frames = self._topics[blind].rounds.frames
         if frames:
-            frames.popleft()
+            del frames[0]
         if event.is_over:
             return self._run(blind, Compared.OVER_MORE if frames else Compared.OVER, event)
         return self._run(blind, Compared.STEP_MORE if frames else Compared.STEP, event)

@@ -1,4 +1,7 @@
-"""How one topic stands in a session: states of its machines, and the counters and queues beside them."""
+"""How one topic stands in a session: states of its machines, and the counters and queues beside them.
+
+Queues of a bounded length are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MAX topics.
+"""
 
 from array import array
 from collections import deque
@@ -25,7 +28,7 @@ class Rounds:
     own: SummaryLoaded | None = None
     peer: Summary | None = None  # the last one, of this round or the one before
     kept: Summary | None = None  # of the next round, which the peer began meanwhile
-    frames: "deque[HandleFrame]" = field(default_factory=deque)  # the first is being worked on
+    frames: list[HandleFrame] = field(default_factory=list)  # the first is being worked on
     quiet_checks: int = 0  # without a frame from the peer, while it is its turn
 
 
@@ -38,7 +41,7 @@ class Outbox:
     )
     early: "array[int]" = field(default_factory=lambda: array("q"))  # accepted before the plan was
     queue: "deque[array[int]]" = field(default_factory=deque)  # each part of one kind (`enqueue`)
-    sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
+    sizes: list[int] = field(default_factory=list)  # commits of each batch without a receipt
     refusal: str = ""  # why the peer takes no more
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
@@ -67,7 +70,7 @@ class Questions(Generic[QuestionT]):
     """Beside `Serving`: what the peer asked for and was not answered; the first ones are being looked up."""
 
     serving: Serving = Serving.IDLE
-    waiting: "deque[QuestionT]" = field(default_factory=deque)
+    waiting: list[QuestionT] = field(default_factory=list)
 
     def ask(self, questions: Sequence[QuestionT]) -> bool:
         """The peer asks. Whether what waits is to be looked up now."""
@@ -85,8 +88,7 @@ class Questions(Generic[QuestionT]):
                 case ServingDo.NOTE:
                     self.waiting.extend(questions)
                 case ServingDo.ANSWER:
-                    for _ in range(answered):
-                        self.waiting.popleft()
+                    del self.waiting[:answered]
         return ServingDo.LOOK_UP in step.outputs
 
 
@@ -101,12 +103,10 @@ class TopicProgress:
     rounds: Rounds = field(default_factory=Rounds)
     sending: Sending = Sending.OPEN
     outbox: Outbox = field(default_factory=Outbox)
-    wants: "Questions[tuple[CommitId, ...]]" = field(
-        default_factory=lambda: Questions[tuple[CommitId, ...]]()
-    )
-    served: "Questions[BlockId]" = field(default_factory=lambda: Questions[BlockId]())
+    wants: Questions[tuple[CommitId, ...]] = field(default_factory=Questions)
+    served: Questions[BlockId] = field(default_factory=Questions)
     asked: set[CommitId] = field(default_factory=set)  # commits that the peer was asked for
-    fetched: "deque[BlockId]" = field(default_factory=deque)  # blocks that the peer was asked for
+    fetched: list[BlockId] = field(default_factory=list)  # blocks that the peer was asked for
     unreceipted: int = 0  # batches of the peer's that are not stored yet
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault

@@ -112,7 +112,7 @@ class Transfer:
             assert what is SendingDo.CONFIRM, "the table says no otherwise"
             if not progress.outbox.sizes:
                 raise PeerFault("unasked_receipt")
-            progress.outbox.confirmed += progress.outbox.sizes.popleft()
+            progress.outbox.confirmed += progress.outbox.sizes.pop(0)
             self._busy -= 1
         return self.pump()
 
@@ -238,7 +238,9 @@ class Transfer:
         progress = self._topics[message.topic]
         if len(message.items) > len(progress.fetched):
             raise PeerFault("unasked_blocks")
-        came = tuple((progress.fetched.popleft(), item or None) for item in message.items)
+        count = len(message.items)
+        came = tuple(zip(progress.fetched[:count], (item or None for item in message.items), strict=True))
+        del progress.fetched[:count]
         if any(item is not None and block_id(item) != wanted for wanted, item in came):
             raise PeerFault("wrong_block")
         return [HandOver(progress.topic, came)]
