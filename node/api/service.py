@@ -142,7 +142,7 @@ class NodeService:
             "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},
             "lost_writes": {
                 "detail": replica.own_feeds.detail,
-                "repos": sorted(map(id_text, replica.own_feeds.uncertain)),
+                "repos": sorted(map(id_text, replica.own_feeds.uncertain & replica.tables.roots.keys())),
             },
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
@@ -163,20 +163,33 @@ class NodeService:
         check_name(name)
         return await self.merging.fork_repo(self._repo(repo), name)
 
-    async def forget_repo(self, repo: str) -> Empty:
-        """Forget a repo of which only single branches are followed."""
+    async def forget_repo(self, repo: str, accept_loss: bool = False) -> Empty:
+        """Delete a repo from this node. Refused where it may be the last copy, unless that is accepted."""
         target = self._repo(repo)
-        if target.has_members:
-            raise ServiceError(
-                "not_permitted", "whole repos are not forgotten yet", "`ravel repo leave` ends a membership"
-            )
+        if target.has_members and not accept_loss:
+            outlooks = {target.num: self.standings.outlooks().get(target.num, NO_OUTLOOK)}
+            unheld = await self._hub.run_blocking(self.standings.count_unheld, self._author.user, outlooks)
+            if outlooks[target.num].held_at is None or unheld[target.num] != 0:
+                raise ServiceError(
+                    "last_copy",
+                    "no other node is known to hold all of the repo",
+                    "`ravel repo sync REPO` waits until one does, and `ravel backup` keeps a copy; "
+                    "`ravel repo forget REPO --accept-loss` deletes it all the same",
+                )
         await self._hub.write(self._forget, target)
         self._hub.topics_changed()
         return {}
 
     def _forget(self, repo: Repo) -> None:
-        with self._hub.replica.change() as change:
+        replica = self._hub.replica
+        if (
+            repo.has_members
+        ):  # before its rows go: a crash between leaves a feed that waits for a peer, and no forked one
+            replica.own_feeds.note_deletion(repo.repo_id)
+        with replica.change() as change:
             forget_repo(change.connection, repo.num)
+            change.changed_repos.add(repo.repo_id)
+            replica.forget_membership(repo.repo_id)
 
     async def list_repos(self) -> RepoList:
         """All repos of this node."""

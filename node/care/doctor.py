@@ -160,7 +160,7 @@ def _check_disk(path: Path) -> Iterator[Check]:
 def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     """What earlier starts found to be lost, and what they put into quarantine."""
     loss = read_loss(path)
-    if loss is not None:
+    if loss is not None and loss.is_lost:
         state = PROBLEM if loss.restored_from is None else WARNING
         yield Check("own feeds", state, f"{loss.detail}; nothing is written to what was here then", ADVICE)
     kept = measure_quarantine(path)

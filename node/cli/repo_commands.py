@@ -264,9 +264,19 @@ def fork(
 
 
 @repo.command("forget")
-def forget(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Delete a repo of which this node follows single branches, with all their commits."""
-    answer = client(context).forget_repo(repo)
+def forget(
+    context: typer.Context,
+    repo: RepoArgument,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Also where no other node is known to hold all of it.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a repo from this node, with all its commits and files. What others hold stays with them.
+
+    You stay a member: `ravel repo leave` ends that. `ravel gc` then frees the space of what no other repo needs.
+    """
+    answer = client(context).forget_repo(repo, accept_loss=accept_loss)
     if as_json:
         print_json(answer)
 

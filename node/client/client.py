@@ -118,9 +118,9 @@ class ApiClient:
         """Make a repo of one's own that continues another."""
         return self.call(subjects.repos.FORK_REPO, repo=repo, name=name)
 
-    def forget_repo(self, repo: str) -> Empty:
-        """Forget a repo of which single branches are followed."""
-        return self.call(subjects.repos.FORGET_REPO, repo=repo)
+    def forget_repo(self, repo: str, *, accept_loss: bool = False) -> Empty:
+        """Delete a repo from this node, with all its commits."""
+        return self.call(subjects.repos.FORGET_REPO, repo=repo, accept_loss=int(accept_loss))
 
     def list_epochs(self, repo: str) -> subjects.repos.EpochList:
         """Epochs of a repo."""

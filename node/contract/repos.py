@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypedDict
 from msgspec import Meta
 
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, READ_LISTS, READ_REPO
-from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.values import (
     Capability,
     Count,
@@ -234,10 +234,18 @@ FORGET_REPO: Final = Endpoint(
     path="/repos/{repo}",
     stability="stable",
     needs=ADMIN_REPO,
-    summary="Delete from this node a repo of which it follows single branches only.",
+    summary="Delete a repo from this node, with all its commits.",
     service="forget_repo",
+    query=(
+        QueryParameter(
+            name="accept_loss",
+            type=bool,
+            default=0,
+            description="Also where no other node is known to hold all of it.",
+        ),
+    ),
     answer=Empty,
-    errors=("not_permitted",),
+    errors=("last_copy",),
 )
 SHARE_REPO: Final = Endpoint(
     name="share_repo",

@@ -16,7 +16,7 @@ from node.runtime.errors import ServiceError
 from protocol.ids import RepoId
 from protocol.text import id_text
 from storage.engine.errors import StorageError
-from storage.engine.losses import read_loss, settle_loss
+from storage.engine.losses import note_deletion, read_loss, settle_loss
 
 log = structlog.get_logger()
 
@@ -41,14 +41,26 @@ class OwnFeeds:
             loss = read_loss(self._folder)
             if loss is None:
                 return
-            named = repo_ids if loss.repos is None else [RepoId(bytes.fromhex(raw)) for raw in loss.repos]
-            self.uncertain = frozenset(named)
+            named = (
+                set(repo_ids) if loss.repos is None else {RepoId(bytes.fromhex(raw)) for raw in loss.repos}
+            )
+            self.uncertain = frozenset(named | {RepoId(bytes.fromhex(raw)) for raw in loss.deleted})
             settle_loss(self._folder, self.uncertain)
         except OSError as error:
             raise StorageError(f"{self._folder}: {error}") from error
-        say = log.error if loss.restored_from is None else log.warning
-        say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
         self.detail = loss.detail if self.uncertain else ""
+        if loss.is_lost:
+            say = log.error if loss.restored_from is None else log.warning
+            say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
+
+    def note_deletion(self, repo_id: RepoId) -> None:
+        """Before a repo is deleted: should it come back, a peer is asked before it is written to. Raises StorageError."""
+        try:
+            noted = note_deletion(self._folder, repo_id)
+        except OSError as error:
+            raise StorageError(f"{self._folder}: {error}") from error
+        self.uncertain |= {repo_id}
+        self.detail = noted.detail
 
     def settle(self, repo_id: RepoId) -> None:
         """The own feeds in a repo are certain again. Raises StorageError."""
@@ -66,6 +78,6 @@ class OwnFeeds:
         if repo_id in self.uncertain:
             raise ServiceError(
                 "feed_uncertain",
-                f"this node may have lost commits that you wrote ({self.detail}), and has not asked a peer yet",
+                f"this node may lack commits that you wrote ({self.detail}), and has not asked a peer yet",
                 ADVICE,
             )

@@ -55,6 +55,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "unhealthy": ErrorKind(31, 503, "`ravel doctor` found what keeps the node from working"),
     "feed_uncertain": ErrorKind(32, 409, "own commits may have been lost, and no peer has been asked yet"),
     "insufficient_scope": ErrorKind(33, 403, "the API token is valid, but not for that"),
+    "last_copy": ErrorKind(34, 409, "it would be deleted where no other node is known to hold it"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""

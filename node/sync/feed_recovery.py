@@ -15,21 +15,28 @@ from storage.repos.repos import Repo
 
 
 class FeedRecovery:
-    """Looks at the connected peers until no own feed is uncertain."""
+    """Looks at the connected peers while an own feed of a repo that is here is uncertain."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._seen: set[tuple[bytes, int]] = set()  # repos, and the peers that were level in the last round
 
     async def run(self) -> None:
-        """Until all own feeds are certain."""
-        feeds = self._hub.replica.own_feeds
-        while feeds.uncertain:
+        """For as long as the node runs: a repo that was deleted may come back at any time."""
+        while True:
+            changes = self._hub.changes.count
+            await self.recover()
+            await self._hub.changes.wait(changes)
+
+    async def recover(self) -> None:
+        """Until the own feeds of all repos that are here are certain."""
+        replica = self._hub.replica
+        while not replica.own_feeds.uncertain.isdisjoint(replica.tables.roots):
             level = set(self._find_level())
             # In two rounds: what came in the first may have told of branches that are not compared yet.
             for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):
                 if not await self._hub.run_blocking(self._is_incomplete, repo_id):
-                    await self._hub.run_blocking(feeds.settle, repo_id)
+                    await self._hub.run_blocking(replica.own_feeds.settle, repo_id)
                     self._hub.topics_changed()  # what was put off is done now
             self._seen = level
             await trio.sleep(DAMAGED_PAUSE_SECONDS)

@@ -29,17 +29,27 @@ _LOST_ENOUGH: Final = 2
 _CHUNK_SIZE: Final = 1 << 20
 
 
+_RepoHex = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+
+
 class Loss(msgspec.Struct, frozen=True):
     """What was lost, as it is written down."""
 
     acknowledged: int | None  # transactions by the last count; none where nothing said so
     found: int | None  # those that were there; none where the database did not open
-    repos: list[Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]] | None = None
+    repos: list[_RepoHex] | None = None
     """Ids of repos whose own feeds are uncertain; none stands for all that are here."""
     kept: str = ""
     """Where the database and its log were copied to, if the log was damaged."""
     restored_from: int | None = None
     """Unix seconds of the backup that the store was restored from: what was written since is not here."""
+    deleted: list[_RepoHex] = []
+    """Ids of repos that were deleted here: should one come back, its own feeds go on behind what others hold."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether writes were lost; else repos were deleted, and nothing is wrong."""
+        return self.repos is None or bool(self.repos)
 
     @property
     def detail(self) -> str:
@@ -47,6 +57,8 @@ class Loss(msgspec.Struct, frozen=True):
         if self.restored_from is not None:
             made_at = datetime.fromtimestamp(self.restored_from, UTC).isoformat(" ", "minutes")
             return f"restored from a backup of {made_at}; what was written since is not here"
+        if not self.is_lost:
+            return "the repo was deleted here once"
         said = "acknowledged writes were lost"
         if self.acknowledged is not None and self.found is not None:
             lost = count_lost(self.found, self.acknowledged)
@@ -83,17 +95,28 @@ def note_loss(folder: Path, loss: Loss) -> None:
     """Write a loss down, unless it is. What an earlier one left uncertain stays so. Raises OSError."""
     known = read_loss(folder)
     if known is None or (known.acknowledged, known.found) != (loss.acknowledged, loss.found):
-        write_loss(folder, loss)
+        deleted = [] if known is None else known.deleted
+        write_loss(folder, msgspec.structs.replace(loss, deleted=deleted))
+
+
+def note_deletion(folder: Path, repo_id: RepoId) -> Loss:
+    """Before a repo is deleted here: its own feeds are uncertain should it come back. Raises OSError."""
+    known = read_loss(folder) or Loss(None, None, repos=[])
+    noted = msgspec.structs.replace(known, deleted=sorted({*known.deleted, repo_id.hex()}))
+    write_loss(folder, noted)
+    return noted
 
 
 def settle_loss(folder: Path, left: Iterable[RepoId]) -> None:
     """The own feeds of all repos but these are certain again. Raises OSError."""
-    repos = sorted(raw.hex() for raw in left)
     known = read_loss(folder)
     if known is None:
         return
-    if repos:
-        write_loss(folder, msgspec.structs.replace(known, repos=repos))
+    uncertain = {raw.hex() for raw in left}
+    deleted = sorted(uncertain & set(known.deleted))
+    if uncertain:
+        repos = sorted(uncertain - set(deleted))
+        write_loss(folder, msgspec.structs.replace(known, repos=repos, deleted=deleted))
     else:
         (folder / LOSS_NAME).unlink(missing_ok=True)
         sync_folder(folder)

@@ -1,7 +1,4 @@
-"""Deletes all rows of a repo of which only single branches are followed. Garbage collection removes its blocks.
-
-Blocks stay until they are collected.
-"""
+"""Deletes all rows of a repo. Its blocks stay until garbage collection removes them."""
 
 from sqlalchemy import Connection, Select, delete, select
 
@@ -12,11 +9,13 @@ from storage.schema.schema import (
     checkpoints,
     commits,
     damaged_commits,
+    epochs,
     erasures,
     feed_forks,
     file_removals,
     files,
     heads,
+    imports,
     order_spans,
     pending,
     pending_causes,
@@ -29,7 +28,7 @@ from storage.schema.schema import (
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
-    """Forget a repo without epochs, and its branches. Numbers of its commits, topics and files are not given again.
+    """Forget a repo, its epochs and its branches. Numbers of its commits, topics and files are not given again.
 
     A file's number is a part of the place that masks its key (`column_encryption`), which must never mask another.
     """
@@ -54,11 +53,13 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         checkpoints,
         changes,
         order_spans,
+        imports,
         commits,
         topics,
     ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
+    connection.execute(delete(epochs).where(epochs.c.repo_num == repo_num))
     connection.execute(delete(repos).where(repos.c.num == repo_num))
 
 
