@@ -1,6 +1,6 @@
-"""The reason codes in docs/protocol.md are those that the code has: no more, no fewer.
+"""The reason codes in docs/protocol.md and docs/profiles are those that the code has: no more, no fewer.
 
-They are found in the syntax tree, so that a new one cannot be forgotten in the document.
+They are found in the syntax tree, so that a new one cannot be forgotten in the documents.
 """
 
 import ast
@@ -16,7 +16,11 @@ from node.ingest.publication_parsing import CARRIER_FAULTS
 pytestmark = pytest.mark.slow  # each parses all modules
 
 ROOT: Final = Path(__file__).parents[3]
-DOCUMENT: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+DOCUMENTS: Final = [
+    path.read_text(encoding="utf-8")
+    for path in (ROOT / "docs" / "protocol.md", *sorted((ROOT / "docs" / "profiles").glob("*.md")))
+]
+"""The core, then the profiles."""
 RECONCILING: Final = "protocol/machines/reconciling.py"
 CODE: Final = re.compile(r"`([a-z_]+):?`")
 
@@ -64,13 +68,15 @@ def returned(path: str, function: str) -> set[str]:
 
 
 def table(heading: str) -> list[list[str]]:
-    """The rows of the first table whose head begins with these cells."""
-    lines = DOCUMENT[DOCUMENT.index(f"\n| {heading} ") + 1 :].splitlines()
+    """The rows of each document's first table whose head begins with these cells."""
     rows: list[list[str]] = []
-    for line in lines[2:]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    for document in DOCUMENTS:
+        _, _, rest = document.partition(f"\n| {heading} ")
+        for line in rest.splitlines()[2:]:
+            if not line.startswith("|"):
+                break
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    assert rows, heading
     return rows
 
 
@@ -144,12 +150,14 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
     assert documented == found
 
 
-def test_the_document_names_no_message_that_does_not_exist() -> None:
+def test_the_documents_name_no_message_that_does_not_exist() -> None:
     tags = {
         *re.findall(r'tag="([a-z0-9-]+)"', "".join(map(Path.read_text, (ROOT / "protocol").rglob("*.py")))),
         "commit1", "block1", "publication1", "bare1",
     }  # fmt: skip
     versions = {
-        name for name in re.findall(r"`([a-z][a-z-]*[0-9])`", DOCUMENT) if not name.startswith("ravel")
+        name
+        for name in re.findall(r"`([a-z][a-z-]*[0-9])`", "".join(DOCUMENTS))
+        if not name.startswith("ravel")
     }
     assert versions - tags == {"commit2"}, "one that nobody knows yet, on purpose"
