@@ -26,6 +26,7 @@ READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0
 EQUAL_SECONDS: Final = 240.0
 EXIT_NOT_RUNNING: Final = 13
+_ANY_PORT: Final = "127.0.0.1:0"
 T = TypeVar("T")
 JsonObject = dict[str, Any]
 
@@ -45,7 +46,7 @@ class CommandFailed(Exception):
 class Daemon:
     """One peer: a folder, a config, and a process that a thread starts again whenever it dies."""
 
-    def __init__(self, name: str, home: Path, host: str) -> None:
+    def __init__(self, name: str, home: Path, advertise: str = "") -> None:
         self.name = name
         self.home = home
         self.log = home.parent / f"{name}.log"
@@ -53,8 +54,9 @@ class Daemon:
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self.ravel("init", "--clear", "--name", name, "--listen", f"{host}:0", "--api", "127.0.0.1:0")
-        self._host = host
+        self.ravel("init", "--clear", "--name", name, "--listen", _ANY_PORT, "--api", _ANY_PORT)
+        if advertise:
+            self.ravel("config", "set", "network.advertise", advertise)
 
     def start(self) -> None:
         """Start the daemon and wait until it answers. A daemon that is started again listens where it did before."""
@@ -62,7 +64,7 @@ class Daemon:
         self.wait_ready()
         listen = str(self.insist(lambda: self.ravel("status", quiet=True))["listen"])
         config = self.home / "config.toml"
-        config.write_text(config.read_text().replace(f'"{self._host}:0"', f'"{listen}"', 1))
+        config.write_text(config.read_text().replace(f'"{_ANY_PORT}"', f'"{listen}"', 1))
 
     def wait_ready(self) -> None:
         """Return when the daemon answers."""
@@ -164,10 +166,10 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
     folder.mkdir(mode=0o700, parents=True)
 
     say("1. two peers")
-    # On every interface without `advertise`, a node has no address that a link could name: so nobody dials alice.
-    host = "0.0.0.0" if with_relay else "127.0.0.1"  # noqa: S104  # so that no link can name alice: see above
+    # With a relay, no link names alice: so nobody dials her.
+    advertise = "nothing" if with_relay else ""
     for name in ("alice", "bob"):
-        daemon = Daemon(name, folder / name, host)
+        daemon = Daemon(name, folder / name, advertise)
         daemons.append(daemon)
         daemon.start()
     alice, bob = daemons
@@ -185,7 +187,9 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
     alice.insist(lambda: alice.ravel("import", "git", str(git.resolve()), "--branch", branch, progress=True))
 
     say("3. bob joins by an invitation and replicates; his node verifies every commit itself")
-    link = alice.insist(lambda: alice.ravel("repo", "invite", repo, "--permission", "write"))["invitation"]
+    link = alice.insist(lambda: alice.ravel("repo", "invite", "--local", repo, "--permission", "write"))[
+        "invitation"
+    ]
     bob.insist(lambda: bob.ravel("repo", "join", link))
     _until_equal(alice, bob, branch)
     _until(lambda: _permission(bob, repo) == "write", "bob is a member with write permission")
@@ -241,7 +245,7 @@ def _main_branch(alice: Daemon, repo: str) -> str:
 
 
 def _start_relay(folder: Path) -> Daemon:
-    relay = Daemon("relay", folder / "relay", "127.0.0.1")
+    relay = Daemon("relay", folder / "relay")
     config = relay.home / "config.toml"
     config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
     return relay

@@ -47,8 +47,10 @@ from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
 from node.sync.feed_recovery import FeedRecovery
 from node.sync.hub import Hub
-from node.sync.lan import LanDiscovery, watch_lan
+from node.sync.interfaces import list_addresses
+from node.sync.lan import LanDiscovery, announced_address, watch_lan
 from node.sync.network import Network, listening_address, open_listener
+from node.sync.own_addresses import NOTHING, OwnAddresses
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.formats import MIB
@@ -125,12 +127,16 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         listeners = await open_listener(home.config.network.listen)
     listen = listening_address(listeners)
     api = f"{host}:{api_listener.getsockname()[1]}"
+    advertise = home.config.network.advertise
+    addresses = OwnAddresses(listen, advertise, lambda: hub.run_blocking(list_addresses))
+    await addresses.start()
     network = Network(
         hub,
         keys.node_seed,
         now_seconds,
-        own_address=home.config.network.advertise or listen,
+        own_address="" if advertise == NOTHING else advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
+        entered=addresses.note_entry,
     )
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
@@ -145,8 +151,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         joiner=joiner,
         node_key=node_key,
         home=home.path,
-        listen=listen,
-        advertise=home.config.network.advertise,
+        addresses=addresses,
         exports=exports,
         tokens=tokens,
         clock=now_seconds,
@@ -163,7 +168,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(serve_api, create_app(service, callers, streams), api_listener)
             await nursery.start(network.run, listeners)
             if home.config.network.discover_lan:
-                nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
+                nursery.start_soon(LanDiscovery(network, announced_address(listen), watch_lan).run)
+            nursery.start_soon(addresses.run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(service.tokens.run)

@@ -40,7 +40,7 @@ from node.membership.pairing import Pairing
 from node.membership.peers import Peers
 from node.membership.profiles import People
 from node.membership.quorums import Quorums
-from node.membership.sharing import Sharing
+from node.membership.sharing import Sharing, reach_text
 from node.observe.disk_use import StorageView
 from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, describe_standing
 from node.observe.watching import Watching
@@ -49,6 +49,7 @@ from node.runtime.version import VERSION
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses
 from node.timelines.commit_history import describe, list_past
 from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle
@@ -56,7 +57,6 @@ from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
 from protocol.ids import PeerId
-from protocol.links import PeerAddress
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import DamagedCount, count_damaged
@@ -78,8 +78,7 @@ class NodeService:
         joiner: Joiner,
         node_key: PeerId,
         home: Path,
-        listen: str,
-        advertise: str,
+        addresses: OwnAddresses,
         exports: Exports,
         tokens: TokenFile,
         clock: Callable[[], float],
@@ -89,7 +88,7 @@ class NodeService:
         self._joiner = joiner
         self._node_key = node_key
         self._home = home
-        self._listen = listen
+        self._addresses = addresses
         self._clock = clock
         self.targets = Targets(hub.replica)
         self.run_blocking = hub.run_blocking
@@ -111,8 +110,7 @@ class NodeService:
         self.exports = exports
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
-        own_address = PeerAddress(advertise or listen, node_key)
-        self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
+        self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
         self.people = People(
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )
@@ -132,7 +130,11 @@ class NodeService:
             "node": id_text(self._node_key),
             "user": id_text(self._author.user),
             "home": str(self._home),
-            "listen": self._listen,
+            "listen": self._addresses.listen,
+            "addresses": [
+                {"address": one.address, "reach": reach_text(one.reach), "found_by": one.found_by}
+                for one in self._addresses.known
+            ],
             "uptime_seconds": int(self._clock() - self._started_at),
             "repos": len(replica.repos),
             "commits": sum(
@@ -204,9 +206,11 @@ class NodeService:
         """Peers and repos as they change."""
         return NodeSource(self._hub, self.peers.list_all, self.list_repos)
 
-    async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> InvitationLinkView:
+    async def invite(
+        self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str
+    ) -> InvitationLinkView:
         """Make an invitation link."""
-        return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses)
+        return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses, reach)
 
     async def join(self, invitation: str, follow: bool = False) -> RepoView:
         """Join a repo by an invitation link."""

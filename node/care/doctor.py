@@ -255,7 +255,7 @@ def _check_ports(home: Home) -> Iterator[Check]:
         ("api.listen", home.config.api.listen),
     ):
         host, _, port = address.rpartition(":")
-        host = host.strip("[]")
+        host = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104  # it is only looked whether it is free
         try:
             with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -272,7 +272,7 @@ def check_discovery(config: NetworkConfig) -> Iterator[Check]:
     """Whether discovery on the local network can find anybody there."""
     if config.discover_lan and is_loopback(config.listen):
         detail = f"network.discover_lan is on, and network.listen = {config.listen} is this machine alone"
-        yield Check("discovery", WARNING, detail, 'set [network] listen = "0.0.0.0:7474"')
+        yield Check("discovery", WARNING, detail, 'set [network] listen = "*:7474"')
 
 
 def check_peers(status: NodeStatus) -> Iterator[Check]:

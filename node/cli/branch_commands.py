@@ -8,9 +8,10 @@ import typer
 from node.cli.completion import complete_branches
 from node.cli.lines import write_lines
 from node.cli.people import author_of, person
-from node.cli.repo_commands import RepoArgument, note_addresses
+from node.cli.repo_commands import RepoArgument, show_capability
 from node.cli.shared import (
     JsonOption,
+    LocalOption,
     client,
     first_line,
     iso_time,
@@ -174,18 +175,15 @@ def merge(
 
 
 @branch.command("capability")
-def capability(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+def capability(
+    context: typer.Context, branch: BranchArgument, local: LocalOption = False, as_json: JsonOption = False
+) -> None:
     """Print the branch's read capability. It is a secret: anyone who has it reads this branch, unseen by members.
 
     It tells nothing of the repo's other branches or members, and opens what follows until the branch is renewed, or
     somebody is excluded from the repo.
     """
-    answer = client(context).branch_capability(branch)
-    if as_json:
-        print_json(answer)
-        return
-    print(answer["capability"])
-    note_addresses(answer["addresses"])
+    show_capability(client(context).branch_capability(branch), local=local, as_json=as_json)
 
 
 @branch.command("renew")

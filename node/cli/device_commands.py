@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.repo_commands import given, seconds_of, show_link
-from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+from node.cli.repo_commands import demanded_reach, given, seconds_of, show_link
+from node.cli.shared import JsonOption, LocalOption, client, print_fields, print_json, print_table
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.contract.devices import DeviceList, DeviceView, LeftRepo
@@ -21,6 +21,7 @@ DeviceArgument = Annotated[
 def add(
     context: typer.Context,
     expires: Annotated[str, typer.Option(help="How long the link is valid: 10m, 1h; at most 7d.")] = "1h",
+    local: LocalOption = False,
     qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -29,11 +30,11 @@ def add(
     This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
     holds where it may grant that. What an admin has to do `ravel device list` tells.
     """
-    answer = client(context).devices.add(seconds_of(expires))
+    answer = client(context).devices.add(seconds_of(expires), demanded_reach(local=local))
     if as_json:
         print_json(answer)
         return
-    show_link(answer["link"], answer["addresses"], qr=qr)
+    show_link(answer["link"], answer["reach"], qr=qr)
 
 
 @device.command("join")

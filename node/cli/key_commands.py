@@ -34,7 +34,7 @@ CLEAR_WARNING = (
 def init(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Your name, as members of your repos will see it.")] = "",
-    listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
+    listen: Annotated[str | None, typer.Option(help="host:port for other nodes (*:7474).")] = None,
     api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
     storage_url: Annotated[
         str | None, typer.Option(help="A PostgreSQL database for the store (a file in the folder).")

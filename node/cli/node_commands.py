@@ -17,7 +17,7 @@ from node.cli.shared import (
 )
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.node import DamagedCounts, ExportStatus, LostWrites
+    from node.contract.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
     from node.contract.peers import TopicView
 
 
@@ -56,6 +56,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     shown = {
         **answer,
+        "addresses": _addresses_line(answer["addresses"]),
         "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
         "export": _export_line(answer["export"]),
@@ -122,6 +123,12 @@ def _state_line(topic: "TopicView") -> str:
     if not topic["bodiless"]:
         return topic["state"]
     return f"{topic['state']}, but for commits that need bodies which the peer has erased"
+
+
+def _addresses_line(addresses: list["OwnAddressView"]) -> str:
+    if not addresses:
+        return "none: this machine is on no network"
+    return ", ".join(f"{one['address']} ({one['reach']}, {one['found_by']})" for one in addresses)
 
 
 def _damaged_line(damaged: "DamagedCounts") -> str:

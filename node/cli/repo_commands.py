@@ -11,14 +11,23 @@ import typer
 from node.cli.completion import complete_repos
 from node.cli.people import person
 from node.cli.progress import show_progress
-from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table, say
-from node.home.config import is_loopback
+from node.cli.shared import (
+    JsonOption,
+    LocalOption,
+    client,
+    print_answer,
+    print_fields,
+    print_json,
+    print_table,
+    say,
+)
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.contract.peers import PeerView, TopicView
     from node.contract.repos import RepoView
+    from node.contract.values import Capability
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
@@ -30,6 +39,14 @@ _BODILESS = (
     "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
     "They come from a peer that has the bodies."
 )
+_NEAR_NOTES = {
+    "machine": "note: the link works on this machine only",
+    "network": (
+        "note: the link works on this network only, as far as this node knows. To reach others: use a relay "
+        "(docs/how-to/run-a-relay.md), or forward a port of the router and set network.advertise."
+    ),
+}
+"""Reach of a link -> what its maker should know."""
 _POLL_SECONDS = 0.2
 _PEERS_NAMED_MAX = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -65,15 +82,20 @@ def invite(
     uses: Annotated[
         int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="How many users may join by it.")
     ] = 1,
+    local: LocalOption = False,
     qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print an invitation link. It is a secret: anyone who has it can read the repo."""
-    answer = client(context).members.invite(repo, permission.value, seconds_of(expires), uses)
+    """Print an invitation link. It is a secret: anyone who has it can read the repo.
+
+    It names addresses of this node, and peers that have the repo. A note says where it does not reach everybody.
+    """
+    reach = demanded_reach(local=local)
+    answer = client(context).members.invite(repo, permission.value, seconds_of(expires), uses, reach)
     if as_json:
         print_json(answer)
         return
-    show_link(answer["invitation"], answer["addresses"], qr=qr)
+    show_link(answer["invitation"], answer["reach"], qr=qr)
 
 
 @repo.command("join")
@@ -99,19 +121,16 @@ def join(
 
 
 @repo.command("capability")
-def capability(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+def capability(
+    context: typer.Context, repo: RepoArgument, local: LocalOption = False, as_json: JsonOption = False
+) -> None:
     """Print the repo's read capability. It is a secret: anyone who has it reads the repo, unseen by members.
 
     It opens all there is, and what follows until somebody is excluded or the repo is renewed.
 
     To share with a person who shall be a member, use `ravel repo invite`.
     """
-    answer = client(context).capability(repo)
-    if as_json:
-        print_json(answer)
-        return
-    print(answer["capability"])
-    note_addresses(answer["addresses"])
+    show_capability(client(context).capability(repo), local=local, as_json=as_json)
 
 
 @repo.command("follow")
@@ -333,14 +352,34 @@ def leave(
     print_answer(answer, as_json=as_json)
 
 
-def show_link(link: str, addresses: list[str], *, qr: bool) -> None:
+def demanded_reach(*, local: bool) -> str:
+    """How far a link must reach: beyond this machine, unless the user wants one for this machine."""
+    return "machine" if local else "network"
+
+
+def show_link(link: str, reach: str, *, qr: bool) -> None:
     """Print a link, and draw it on the terminal if that was asked for."""
     print(link)
     if qr:
         from node.api.qr import print_qr
 
         print(print_qr(link), end="")
-    note_addresses(addresses)
+    note_reach(reach)
+
+
+def show_capability(answer: "Capability", *, local: bool, as_json: bool) -> None:
+    """Print a read capability. Raises ServiceError where it would work on this machine only and that is not wanted."""
+    if answer["reach"] == "machine" and not local:
+        raise ServiceError(
+            "bad_config",
+            f"the link would work on this machine only: it names {', '.join(answer['addresses'])}",
+            "ravel config set network.listen '*:7474', then `ravel down` and `ravel up`; for a trial: --local",
+        )
+    if as_json:
+        print_json(answer)
+        return
+    print(answer["capability"])
+    note_reach(answer["reach"])
 
 
 def given(link: str) -> str:
@@ -348,14 +387,10 @@ def given(link: str) -> str:
     return sys.stdin.readline(LINK_SIZE_MAX + 2).strip() if link == "-" else link
 
 
-def note_addresses(addresses: list[str]) -> None:
-    """Say so where a link names this machine alone."""
-    if all(is_loopback(address) for address in addresses):
-        print(
-            "note: the link works on this machine only; for others: ravel config set network.listen 0.0.0.0:7474, and "
-            "network.advertise HOST:PORT",
-            file=sys.stderr,
-        )
+def note_reach(reach: str) -> None:
+    """Say so where a link does not reach everybody."""
+    if reach != "anywhere":
+        print(_NEAR_NOTES[reach], file=sys.stderr)
 
 
 def seconds_of(text: str) -> int:

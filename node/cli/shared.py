@@ -24,6 +24,9 @@ SetOption = Annotated[
         "--set", metavar="KEY=VALUE", help="Overrides any key, e.g. network.advertise=a.example:7474."
     ),
 ]
+LocalOption = Annotated[
+    bool, typer.Option("--local", help="Also make a link that works on this machine only: for trials.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -20,7 +20,7 @@ def up(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",
     listen: Annotated[
-        str | None, typer.Option(help="Of a new node: host:port for other nodes (127.0.0.1:7474).")
+        str | None, typer.Option(help="Of a new node: host:port for other nodes (*:7474).")
     ] = None,
     api: Annotated[
         str | None, typer.Option(help="Of a new node: host:port of the local API (127.0.0.1:7475).")

@@ -18,15 +18,16 @@ class MembersClient:
         self._call = call
 
     def invite(
-        self, repo: str, permission: str, expires_seconds: int, uses: int = 1
+        self, repo: str, permission: str, expires_seconds: int, uses: int = 1, reach: str = "machine"
     ) -> subjects.members.InvitationLinkView:
-        """Make an invitation link."""
+        """Make an invitation link that reaches at least so far: machine, network or anywhere."""
         return self._call(
             subjects.members.CREATE_INVITATION,
             repo=repo,
             permission=permission,
             expires_seconds=expires_seconds,
             uses=uses,
+            reach=reach,
         )
 
     def list_all(self, repo: str) -> subjects.members.MemberList:
@@ -66,9 +67,9 @@ class DevicesClient:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def add(self, expires_seconds: int) -> subjects.devices.DeviceLinkView:
+    def add(self, expires_seconds: int, reach: str = "machine") -> subjects.devices.DeviceLinkView:
         """Make a link for a device."""
-        return self._call(subjects.devices.INVITE_DEVICE, expires_seconds=expires_seconds)
+        return self._call(subjects.devices.INVITE_DEVICE, expires_seconds=expires_seconds, reach=reach)
 
     def join(self, link: str) -> subjects.devices.DeviceList:
         """Become a device by a link."""

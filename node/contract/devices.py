@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
-from node.contract.values import HeldPermission, Id, Request, UnixSeconds
+from node.contract.values import DemandedReach, HeldPermission, Id, LinkReach, Request, UnixSeconds
 from protocol.limits.formats import LINK_SIZE_MAX
 
 Advice = Annotated[str, Meta(description="What somebody has to do. Empty: nothing.")]
@@ -16,6 +16,7 @@ class DeviceInvitationRequest(Request, frozen=True):
     """Makes a link for a device."""
 
     expires_seconds: Annotated[int, Meta(ge=1, le=7 * 86_400)] = 3600
+    reach: DemandedReach = "machine"
 
 
 class DeviceJoinRequest(Request, frozen=True):
@@ -63,6 +64,7 @@ class DeviceLinkView(TypedDict):
     repo: Id
     expires_at: UnixSeconds
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach
 
 
 class LackingRepo(TypedDict):

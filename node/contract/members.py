@@ -6,7 +6,18 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
-from node.contract.values import Count, HeldPermission, Id, IdText, PersonText, Request, UnixSeconds, UserText
+from node.contract.values import (
+    Count,
+    DemandedReach,
+    HeldPermission,
+    Id,
+    IdText,
+    LinkReach,
+    PersonText,
+    Request,
+    UnixSeconds,
+    UserText,
+)
 from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX, PROFILE_COLOR_COUNT
 
 PermissionText = Annotated[
@@ -22,6 +33,7 @@ class InvitationRequest(Request, frozen=True):
     uses: Annotated[
         int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX, description="How many users may join by it.")
     ] = 1
+    reach: DemandedReach = "machine"
 
 
 class GrantRequest(Request, frozen=True):
@@ -107,6 +119,7 @@ class InvitationLinkView(TypedDict):
     invitation: Annotated[str, Meta(description="The link. It is a secret until it is used or expires.")]
     expires_at: UnixSeconds
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach
 
 
 class InvitationView(TypedDict):

@@ -9,7 +9,7 @@ from node.contract.endpoint import Endpoint, StreamedEvent
 from node.contract.peers import PeerList, PeerView
 from node.contract.repos import RepoList
 from node.contract.timelines import ClosingEvent
-from node.contract.values import ByteCount, Count, Id, Request
+from node.contract.values import ByteCount, Count, Id, Request, one_of
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.limits.users import EXPORT_SECONDS_MAX
 
@@ -55,6 +55,27 @@ class ExportStatus(TypedDict):
     last_error: str
 
 
+class OwnAddressView(TypedDict):
+    """Where this node can be dialed."""
+
+    address: Annotated[str, Meta(description="`host:port`.")]
+    reach: Annotated[
+        str,
+        one_of(
+            "machine", "network", "anywhere", description="From where it can be dialed, as far as is known."
+        ),
+    ]
+    found_by: Annotated[
+        str,
+        one_of(
+            "configured",
+            "listen",
+            "interface",
+            description="How the node came to it: `network.advertise`, `network.listen`, an interface of this machine.",
+        ),
+    ]
+
+
 class NodeStatus(TypedDict):
     """The node at a glance."""
 
@@ -62,7 +83,8 @@ class NodeStatus(TypedDict):
     node: Id
     user: Id
     home: str
-    listen: str
+    listen: Annotated[str, Meta(description="`host:port`; the host `*` stands for every interface.")]
+    addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
     uptime_seconds: int
     repos: Count
     commits: Count

@@ -89,8 +89,30 @@ class RootCommit(TypedDict):
     repo: Id
 
 
+LinkReach = Annotated[
+    str,
+    one_of(
+        "machine",
+        "network",
+        "anywhere",
+        description="From where the link's addresses can be dialed, at the farthest.",
+    ),
+]
+
+DemandedReach = Annotated[
+    str,
+    one_of(
+        "machine",
+        "network",
+        "anywhere",
+        description="How far the link must reach. One that would not is not made (`bad_config`).",
+    ),
+]
+
+
 class Capability(TypedDict):
     """A read capability: a secret that does not expire."""
 
     capability: Annotated[str, Meta(description="The link. Anyone who has it can read what it opens.")]
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach

@@ -25,7 +25,8 @@ from storage.engine.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20
-LISTEN_DEFAULT: Final = "127.0.0.1:7474"
+LISTEN_DEFAULT: Final = "*:7474"
+"""Every interface, by IPv4 and IPv6. Peers prove their keys, and strangers learn nothing."""
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
 WORKERS_DEFAULT: Final = 4
 """Three read as fast as one process judges and stores; the fourth is for relayed topics and for other repos."""
@@ -55,7 +56,7 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """[network]: an empty `advertise` stands for the address that the node listens on.
+    """[network]: an empty `advertise` stands for the addresses that the node finds of itself.
 
     `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
     the local network, and this node found there by those who know its key.
@@ -128,10 +129,12 @@ def default_config_text(
 workers = {WORKERS_DEFAULT}
 
 [network]
-# host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
+# host:port that other nodes connect to. The host * stands for every interface, by IPv4 and IPv6 (0.0.0.0: IPv4 alone);
+# port 0 takes any free port. On 127.0.0.1 only this machine can connect.
 listen = {_quoted(listen)}
-# host:port that invitations and introductions tell others to dial, where it is not the one above (behind a router,
-# or on 0.0.0.0).
+# host:port that invitations and introductions tell others to dial. Empty: the addresses that the node finds
+# (`ravel status` shows them). Set it where it finds none, such as behind a router that forwards a port.
+# "nothing": nobody is told an address of this node, and links name relays alone.
 advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
 # peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
@@ -298,11 +301,12 @@ class _Reader:
 
     def advertised(self) -> str:
         value = self.text("network", "advertise", "")
-        if value and not is_dialable(value):
+        if value not in ("", "nothing") and not is_dialable(value):
             raise self._bad(
                 "network",
                 "advertise",
-                f"[network] advertise is host:port that others can dial, not {value!r}: {address_problem(value)}",
+                f'[network] advertise is host:port that others can dial, or "nothing", not {value!r}: '
+                f"{address_problem(value)}",
             )
         return value
 
@@ -376,8 +380,9 @@ def is_loopback(address: str) -> bool:
 
 def is_unspecified(address: str) -> bool:
     """Whether an address stands for every interface: good for listening only."""
+    host = address.rpartition(":")[0].strip("[]")
     try:
-        return ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_unspecified
+        return host == "*" or ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
 

@@ -49,7 +49,7 @@ class Pairing:
         self._members = members
         self._keeper = DeviceKeeper(hub.replica, author, hub.clock_ms)
 
-    async def add(self, expires_seconds: int) -> DeviceLinkView:
+    async def add(self, expires_seconds: int, reach: str = "machine") -> DeviceLinkView:
         """Make a link for a device. Who uses it first is handed on all that this user has, now and later."""
         home = await self._hub.run_blocking(self._home)
         if home is not None and home.person != self._author.user:
@@ -67,13 +67,14 @@ class Pairing:
                 f"a person has at most {DEVICE_COUNT_MAX} devices",
                 "`ravel device remove` removes one",
             )
-        link, made = await self._sharing.invite_device(home.repo, expires_seconds)
+        link, made = await self._sharing.invite_device(home.repo, expires_seconds, reach)
         return {
             "person": id_text(home.person),
             "repo": id_text(home.repo.repo_id),
             "link": device_link_text(link),
             "expires_at": made["expires_at"],
             "addresses": made["addresses"],
+            "reach": made["reach"],
         }
 
     async def join(self, link: str) -> DeviceList:

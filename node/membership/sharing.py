@@ -5,6 +5,7 @@ Links are secrets. They are made and shown when a user asks for one, and never l
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import trio
@@ -13,12 +14,12 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
-from node.home.config import is_dialable
 from node.membership.joining import Joiner, link_of
 from node.membership.peers import Peers, check_dialable
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses, told_reach
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
@@ -42,17 +43,20 @@ from protocol.links import (
     parse_device_link,
     parse_invitation,
 )
+from protocol.reach import Reach
 from protocol.signing import key_pair
 from protocol.text import id_text
 from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
+_REACHES: Final = {"machine": Reach.MACHINE, "network": Reach.PRIVATE, "anywhere": Reach.EVERYBODY}
+"""How far a link reaches, as the API says it."""
 T = TypeVar("T")
 
 
 class Sharing:
-    """Makes links of repos, and takes up those of others. `own_address` is what a link says of this node, if dialable."""
+    """Makes links of repos, and takes up those of others. `addresses` are what a link says of this node."""
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class Sharing:
         author: Author,
         joiner: Joiner,
         *,
-        own_address: PeerAddress,
+        addresses: OwnAddresses,
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
@@ -70,13 +74,16 @@ class Sharing:
         self._peers = peers
         self._author = author
         self._joiner = joiner
-        self._own_address = own_address
+        self._addresses = addresses
         self._clock = clock
 
     async def invite(
-        self, repo: Repo, permission: str, expires_seconds: int, uses: int
+        self, repo: Repo, permission: str, expires_seconds: int, uses: int, reach: str = "machine"
     ) -> InvitationLinkView:
-        """Make an invitation link for so many people; it is a secret until it is used or expires."""
+        """Make an invitation link for so many people; it is a secret until it is used or expires.
+
+        Raises ServiceError `bad_config`, and makes none, where it would not reach as far as is demanded.
+        """
         wanted = {"read": Permission.READ, "write": Permission.WRITE}.get(permission)
         if wanted is None:
             raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
@@ -89,18 +96,21 @@ class Sharing:
                 f"inviting needs the permission admin, and you hold {own.name.lower() if own else 'none'} in {repo.name}",
                 f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
             )
-        peers = self._ways_to(repo)
+        ways = self._ways_to(repo)
+        if ways.reach < _REACHES[reach]:
+            raise _too_near(self._addresses, ways.reach)
         seed = InvitationSeed(secrets.token_bytes(32))
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
         written = await write_commit(self._hub, self._author, root, body)
         epoch = self._hub.replica.writing_epoch(repo)
-        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
+        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers)
         return {
             "invitation": invitation_text(link),
             "expires_at": expires_at // 1000,
-            "addresses": [peer.address for peer in peers],
+            "addresses": [peer.address for peer in ways.peers],
+            "reach": reach_text(ways.reach),
         }
 
     async def join(self, text: str, *, follow: bool = False) -> Repo:
@@ -119,12 +129,14 @@ class Sharing:
             )
         return repo
 
-    async def invite_device(self, repo: Repo, expires_seconds: int) -> tuple[DeviceLink, InvitationLinkView]:
+    async def invite_device(
+        self, repo: Repo, expires_seconds: int, reach: str
+    ) -> tuple[DeviceLink, InvitationLinkView]:
         """Make a link by which one user becomes a device of this one, and the invitation in it.
 
-        `repo` is the devices repo.
+        `repo` is the devices repo. Raises ServiceError as `invite` does.
         """
-        made = await self.invite(repo, "write", expires_seconds, 1)
+        made = await self.invite(repo, "write", expires_seconds, 1, reach)
         return DeviceLink(self._author.user, encode(parse_invitation(made["invitation"]))), made
 
     async def join_as_device(self, text: str) -> Repo:
@@ -145,22 +157,22 @@ class Sharing:
 
     async def capability(self, repo: Repo) -> Capability:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
-        peers = self._ways_to(repo)
+        ways = self._ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
         capability = ReadCapability(
-            repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, peers
+            repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, ways.peers
         )
-        return {"capability": capability_text(capability), "addresses": [peer.address for peer in peers]}
+        return _capability_view(capability_text(capability), ways)
 
     async def branch_capability(self, branch: Branch) -> Capability:
         """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
-        peers = self._ways_to(self._hub.replica.repos[branch.repo_num])
+        ways = self._ways_to(self._hub.replica.repos[branch.repo_num])
         try:
-            text = branch_capability_text(self.capability_of(branch, peers))
+            text = branch_capability_text(self.capability_of(branch, ways.peers))
         except DecodeError:
             raise _too_many_epochs() from None
-        return {"capability": text, "addresses": [peer.address for peer in peers]}
+        return _capability_view(text, ways)
 
     def capability_of(self, branch: Branch, peers: tuple[PeerAddress, ...] = ()) -> BranchCapability:
         """What opens a branch on all its topics, the current one first. Raises ServiceError `too_large`."""
@@ -233,26 +245,79 @@ class Sharing:
         for peer in peers:
             await self._peers.keep(peer.peer, peer.address, repo.repo_id)
 
-    def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
+    def _ways_to(self, repo: Repo) -> "_Ways":
         """Where the repo can be had: here, and at peers that follow it. Other addresses are not told."""
         topics = {
             branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
         }
-        ways = [self._own_address] if is_dialable(self._own_address.address) else []
-        ways += [
-            PeerAddress(state.address, state.peer)
+        own = self._network.introducer.own.peer
+        found = [(PeerAddress(one.address, own), one.reach) for one in self._addresses.told]
+        found += [
+            (PeerAddress(state.address, state.peer), told_reach(state.address))
             for state in self._network.peers
             if state.direction == "out"
             and state.connection is not None
             and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
         ]
-        if not ways:
+        if not found and self._addresses.known:
             raise ServiceError(
                 "bad_config",
-                f"this node listens on {self._own_address.address}, which tells nobody how to reach it",
-                "ravel config set network.advertise HOST:PORT, then `ravel down` and `ravel up`",
+                'network.advertise = "nothing": the link would name nobody who has the repo',
+                "use a relay (`ravel peer add --relay HOST:PORT PEER-ID`), or take that setting back",
             )
-        return tuple(ways[:LINK_PEER_COUNT_MAX])
+        if not found:
+            raise ServiceError(
+                "bad_config",
+                f"this node listens on {self._addresses.listen}, and this machine has no address on any network",
+                "connect it to a network, or `ravel config set network.advertise HOST:PORT`, then `ravel down` and "
+                "`ravel up`",
+            )
+        chosen = found[:LINK_PEER_COUNT_MAX]
+        return _Ways(tuple(peer for peer, _ in chosen), max(reach for _, reach in chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """Where a repo can be had, and how far away somebody may be who finds it there."""
+
+    peers: tuple[PeerAddress, ...]
+    reach: Reach
+
+
+def reach_text(reach: Reach) -> str:
+    """What the API calls it."""
+    return next(text for text, one in _REACHES.items() if one is reach)
+
+
+def _capability_view(text: str, ways: _Ways) -> Capability:
+    return {
+        "capability": text,
+        "addresses": [peer.address for peer in ways.peers],
+        "reach": reach_text(ways.reach),
+    }
+
+
+def _too_near(addresses: OwnAddresses, reach: Reach) -> ServiceError:
+    """The error for a link that would not reach as far as was demanded."""
+    if reach is Reach.PRIVATE:
+        return ServiceError(
+            "bad_config",
+            "the link would work on this network only: this node knows no public address of its own",
+            "use a relay (`ravel peer add --relay HOST:PORT PEER-ID`), or forward a port of the router and `ravel "
+            "config set network.advertise HOST:PORT`",
+        )
+    if addresses.is_open:
+        return ServiceError(
+            "bad_config",
+            "the link would work on this machine only: it has no address on any network",
+            "connect it to a network, or use a relay (`ravel peer add --relay HOST:PORT PEER-ID`)",
+        )
+    return ServiceError(
+        "bad_config",
+        f"the link would work on this machine only: this node listens on {addresses.listen}",
+        f"ravel config set network.listen '*:{addresses.listen.rpartition(':')[2]}', then `ravel down` and `ravel up`; "
+        "for a trial on this machine alone: --local",
+    )
 
 
 def _too_many_epochs() -> ServiceError:

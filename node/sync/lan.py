@@ -23,6 +23,7 @@ import trio
 
 from node.sync.addresses import AddressSource
 from node.sync.network import Network
+from node.sync.own_addresses import EVERYWHERE
 from protocol.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.formats import ADDRESS_SIZE_MAX
@@ -105,6 +106,12 @@ class LanDiscovery:
                     now=trio.current_time(),
                 )
                 network.introducer.tell_news()
+
+
+def announced_address(listen: str) -> str:
+    """What a node announces that listens on host:port: of every interface, the IPv4 addresses."""
+    host, _, port = listen.rpartition(":")
+    return f"0.0.0.0:{port}" if host == EVERYWHERE else listen
 
 
 async def watch_lan(own: Announcement, found: Found) -> None:

@@ -5,6 +5,7 @@ while any connection with that peer lasts, and doubles its pause, with jitter, w
 that were learned are dialed by `node.sync.peer_discovery`, by ways of this module.
 """
 
+import errno
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.connection import Connection, say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
+from node.sync.own_addresses import EVERYWHERE
 from node.sync.peer_discovery import PeerFinder
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId
@@ -51,6 +53,8 @@ _LASTED_SECONDS: Final = 5.0
 """Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
 _DUPLICATE: Final = "duplicate"
+_PORTS_TRIED_MAX: Final = 8
+"""Ports that are tried until one is free by both IPv4 and IPv6, where any will do."""
 _CLOCK_LOOK_SECONDS: Final = 5.0
 """Seconds between two looks whether the clock has jumped."""
 
@@ -85,8 +89,12 @@ class Network:
         *,
         own_address: str = "",
         introduces: bool = False,
+        entered: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others."""
+        """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others.
+
+        `entered` is told where each peer is that has connected to this node and proved its key.
+        """
         self._hub = hub
         self._seed = node_seed
         self._clock = clock
@@ -104,6 +112,7 @@ class Network:
         self.book = AddressBook(own.peer, self.banned)
         self.introducer = Introducer(hub, self.book, own)
         self._introduces = introduces
+        self._entered = entered
         self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
         self._ended = trio.Event()
         self._woken = trio.Event()
@@ -185,6 +194,7 @@ class Network:
             log.exception("connection failed", direction="in")
 
     async def _serve_proven(self, secure: SecureStream, address: str) -> None:
+        self._entered(address)
         is_known = self._is_known(secure.peer_key)
         refusal = (
             "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
@@ -417,17 +427,38 @@ class Network:
 
 
 async def open_listener(address: str) -> list[trio.SocketListener]:
-    """Listeners on host:port. Raises OSError."""
+    """Listeners on host:port; `*` stands for every interface, by IPv4 and IPv6. Raises OSError."""
     host, _, port = address.rpartition(":")
+    if host == EVERYWHERE:
+        return await _listen_everywhere(int(port))
     try:
         return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
     except ValueError as error:
         raise OSError(f"{host!r} is not a host: {error}") from None
 
 
+async def _listen_everywhere(port: int) -> list[trio.SocketListener]:
+    """One port by IPv4 and IPv6, as far as the system speaks both."""
+    for _ in range(_PORTS_TRIED_MAX):
+        first = await trio.open_tcp_listeners(port, host="0.0.0.0")  # noqa: S104  # peers prove their keys
+        try:
+            second = await trio.open_tcp_listeners(first[0].socket.getsockname()[1], host="::")
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return list(first)  # a system without IPv6
+            await first[0].aclose()
+            if port:
+                raise
+        else:
+            return [*first, *second]
+    raise OSError(errno.EADDRINUSE, "no port is free by both IPv4 and IPv6")
+
+
 def listening_address(listeners: list[trio.SocketListener]) -> str:
-    """host:port that the first listener got."""
+    """host:port that the listeners got; `*:port` where they are one for IPv4 and one for IPv6."""
     host, port = listeners[0].socket.getsockname()[:2]
+    if len({listener.socket.family for listener in listeners}) > 1:
+        return f"{EVERYWHERE}:{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -196,6 +196,14 @@ LEARNED_PAUSE_MIN_SECONDS: Final = 15.0
 LEARNED_PAUSE_MAX_SECONDS: Final = 3600.0
 """Seconds between two dials of one learned address, doubled from the first to the second."""
 
+# --- this node's own addresses ---
+INTERFACE_ADDRESSES_MAX: Final = 32
+"""Addresses of this machine's interfaces that are looked at: a router with more is no place for a node to name them all."""
+INTERFACES_LOOK_SECONDS: Final = 15.0
+"""Seconds between two looks whether this machine's addresses have changed, a millisecond each."""
+OWN_ADDRESSES_TOLD_MAX: Final = 4
+"""Own addresses in one link, which names LINK_PEER_COUNT_MAX: peers that have the repo need places, too."""
+
 # --- the local network ---
 LAN_ROTATION_SECONDS: Final = 3600.0
 """Seconds after which a node is announced on its local network anew, by another name and mark."""

@@ -41,7 +41,7 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
         laptop.client.join(friend.client.members.invite(friends, "write", 3600)["invitation"])
         until(lambda: _held(laptop).get("friends") == "write", "the laptop is in the friend's repo")
 
-        link = run_ravel(laptop, "device", "add", "--qr").stdout
+        link = run_ravel(laptop, "device", "add", "--local", "--qr").stdout
         assert "█" in link or "▀" in link
         shown = run_ravel(phone, "device", "join", "-", stdin=link.splitlines()[0]).stdout
         assert _user(laptop) in shown

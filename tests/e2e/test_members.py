@@ -25,7 +25,15 @@ def _held(peer: Peer, user: str) -> str:
 def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
-        link = run_ravel(alice, "repo", "invite", "shared", "--uses", "2", "--permission", "read").stdout
+        for command in ("invite", "capability"):
+            refused = run_ravel(
+                alice, "repo", command, "shared", code=ERROR_KINDS["bad_config"].exit_code
+            ).stderr
+            assert "this machine only" in refused, "others could make nothing of it"
+            assert "--local" in refused
+        link = run_ravel(
+            alice, "repo", "invite", "--local", "shared", "--uses", "2", "--permission", "read"
+        ).stdout
         carol.client.join(link.strip())
         until(lambda: _held(carol, _user(carol)) == "read", "carol has joined as a reader")
         run_ravel(alice, "member", "grant", "shared", _user(carol), "write")

@@ -27,7 +27,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         alice.client.create_repo("notes")
         assert _standing(alice)["state"] == "alone"
-        link = run_ravel(alice, "repo", "invite", "notes").stdout
+        link = run_ravel(alice, "repo", "invite", "--local", "notes").stdout
         run_ravel(bob, "repo", "join", "-", stdin=link)
         until(lambda: _standing(alice)["state"] == "in_sync", "alice and bob hold the same")
         assert _standing(alice)["unheld"] == 0

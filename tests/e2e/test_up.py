@@ -151,14 +151,19 @@ def test_readme_can_be_pasted_in_one_go(tmp_path: Path) -> None:
         for line in block.splitlines()
     ]
     assert len(lines) > 6
-    # Other folders than a person's, and no port that something else may have.
-    script = re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:0", "\n".join(lines))
+    # Other folders than a person's, no port that something else may have, and none that others on the network can dial:
+    # so the link works on this machine only.
+    any_port = "127.0.0.1:0"
+    script = re.sub(r"127\.0\.0\.1:[0-9]+", any_port, "\n".join(lines))
     script = script.replace("/tmp/", f"{tmp_path}/")  # noqa: S108  # what README says
+    assert "repo invite notes" in script
+    script = script.replace("repo invite notes", "repo invite --local notes")
+    listening = {"RAVEL_NETWORK_LISTEN": any_port, "RAVEL_API_LISTEN": any_port}
     tool = tmp_path / "bin" / "ravel"
     tool.parent.mkdir()
     tool.write_text(f'#!/bin/sh\nexec {" ".join(RAVEL)} "$@"\n')
     tool.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, **listening, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
     try:
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-s"],

@@ -20,6 +20,7 @@ from node.home.config import Config
 from node.home.home import Home
 from node.home.tokens import TokenFile
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses
 from protocol.text import id_text
 from tests.support.answers import CHECKED
 from tests.support.builders import STORE_KEY
@@ -45,8 +46,7 @@ def service_of(
         joiner=node.joiner,
         node_key=node.key,
         home=folder,
-        listen=listen,
-        advertise=advertise,
+        addresses=OwnAddresses(listen, advertise),
         exports=Exports(
             Home(node.replica.database.folder, Config()),
             id_text(node.key),

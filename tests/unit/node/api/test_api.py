@@ -343,6 +343,43 @@ async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+async def test_a_link_that_does_not_reach_as_far_as_demanded_is_not_made(tmp_path: Path) -> None:
+    for listen, reach, advice in (
+        ("127.0.0.1:7474", "machine", "network.listen '*:7474'"),
+        ("192.168.1.7:7474", "network", "relay"),
+        ("93.184.216.34:7474", "anywhere", ""),
+    ):
+        async with _api(tmp_path / listen, listen=listen) as client:
+            await _post(client, "/repos", {"name": "notes"})
+            assert (await client.get("/api/v1/status")).json()["addresses"] == [
+                {"address": listen, "reach": reach, "found_by": "listen"}
+            ]
+            for demanded, works in (
+                ("machine", True),
+                ("network", reach != "machine"),
+                ("anywhere", reach == "anywhere"),
+            ):
+                for path in ("/repos/notes/invitations", "/devices/invitations"):
+                    answer = (await _post(client, path, {"reach": demanded})).json()
+                    if works:
+                        assert answer["reach"] == reach
+                        continue
+                    assert answer["error"]["code"] == "bad_config"
+                    assert advice in answer["error"]["next"]
+            made = (await client.get("/api/v1/repos/notes/invitations")).json()["invitations"]
+            assert len(made) == ("machine", "network", "anywhere").index(reach) + 1
+            assert (await _post(client, "/repos/notes/invitations", {"reach": "far"})).status_code == 400
+
+
+async def test_a_node_that_tells_no_address_makes_links_by_others_alone(tmp_path: Path) -> None:
+    async with _api(tmp_path, advertise="nothing") as client:
+        await _post(client, "/repos", {"name": "notes"})
+        error = (await _post(client, "/repos/notes/invitations", {})).json()["error"]
+        assert error["code"] == "bad_config"
+        assert "relay" in error["next"]
+
+
+@pytest.mark.slow
 async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) -> None:
     data = bytes(range(256)) * 20_000
     async with _api(tmp_path) as client:

@@ -15,12 +15,13 @@ from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses
 from node.timelines.why import explain, list_voids
 from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError
 from protocol.content import Post
 from protocol.ids import BranchId, TopicKey
-from protocol.links import BranchCapability, PeerAddress, branch_capability_text, parse_branch_capability
+from protocol.links import BranchCapability, branch_capability_text, parse_branch_capability
 from protocol.text import id_text
 from storage.repos.deletion import forget_repo
 from storage.schema.schema import branches, commits, files, repos, sequences
@@ -47,8 +48,8 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
 def _sharing(node: Node) -> Sharing:
     network = Network(node.hub, node.seed, lambda: 0.0)
     peers = Peers(node.hub, network, node.key)
-    address = PeerAddress("host:7474", node.key)
-    return Sharing(node.hub, network, peers, node.author, node.joiner, own_address=address, clock=lambda: 0.0)
+    addresses = OwnAddresses("host:7474")
+    return Sharing(node.hub, network, peers, node.author, node.joiner, addresses=addresses, clock=lambda: 0.0)
 
 
 async def _link(node: Node) -> BranchCapability:

@@ -13,11 +13,11 @@ from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses
 from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.ids import BranchId
-from protocol.links import PeerAddress
 from protocol.text import id_text
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
@@ -48,10 +48,10 @@ def _branch(node: Node, name: str) -> Branch:
 
 def _inbox(node: Node) -> Inbox:
     network = Network(node.hub, node.seed, lambda: 0.0)
-    address = PeerAddress("host:7474", node.key)
+    addresses = OwnAddresses("host:7474")
     peers = Peers(node.hub, network, node.key)
     sharing = Sharing(
-        node.hub, network, peers, node.author, node.joiner, own_address=address, clock=lambda: 0.0
+        node.hub, network, peers, node.author, node.joiner, addresses=addresses, clock=lambda: 0.0
     )
     return Inbox(
         node.hub, node.author, sharing, lambda name: _repo(node, name), lambda name: _branch(node, name)

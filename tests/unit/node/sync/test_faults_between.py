@@ -26,9 +26,9 @@ from node.runtime.errors import ServiceError
 from node.sync import block_repair as mending
 from node.sync.block_repair import BlockRepairer
 from node.sync.network import Network
+from node.sync.own_addresses import OwnAddresses
 from protocol.body import Permission
 from protocol.ids import TopicKey, UserId
-from protocol.links import PeerAddress
 from protocol.session_events import CommitsAccepted, Event, Output
 from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
@@ -300,7 +300,7 @@ async def test_a_change_during_a_look_is_not_slept_through(
         Peers(bob.hub, network, bob.key),
         bob.author,
         bob.joiner,
-        own_address=PeerAddress("host:7474", bob.key),
+        addresses=OwnAddresses("host:7474"),
         clock=lambda: 0.0,
     )
     looks = list[int]()

@@ -1,0 +1,182 @@
+"""Knows where this node can be dialed, how each address was found, and how far it reaches.
+
+Sources: `[network] advertise`, the address that the node listens on, and this machine's interfaces. What leads nowhere
+from elsewhere is not said to: a public IPv6 address counts as public only once somebody from outside has come in, for
+home routers refuse what comes in by IPv6 unless they are told otherwise.
+
+Left to others: `node.sync.interfaces` asks the system, `node.membership.sharing` puts addresses into links.
+"""
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+import trio
+
+from node.sync.interfaces import InterfaceAddress
+from protocol.limits.peers import INTERFACES_LOOK_SECONDS, OWN_ADDRESSES_TOLD_MAX
+from protocol.reach import Host, Reach, host_of, reach_of
+
+log = structlog.get_logger()
+
+EVERYWHERE: Final = "*"
+"""The host that stands for every interface, by IPv4 and IPv6."""
+NOTHING: Final = "nothing"
+"""What `[network] advertise` says where nobody shall be told an address of this node."""
+_SAME_KIND_MAX: Final = 2
+"""Addresses of interfaces of one version and reach that are told: more lead to the same networks."""
+
+
+class FoundBy(StrEnum):
+    """How this node came to an address of its own."""
+
+    CONFIGURED = "configured"  # [network] advertise
+    LISTEN = "listen"  # [network] listen names one address
+    INTERFACE = "interface"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """Where this node can be dialed (host:port). `reach` is how far that is known to work."""
+
+    address: str
+    reach: Reach
+    found_by: FoundBy
+
+
+Look = Callable[[], Awaitable[tuple[InterfaceAddress, ...]]]
+
+
+class OwnAddresses:
+    """The addresses of a node that listens on `listen` (host:port). `run` looks for changes."""
+
+    def __init__(self, listen: str, advertise: str = "", look: Look | None = None) -> None:
+        """`look` lists the machine's addresses; without it a node that listens on every interface knows none."""
+        self._advertise = advertise
+        host, _, self._port = listen.rpartition(":")
+        self._versions = _versions_of(host)
+        """The versions of IP in which it listens on every interface; empty where it listens on one address."""
+        self.listen: Final = listen
+        self._look = look
+        self.interfaces: tuple[InterfaceAddress, ...] = ()
+        self._entered: set[int] = set()  # versions of IP by which somebody from outside has come in
+        self._changed: list[Callable[[], None]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines can reach this node at all."""
+        return bool(self._versions) or self._reach_of_listen() is not Reach.MACHINE
+
+    def when_changed(self, tell: Callable[[], None]) -> None:
+        """Have this called after this machine's addresses have changed."""
+        self._changed.append(tell)
+
+    async def start(self) -> None:
+        """Look for the first time."""
+        if self._look is not None and self._versions:
+            self.interfaces = await self._look()
+
+    async def run(self) -> None:
+        """Look for changes until cancelled, if the node listens on every interface."""
+        while self._look is not None and self._versions:
+            await trio.sleep(INTERFACES_LOOK_SECONDS)
+            found = await self._look()
+            if found != self.interfaces:
+                self.interfaces = found
+                self._entered.clear()  # that was another network
+                log.info("network changed", addresses=[str(one.host) for one in found])
+                for tell in self._changed:
+                    tell()
+
+    def note_entry(self, across: str) -> None:
+        """A peer at `across` has connected to this node and proved its key."""
+        host = host_of(across)
+        if host is None or reach_of(host) is not Reach.EVERYBODY:
+            return
+        if not any(host in one.network for one in self.interfaces if one.host.version == host.version):
+            self._entered.add(host.version)
+
+    @property
+    def known(self) -> list[OwnAddress]:
+        """All addresses, the farthest reaching first."""
+        unique: dict[str, OwnAddress] = {}
+        for one in self._configured() + self._listening() + self._of_interfaces():
+            unique.setdefault(one.address, one)
+        return sorted(unique.values(), key=lambda one: (-one.reach, list(FoundBy).index(one.found_by)))
+
+    @property
+    def told(self) -> list[OwnAddress]:
+        """Those that a link names: the farthest reaching, and one for this network in any case."""
+        known = self.known if self._advertise != NOTHING else []
+        chosen = known[:OWN_ADDRESSES_TOLD_MAX]
+        near = [one for one in known if one.reach is Reach.PRIVATE]
+        if near and near[0] not in chosen:
+            chosen[-1] = near[0]
+        return chosen
+
+    @property
+    def reach(self) -> Reach | None:
+        """How far this node can be dialed; None: nowhere."""
+        return max((one.reach for one in self.known), default=None)
+
+    def _configured(self) -> list[OwnAddress]:
+        if self._advertise in ("", NOTHING):
+            return []
+        return [OwnAddress(self._advertise, told_reach(self._advertise), FoundBy.CONFIGURED)]
+
+    def _listening(self) -> list[OwnAddress]:
+        reach = self._reach_of_listen()
+        if self._versions or reach is None:
+            return []
+        return [OwnAddress(self.listen, reach, FoundBy.LISTEN)]
+
+    def _reach_of_listen(self) -> Reach | None:
+        host = host_of(self.listen)
+        if host is not None:
+            return reach_of(host)
+        return None if self._versions else told_reach(self.listen)
+
+    def _of_interfaces(self) -> list[OwnAddress]:
+        counts: dict[tuple[int, Reach], int] = {}
+        found = []
+        for one in self.interfaces:
+            reach = reach_of(one.host)
+            if one.host.version not in self._versions or reach is None:
+                continue
+            kind = (one.host.version, reach)
+            counts[kind] = counts.get(kind, 0) + 1
+            if counts[kind] <= _SAME_KIND_MAX:
+                address = shown_address(one.host, self._port)
+                found.append(OwnAddress(address, self._proven(one.host, reach), FoundBy.INTERFACE))
+        return found
+
+    def _proven(self, host: Host, reach: Reach) -> Reach:
+        if reach is Reach.EVERYBODY and host.version == 6 and 6 not in self._entered:
+            return Reach.PRIVATE
+        return reach
+
+
+def shown_address(host: Host, port: str) -> str:
+    """host:port, an IPv6 host in brackets."""
+    return f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}"
+
+
+def told_reach(address: str) -> Reach:
+    """How far an address reaches that a user has stated: a name that is not this machine's is taken for public."""
+    host = host_of(address)
+    if host is not None:
+        return reach_of(host) or Reach.PRIVATE
+    return Reach.MACHINE if address.rpartition(":")[0] == "localhost" else Reach.EVERYBODY
+
+
+def _versions_of(host: str) -> tuple[int, ...]:
+    if host == EVERYWHERE:
+        return (4, 6)
+    try:
+        parsed = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return ()
+    return (parsed.version,) if parsed.is_unspecified else ()
