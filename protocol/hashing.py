@@ -17,6 +17,7 @@ from protocol.ids import (
     BlindTopic,
     BlockId,
     BranchId,
+    CircuitAddress,
     Digest,
     ItemId,
     Mark,
@@ -55,6 +56,7 @@ _DEVICE_END_SIGNED: Final = _CONTEXT + "device end signature v1"
 _TOPIC_BLIND: Final = _CONTEXT + "topic and session to blinded topic v1"
 _TOPIC_ANNOUNCED: Final = _CONTEXT + "topic, session and side to announced topic v1"
 _LAN_MARK: Final = _CONTEXT + "salt and node key to mark on the local network v1"
+_CIRCUIT_ADDRESS: Final = _CONTEXT + "relay and node to circuit address v1"
 _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
@@ -154,6 +156,11 @@ def announced_topic(topic: TopicKey, session_id: SessionId, *, by_dialer: bool) 
 def lan_mark(salt: bytes, node_key: PeerId) -> Mark:
     """How a node is announced on its local network: recognised by those who know its key, another with each salt."""
     return Mark(_derive(_LAN_MARK, salt + node_key))
+
+
+def circuit_address(relay: PeerId, node_key: PeerId) -> CircuitAddress:
+    """How a node is called at a relay: recognised by those who know its key, another at each relay."""
+    return CircuitAddress(_derive(_CIRCUIT_ADDRESS, relay + node_key))
 
 
 def symbol_key(topic: TopicKey) -> HashKey:

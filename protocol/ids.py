@@ -86,6 +86,10 @@ BlindTopic = NewType("BlindTopic", _Bytes32)
 AnnouncedTopic = NewType("AnnouncedTopic", _Bytes32)
 """32 bytes: names a topic on one connection before the sender knows whether the other side follows it."""
 
+CircuitAddress = NewType("CircuitAddress", _Bytes32)
+"""32 bytes: names a node at one relay, so that a circuit to it can be asked for. A relay that does not know the node's key
+learns nothing of it."""
+
 # --- several ---
 
 AnyId = NewType("AnyId", _Bytes32)

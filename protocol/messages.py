@@ -4,7 +4,8 @@ Topics are named by their blinded form (see `hashing.blind_topic`), which only a
 Every count is bounded by its type; `decode_message` is the only parser.
 
 Announce and Summary say which topics and what of them; Reconcile finds what one side lacks; Publications and Receipt bring
-it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays.
+it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays. Those of circuits carry
+the bytes of another session, which a relay passes on.
 """
 
 import re
@@ -14,10 +15,21 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode, peek_loose_tag, peek_tag
-from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, CommitId, Digest, ShortId, TopicKey
+from protocol.ids import (
+    AnnouncedTopic,
+    BlindTopic,
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    Digest,
+    ShortId,
+    TopicKey,
+)
 from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
@@ -133,6 +145,42 @@ class Introduce(MessageForm, frozen=True, tag="introduce1"):
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
 
 
+CircuitNumber = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+"""Names a circuit on one connection. The side that dialed the connection gives odd numbers, the other one even ones."""
+
+
+class Circuits(MessageForm, frozen=True, tag="circuits1"):
+    """The sender takes circuits: a relay passes them on, another node opens and accepts them through the receiver."""
+
+
+class CircuitOpen(MessageForm, frozen=True, tag="circuit-open1"):
+    """Asks a relay for a circuit to a node (see `hashing.circuit_address`); or a relay tells a node of one."""
+
+    circuit: CircuitNumber
+    address: CircuitAddress
+
+
+class CircuitData(MessageForm, frozen=True, tag="circuit-data1"):
+    """Bytes of a circuit, in order."""
+
+    circuit: CircuitNumber
+    data: Annotated[bytes, Meta(min_length=1, max_length=CIRCUIT_DATA_SIZE_MAX)]
+
+
+class CircuitCredit(MessageForm, frozen=True, tag="circuit-credit1"):
+    """So many bytes more may be sent on a circuit. The first one of the side that was asked accepts the circuit."""
+
+    circuit: CircuitNumber
+    count: Annotated[int, Meta(ge=1, le=CIRCUIT_WINDOW_SIZE)]
+
+
+class CircuitClose(MessageForm, frozen=True, tag="circuit-close1"):
+    """A circuit has ended for the sender, and why (a stable code). The other side answers with the same message."""
+
+    circuit: CircuitNumber
+    reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
+
+
 class Refused(MessageForm, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -163,6 +211,11 @@ Message = (
     | Deposit
     | Introductions
     | Introduce
+    | Circuits
+    | CircuitOpen
+    | CircuitData
+    | CircuitCredit
+    | CircuitClose
     | Refused
     | KeepAlive
     | Goodbye

@@ -8,13 +8,14 @@ and streams it in batches; commits accepted later are appended.
     us: Publications -> ... <- Receipt :them
 
 What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
-`protocol.comparison`, `protocol.transfer` or `protocol.introducing`. The shell (`node.sync.connection`) performs the Load
-and Take outputs and reports back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a
-stable reason; after it the machine is dead.
+`protocol.comparison`, `protocol.transfer`, `protocol.introducing` or `protocol.circuits`. The shell
+(`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer does
+wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
 """
 
 from typing import Final
 
+from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
@@ -34,6 +35,11 @@ from protocol.machines.table import PeerFault
 from protocol.messages import (
     Announce,
     Blocks,
+    CircuitClose,
+    CircuitCredit,
+    CircuitData,
+    CircuitOpen,
+    Circuits,
     Deposit,
     Fetch,
     Introduce,
@@ -51,6 +57,11 @@ from protocol.session_events import (
     BlocksLoaded,
     BlocksWanted,
     CheckDue,
+    CircuitAsked,
+    CircuitEnded,
+    CircuitGranted,
+    CircuitSent,
+    CircuitsTaken,
     Close,
     CommitsAccepted,
     CommitsWanted,
@@ -84,6 +95,8 @@ class Session:
     ) -> None:
         self._session_id = session_id
         self._introducing = Introducing(takes_part=introduces)
+        self.circuits = SessionCircuits(is_dialer=is_dialer)
+        """Circuits on this session; events of theirs go through `handle` like all others."""
         self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._early = {Word.RELAY: Early.UNSAID, Word.INTRODUCTIONS: Early.UNSAID}
@@ -154,6 +167,10 @@ class Session:
             case TopicsRefused(topics, reason):
                 blinds = [blind_topic(topic, self._session_id) for topic in topics]
                 return [Send(Refused(blind, reason)) for blind in blinds]
+            case CircuitsTaken():
+                return self.circuits.take()
+            case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
+                return self.circuits.happen(event)
             case SummaryLoaded():
                 return self._comparison.summary_loaded(self._blind[event.topic], event)
             case PlanLoaded():
@@ -257,6 +274,10 @@ class Session:
                 return self._transfer.fetched(message)
             case Pass.LEARN, Introduce():
                 return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
+            case Pass.TAKE_CIRCUITS, Circuits():
+                return self.circuits.receive(message)
+            case Pass.CARRY, CircuitOpen() | CircuitData() | CircuitCredit() | CircuitClose():
+                return self.circuits.receive(message)
             case Pass.HAND_OVER, Blocks():
                 return self._transfer.blocks_came(message)
         raise AssertionError(f"{what.name} is not done about {message}")

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protocol.ids import AnnouncedTopic, BlockId, CommitId, Digest, ItemId, ShortId, TopicKey
+from protocol.ids import AnnouncedTopic, BlockId, CircuitAddress, CommitId, Digest, ItemId, ShortId, TopicKey
 from protocol.links import PeerAddress
 from protocol.messages import Announce, Deposit, Message
 
@@ -142,6 +142,43 @@ class PeersFound:
 
 
 @dataclass(frozen=True, slots=True)
+class CircuitsTaken:
+    """This side takes circuits from now on: as a relay that passes them on, or from a relay that it trusts with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitAsked:
+    """This side wants a circuit, of a new number, to a node."""
+
+    circuit: int
+    address: CircuitAddress
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitGranted:
+    """This side takes so many bytes more on a circuit."""
+
+    circuit: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitSent:
+    """This side sends bytes on a circuit, for which it has credit."""
+
+    circuit: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitEnded:
+    """This side ends a circuit; `reason` is a `circuits.CircuitEnd`."""
+
+    circuit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -161,6 +198,11 @@ Event = (
     | Reconciled
     | TopicsRefused
     | PeersFound
+    | CircuitsTaken
+    | CircuitAsked
+    | CircuitGranted
+    | CircuitSent
+    | CircuitEnded
     | CheckDue
 )
 
@@ -271,6 +313,43 @@ class LearnPeers:
 
 
 @dataclass(frozen=True, slots=True)
+class CircuitsAgreed:
+    """The peer takes circuits: say so too (CircuitsTaken), where this side takes them from this peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitOffered:
+    """The peer asks for a circuit to a node: accept it (CircuitGranted) or end it (CircuitEnded)."""
+
+    circuit: int
+    address: CircuitAddress
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitCredited:
+    """So many bytes more may be sent on a circuit. The first time, the peer has accepted it."""
+
+    circuit: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitReceived:
+    """The peer sent bytes on a circuit."""
+
+    circuit: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitClosed:
+    """The peer has ended a circuit, and why, in its own words."""
+
+    circuit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
@@ -291,6 +370,11 @@ Output = (
     | LearnPeers
     | OpenReconciliation
     | HandleFrame
+    | CircuitsAgreed
+    | CircuitOffered
+    | CircuitCredited
+    | CircuitReceived
+    | CircuitClosed
     | Close
 )
 

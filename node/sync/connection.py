@@ -22,6 +22,7 @@ import trio
 from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
+from node.sync.circuit_port import CircuitHandler, CircuitPort, is_of_large_circuit
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.rate_limit import TokenBucket
@@ -75,6 +76,11 @@ from protocol.session_events import (
     BatchIngested,
     BlocksWanted,
     CheckDue,
+    CircuitClosed,
+    CircuitCredited,
+    CircuitOffered,
+    CircuitReceived,
+    CircuitsAgreed,
     Close,
     CommitsAccepted,
     CommitsWanted,
@@ -137,10 +143,11 @@ class Connection:
         network: str = "",
         is_known: bool = False,
         met: Callable[[], None] | None = None,
+        circuits: CircuitHandler | None = None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
         `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
-        knows a branch; then `met` is called.
+        knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this connection has any.
         """
         self._met = met
         ledger = hub.ledger
@@ -149,7 +156,7 @@ class Connection:
         self.is_stranger = not is_known
         self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
         self._may_keep = may_keep
-        self._subnet = subnet
+        self.subnet = subnet
         self._introducer = introducer
         self.peer = stream.peer_key
         self._hub = hub
@@ -167,6 +174,7 @@ class Connection:
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
+        self._circuits = CircuitPort(self, circuits)
         self._questions = BlockRequests()
         self._reading = trio.CancelScope()
         self._written = trio.Event()
@@ -184,6 +192,14 @@ class Connection:
     def peer_is_relay(self) -> bool:
         """Whether the peer has said that it keeps topics for others."""
         return self._session.peer_is_relay
+
+    def new_circuit(self) -> int:
+        """A number for a circuit that this side asks for."""
+        return self._session.circuits.new_number()
+
+    def happen(self, event: Event) -> None:
+        """Tell the session machine what happens to a circuit."""
+        self._handle(event)
 
     async def run(self) -> Ended:
         """Converse until either side ends it, this node stops, or something fails."""
@@ -206,6 +222,7 @@ class Connection:
             is_cut = not self._is_ending()
             self._lose(cut)
             self._questions.lose()
+            self._circuits.lose()
             if is_cut:  # the writer is gone, and what is queued with it
                 await say_goodbye(self._stream, cut)
             else:
@@ -220,6 +237,7 @@ class Connection:
             self._say(Relay())
         if self._introducer is not None:
             self._say(Introductions())
+        self._circuits.begin()
         self.topics_changed()
         await self._read()
         await self._say_last_words()
@@ -365,7 +383,8 @@ class Connection:
             return "too_many_unknown_messages"
         if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
             return "too_many_keep_alives"
-        return "" if self._messages.try_acquire(now) else "too_many_messages"
+        is_taken = is_of_large_circuit(message) or self._messages.try_acquire(now)
+        return "" if is_taken else "too_many_messages"
 
     async def _write(self) -> None:
         try:
@@ -420,6 +439,10 @@ class Connection:
             case FindPeers() | LearnPeers():
                 assert self._introducer is not None, "the session says no otherwise"
                 self._introducer.perform(self, output)
+            case (
+                CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
+            ):
+                self._circuits.perform(output)
             case LoadSummary():
                 self._start(self._load_summaries, (output.topic,))
             case _:
@@ -498,7 +521,7 @@ class Connection:
             )
         else:
             assert self._hub.relay is not None, "it keeps the topic"
-            visitor = self._hub.relay.visitor(self.peer, self._subnet)
+            visitor = self._hub.relay.visitor(self.peer, self.subnet)
             relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
             taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
             dropped, useful = relayed.dropped, len(relayed.nums)
@@ -517,7 +540,7 @@ class Connection:
     async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         assert self._hub.relay is not None, "the session says no otherwise"
-        visitor = self._hub.relay.visitor(self.peer, self._subnet)
+        visitor = self._hub.relay.visitor(self.peer, self.subnet)
         new = [topic for topic in topics if topic not in self._followed]
         entrusted = await self._hub.relay.open(new, visitor, WorkBill(self.account))
         if entrusted.has_lost:

@@ -92,8 +92,9 @@ BACKLOG_SIZE_MAX: Final = 256 * MIB
 peers would else hold 12 GiB."""
 OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
-OUTGOING_SIZE_MAX: Final = 32 * MIB
-"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB."""
+OUTGOING_SIZE_MAX: Final = 48 * MIB
+"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB, and
+windows of 64 circuits 16 MB."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond. One read brings 1,450 of the smallest."""
 KEEP_ALIVES_AT_ONCE_MAX: Final = 16
@@ -203,6 +204,39 @@ INTERFACES_LOOK_SECONDS: Final = 15.0
 """Seconds between two looks whether this machine's addresses have changed, a millisecond each."""
 OWN_ADDRESSES_TOLD_MAX: Final = 4
 """Own addresses in one link, which names LINK_PEER_COUNT_MAX: peers that have the repo need places, too."""
+
+# --- circuits ---
+CIRCUIT_DATA_SIZE_MAX: Final = 64 * KIB
+"""Bytes of one message of a circuit: other circuits, and the relay's own messages, get their turn between two."""
+CIRCUIT_WINDOW_SIZE: Final = 256 * KIB
+"""Bytes of one direction of a circuit that may be on their way: all that a relay and a receiver hold of it. With 100 ms from
+end to end that is 2.5 MiB/s."""
+CIRCUITS_OF_SESSION_MAX: Final = 256
+"""Circuits that one side has asked for on one session and that are not gone: 100 bytes of state each. A relay's quotas are
+far below."""
+CIRCUITS_INCOMING_MAX: Final = 32
+"""Circuits that one relay may have open to a node at a time: 8 MiB of windows. A quarter of the places for connections."""
+CIRCUIT_OPEN_SECONDS: Final = 10.0
+"""Seconds in which the other node must have granted credit for a new circuit: three times the way there and back."""
+CIRCUITS_OPENED_AT_ONCE_MAX: Final = 64
+"""Circuits that a relay opens for one peer without a pause, whether they come to anything; CIRCUITS_OPENED_PER_SECOND more
+for each second since. Each is a message to another node, which shakes hands."""
+CIRCUITS_OPENED_PER_SECOND: Final = 1.0
+CIRCUIT_ACCOUNTS_MAX: Final = 4096
+"""Peers, and subnets of strangers, of whose circuits a relay knows what they have used: 1 MB."""
+CIRCUIT_LARGE_SIZE: Final = 16 * KIB
+"""Bytes of a circuit from which one message is not counted among MESSAGES_PER_SECOND_MAX: credit bounds them, and a fast
+line has thousands."""
+CIRCUIT_IDLE_SECONDS: Final = 120.0
+"""Seconds without a byte of a circuit after which a relay ends it: sessions say `alive1` every 30 seconds."""
+CIRCUIT_SUBNET_SHARE: Final = 2
+"""Strangers from one subnet have together as much as this many known peers: new keys cost nothing."""
+CIRCUIT_HEAD_START_SECONDS: Final = 0.5
+"""Seconds for which a peer's own address is tried before a circuit is asked for as well: an answer on a direct way takes
+less, and a user who joins by a link waits for it."""
+CIRCUIT_BACKOFF_MIN_SECONDS: Final = 1.0
+CIRCUIT_BACKOFF_MAX_SECONDS: Final = 60.0
+"""Seconds between two circuits that are asked for to one peer and lead nowhere: doubled from the first to the second."""
 
 # --- the local network ---
 LAN_ROTATION_SECONDS: Final = 3600.0

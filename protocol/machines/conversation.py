@@ -81,6 +81,11 @@ class Word(Enum):
     REFUSED = "refused1"
     INTRODUCE = "introduce1"
     FETCH = "fetch1"
+    CIRCUITS = "circuits1"
+    CIRCUIT_OPEN = "circuit-open1"
+    CIRCUIT_DATA = "circuit-data1"
+    CIRCUIT_CREDIT = "circuit-credit1"
+    CIRCUIT_CLOSE = "circuit-close1"
     BLOCKS = "blocks1"
 
 
@@ -96,9 +101,12 @@ class Pass(Enum):
     SERVE = "*Answering want1 and fetch1*"
     INGEST = "verify and store the batch, then say `receipt1`"
     LEARN = "note where peers can be dialed"
+    TAKE_CIRCUITS = "*Saying circuits1*"
+    CARRY = "*A circuit on one session*"
     HAND_OVER = "hand the blocks to who asked for them"
 
 
+_OF_CIRCUITS: Final = (Word.CIRCUIT_OPEN, Word.CIRCUIT_DATA, Word.CIRCUIT_CREDIT, Word.CIRCUIT_CLOSE)
 _GENERAL: Final = (
     Word.ALIVE,
     Word.GOODBYE,
@@ -106,6 +114,8 @@ _GENERAL: Final = (
     Word.RELAY,
     Word.INTRODUCTIONS,
     Word.DEPOSIT,
+    Word.CIRCUITS,
+    *_OF_CIRCUITS,
 )
 _OF_TOPICS: Final = tuple(word for word in Word if word not in _GENERAL)
 _UNJOINED: Final = (About.FOREIGN, About.FOLLOWED, About.ENTRUSTED)
@@ -133,6 +143,8 @@ MESSAGES: Final = Table(
         (_A.NOTHING, _W.RELAY): go(_A.NOTHING, Pass.EARLY_RELAY),
         (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
         (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),
+        (_A.NOTHING, _W.CIRCUITS): go(_A.NOTHING, Pass.TAKE_CIRCUITS),
+        **{(_A.NOTHING, word): go(_A.NOTHING, Pass.CARRY) for word in _OF_CIRCUITS},
         # A relay says so where it does not keep a topic: it cannot be joined then.
         (_A.ENTRUSTED, _W.REFUSED): go(_A.ENTRUSTED, Pass.SEND),
         (_A.JOINED, _W.SUMMARY): go(_A.JOINED, Pass.COMPARE),

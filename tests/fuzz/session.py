@@ -16,6 +16,7 @@ from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
+    CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
     TOPIC_COUNT_MAX,
@@ -28,6 +29,14 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     BlocksWanted,
+    CircuitClosed,
+    CircuitCredited,
+    CircuitGranted,
+    CircuitOffered,
+    CircuitReceived,
+    CircuitsAgreed,
+    CircuitSent,
+    CircuitsTaken,
     Close,
     CommitsAccepted,
     Event,
@@ -60,9 +69,9 @@ ROOT, MAIN = TopicKey(b"r" * 32), TopicKey(b"m" * 32)
 """Topics that the node follows."""
 NO_MESSAGE: Final = 0xFF
 """First byte of what is no message: the second says what happens at the node meanwhile."""
-IN_MAIN, UNREAD, HOLD, FETCH = 1, 2, 4, 8
+IN_MAIN, UNREAD, HOLD, FETCH, CIRCUIT = 1, 2, 4, 8, 16
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
-BLOCK is asked for."""
+BLOCK is asked for; or this side accepts the last circuit that the peer asked for, and sends a byte on each that it may."""
 BLOCK: Final = encrypt_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
@@ -101,6 +110,8 @@ class _Node:
     def __init__(self) -> None:
         self.session = Session(SESSION_ID, is_dialer=True, is_relay=True, introduces=True)
         self.closed = ""
+        self._offered = 0  # the last circuit
+        self._credit: dict[int, int] = {}  # by circuit that was accepted
         self._asked: deque[Output] = deque()
         self._is_holding = False
         self._last = {ROOT: 3, MAIN: 3}
@@ -124,6 +135,9 @@ class _Node:
             if not self._is_holding:
                 self.answer()
             return
+        if what & CIRCUIT:
+            self._use_circuits()
+            return
         topic = MAIN if what & IN_MAIN else ROOT
         if what & FETCH:
             if self._fetching < FETCHED_COUNT_MAX:
@@ -136,6 +150,16 @@ class _Node:
         else:
             self._last[topic] += 1
             self.handle(CommitsAccepted(topic, (self._last[topic],)))
+
+    def _use_circuits(self) -> None:
+        if self._offered:
+            self.handle(CircuitGranted(self._offered, CIRCUIT_WINDOW_SIZE))
+            self._credit.setdefault(self._offered, 0)
+            self._offered = 0
+        for number, credit in list(self._credit.items()):
+            if credit:
+                self._credit[number] -= 1
+                self.handle(CircuitSent(number, b"x"))
 
     def handle(self, event: Event) -> None:
         """Give the machine an event, and answer what it asks for unless answers wait."""
@@ -163,6 +187,19 @@ class _Node:
                     assert len({num < 0 for num in output.nums}) == 1, "of one kind"
                     self._window += 1
                     self._asked.append(output)
+                case CircuitOffered(number):
+                    self._offered = number
+                    self._credit.pop(number, None)
+                case CircuitCredited(number, count):
+                    if number in self._credit:
+                        self._credit[number] += count
+                case CircuitClosed(number):
+                    self._credit.pop(number, None)
+                    self._offered = 0 if self._offered == number else self._offered
+                case CircuitsAgreed():
+                    self._give(CircuitsTaken())
+                case CircuitReceived():
+                    assert 0 < len(output.data) <= CIRCUIT_WINDOW_SIZE
                 case HandOver():
                     for wanted, item in output.blocks:
                         assert item is None or block_id(item) == wanted

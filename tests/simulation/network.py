@@ -19,6 +19,11 @@ from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
     CheckDue,
+    CircuitClosed,
+    CircuitCredited,
+    CircuitOffered,
+    CircuitReceived,
+    CircuitsAgreed,
     Close,
     CommitsAccepted,
     Event,
@@ -197,6 +202,10 @@ class Network:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
             case HandOver() | OpenTopics() | FindPeers() | LearnPeers():
                 raise AssertionError("nobody asks for blocks, deposits topics or introduces peers here")
+            case (
+                CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
+            ):
+                raise AssertionError("no circuits are taken here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Final
 
+from protocol.machines.circuits import CIRCUIT, TAKING
 from protocol.machines.comparing import COMPARING
 from protocol.machines.conversation import INTRODUCTIONS, MESSAGES, RELAY, Word
 from protocol.machines.reconciling import RECONCILING
@@ -19,6 +20,8 @@ MACHINES: Final[tuple[AnyTable, ...]] = (
     RECONCILING,
     SENDING,
     SERVING,
+    TAKING,
+    CIRCUIT,
 )
 
 _BEGINS: Final = "<!-- drawing: made from the code by `make reference` -->"

@@ -29,6 +29,8 @@ from protocol.limits.formats import (
     QUORUM_SIGNER_COUNT_MAX,
 )
 from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
     REASON_SIZE_MAX,
@@ -360,6 +362,13 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse(
         "introduction_of_too_many", "bad_shape", ["introduce1", ID, [at] * (INTRODUCED_COUNT_MAX + 1)]
     )
+    yield refuse("circuit_address_too_short", "bad_shape", ["circuit-open1", 1, ID[:31]])
+    yield refuse("circuit_data_of_nothing", "bad_shape", ["circuit-data1", 1, b""])
+    yield refuse(
+        "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)]
+    )
+    yield refuse("circuit_credit_of_nothing", "bad_shape", ["circuit-credit1", 1, 0])
+    yield refuse("circuit_credit_too_large", "bad_shape", ["circuit-credit1", 1, CIRCUIT_WINDOW_SIZE + 1])
     yield refuse("summary_of_negative_count", "bad_shape", ["sum3", ID, 0, [], -1, ID])
     yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
     yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce2\xdd\xff\xff\xff\xff")

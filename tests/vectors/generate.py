@@ -59,6 +59,7 @@ from protocol.ids import (
     SHORT_ID_SIZE,
     BlockId,
     BranchId,
+    CircuitAddress,
     CommitId,
     Digest,
     ObjectId,
@@ -85,6 +86,11 @@ from protocol.links import (
 from protocol.messages import (
     Announce,
     Blocks,
+    CircuitClose,
+    CircuitCredit,
+    CircuitData,
+    CircuitOpen,
+    Circuits,
     Deposit,
     Fetch,
     Goodbye,
@@ -164,6 +170,9 @@ def derivations() -> JsonObject:
         ).hex(),
         "branch_id_announced_by_acceptor": hashing.announced_topic(
             TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=False
+        ).hex(),
+        "circuit_address_of_branch_id_at_repo_id": hashing.circuit_address(
+            PeerId(REPO_ID), PeerId(BRANCH_ID)
         ).hex(),
         "branch_id_text": id_text(BRANCH_ID),
     }
@@ -435,6 +444,11 @@ def messages() -> list[JsonObject]:
                 PeerAddress("[2001:db8::7]:7474", PeerId(EPOCH)),
             ),
         ),
+        Circuits(),
+        CircuitOpen(7, CircuitAddress(BRANCH_ID)),
+        CircuitData(7, b"bytes"),
+        CircuitCredit(7, 262_144),
+        CircuitClose(7, "not_here"),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
         KeepAlive(),

@@ -138,6 +138,11 @@ MESSAGES: dict[str, Shapes] = {
     "deposit1": {"topics": [ID]},
     "introductions1": {},
     "introduce1": {"topic": ID, "peers": PEERS},
+    "circuits1": {},
+    "circuit-open1": {"circuit": NUMBER, "address": ID},
+    "circuit-data1": {"circuit": NUMBER, "data": bytes},
+    "circuit-credit1": {"circuit": NUMBER, "count": NUMBER},
+    "circuit-close1": {"circuit": NUMBER, "reason": str},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},
     "blocks1": {"topic": ID, "items": [bytes]},
@@ -253,6 +258,10 @@ def blinded_topic(topic: bytes, session_id: bytes) -> bytes:
 
 def announced_topic(topic: bytes, session_id: bytes, side: int) -> bytes:
     return derive("topic, session and side to announced topic v1", session_id + bytes([side]) + topic)
+
+
+def circuit_address(relay: bytes, node_key: bytes) -> bytes:
+    return derive("relay and node to circuit address v1", relay + node_key)
 
 
 def public_key(seed: bytes) -> bytes:

@@ -81,6 +81,7 @@ def remake_derivations(vector: Vector) -> Vector:
         "blinded_branch_id": reader.blinded_topic(branch, session),
         "branch_id_announced_by_dialer": reader.announced_topic(branch, session, 1),
         "branch_id_announced_by_acceptor": reader.announced_topic(branch, session, 0),
+        "circuit_address_of_branch_id_at_repo_id": reader.circuit_address(repo, branch),
         "branch_id_text": reader.id_text(branch),
     }
 
@@ -525,6 +526,10 @@ BOUNDS_NOT_CHECKED: Final = {
     "commit_timestamp_beyond_exact_numbers",
     "message_batch_of_nothing",
     "message_blocks_too_many",
+    "message_circuit_credit_of_nothing",
+    "message_circuit_credit_too_large",
+    "message_circuit_data_of_nothing",
+    "message_circuit_data_too_large",
     "message_deposit_of_nothing",
     "message_fetch_of_nothing",
     "message_fetch_of_too_many",

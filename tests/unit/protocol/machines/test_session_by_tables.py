@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import BlindTopic, BlockId, Digest, PeerId, SessionId, ShortId, TopicKey
+from protocol.ids import BlindTopic, BlockId, CircuitAddress, Digest, PeerId, SessionId, ShortId, TopicKey
 from protocol.links import PeerAddress
 from protocol.machines.comparing import COMPARING, Compared, Comparing
 from protocol.machines.conversation import MESSAGES, About, Word
@@ -15,6 +15,11 @@ from protocol.machines.table import Refuse, Step
 from protocol.messages import (
     Announce,
     Blocks,
+    CircuitClose,
+    CircuitCredit,
+    CircuitData,
+    CircuitOpen,
+    Circuits,
     Deposit,
     Fetch,
     Goodbye,
@@ -121,6 +126,11 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.REFUSED: Refused(topic, "topic_full"),
         Word.INTRODUCE: Introduce(topic, (PeerAddress("192.0.2.7:7474", PeerId(b"b" * 32)),)),
         Word.FETCH: Fetch(topic, (BlockId(b"b" * 32),)),
+        Word.CIRCUITS: Circuits(),
+        Word.CIRCUIT_OPEN: CircuitOpen(2, CircuitAddress(b"a" * 32)),
+        Word.CIRCUIT_DATA: CircuitData(2, b"bytes"),
+        Word.CIRCUIT_CREDIT: CircuitCredit(2, 7),
+        Word.CIRCUIT_CLOSE: CircuitClose(2, "closed"),
         Word.BLOCKS: Blocks(topic, (b"",)),
     }
 
@@ -161,7 +171,7 @@ def test_each_message_in_each_state_does_what_the_tables_say(state: Comparing, w
     at_bounds = {
         one.reason for machine in (MESSAGES, COMPARING) for bound in machine.bounds.values() for one in bound
     }
-    early = {"late_relay", "late_introductions", "unasked_receipt"}
+    early = {"late_relay", "late_introductions", "unasked_receipt", "no_circuits", "unknown_circuit"}
     assert said in {"", *at_bounds, *early}
     if isinstance(compared, Step) and not said:
         assert progress.comparing is compared.to

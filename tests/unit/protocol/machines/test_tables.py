@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from protocol.machines.circuits import LegEvent, TakingWord
 from protocol.machines.comparing import Compared
 from protocol.machines.conversation import MESSAGES, About, EarlyWord, Word
 from protocol.machines.reconciling import FrameCame
@@ -23,6 +24,7 @@ PAIRS: Final = [
 ]
 BY_PEER: Final[frozenset[Enum]] = frozenset(
     {*EarlyWord, Compared.JOIN, Compared.SUMMARY, Compared.FRAME, Sent.RECEIPT, Sent.REFUSAL, Served.ASKED}
+    | {TakingWord.WORD, LegEvent.OFFER, LegEvent.CREDIT, LegEvent.DATA, LegEvent.CLOSE}
     | (set(FrameCame) - {FrameCame.STUCK})
 )
 """Events that a peer causes when it likes: in no state are they impossible."""

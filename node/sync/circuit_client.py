@@ -1,0 +1,234 @@
+"""The circuits of a node that is no relay: opens them through the relays that it trusts, and accepts those of others.
+
+A `CircuitStream` is one circuit as a stream of trio's, on which the ordinary handshake and session run
+(`node.sync.transport`): they need not know what carries them. The relay is trusted with nothing but to pass bytes on. A
+stream holds CIRCUIT_WINDOW_SIZE bytes in each direction at most.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+import trio
+
+from node.sync.circuit_port import CircuitPort
+from node.sync.transport import TransportError
+from protocol.circuits import CircuitEnd
+from protocol.hashing import circuit_address
+from protocol.ids import CircuitAddress, PeerId
+from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_OPEN_SECONDS,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_INCOMING_MAX,
+)
+from protocol.text import id_text
+
+log = structlog.get_logger()
+
+_GRANT_SIZE: Final = CIRCUIT_WINDOW_SIZE // 4
+"""Bytes that were read before credit is granted for them: four messages for a window."""
+_ANSWER_SECONDS: Final = CIRCUIT_OPEN_SECONDS + 5.0
+"""Seconds for which a relay's answer is awaited: it waits for CIRCUIT_OPEN_SECONDS itself."""
+
+
+class CircuitStream(trio.abc.Stream):
+    """One circuit. One task may read and one may write at a time."""
+
+    def __init__(self, port: CircuitPort, number: int, forget: Callable[[], object]) -> None:
+        """`forget` is called when this side closes the stream."""
+        self._forget = forget
+        self._port = port
+        self._number = number
+        self._credit = 0  # bytes that may be sent
+        self._received = bytearray()
+        self._used = 0  # bytes that were read, and for which no credit was granted yet
+        self._news = trio.Event()
+        self.end = ""
+        """Why the circuit has ended; empty while it lasts."""
+
+    async def wait_accepted(self) -> None:
+        """Return once the other node has accepted. Raises TransportError."""
+        while not self._credit:
+            if self.end:
+                raise TransportError("circuit_refused", f"the relay opens no circuit: {self.end}")
+            await self._news.wait()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send all, as far as the other node grants credit."""
+        await trio.lowlevel.checkpoint()
+        view = memoryview(data)
+        while view:
+            if self.end:
+                raise trio.BrokenResourceError(f"the circuit has ended: {self.end}")
+            if not self._credit:
+                await self._news.wait()
+                continue
+            size = min(len(view), self._credit, CIRCUIT_DATA_SIZE_MAX)
+            self._credit -= size
+            self._port.send(self._number, bytes(view[:size]))
+            view = view[size:]
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Return once there is credit, or the circuit has ended."""
+        await trio.lowlevel.checkpoint()
+        while not (self._credit or self.end):
+            await self._news.wait()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Bytes that came; none once the circuit has ended and all are read."""
+        await trio.lowlevel.checkpoint()
+        while not self._received:
+            if self.end:
+                return b""
+            await self._news.wait()
+        size = len(self._received) if max_bytes is None else min(max_bytes, len(self._received))
+        some = bytes(memoryview(self._received)[:size])
+        del self._received[:size]
+        self._used += size
+        if self._used >= _GRANT_SIZE:
+            count, self._used = self._used, 0
+            self._port.grant(self._number, count)
+        return some
+
+    async def aclose(self) -> None:
+        """End the circuit, behind what was sent on it."""
+        if not self.end:
+            self.note_end(CircuitEnd.CLOSED)
+            self._forget()
+            self._port.end(self._number, CircuitEnd.CLOSED)
+        await trio.lowlevel.checkpoint()
+
+    def note_credit(self, count: int) -> None:
+        """So many bytes more may be sent."""
+        self._credit += count
+        self._wake()
+
+    def note_received(self, data: bytes) -> None:
+        """Bytes came, within the credit that was granted."""
+        self._received += data
+        self._wake()
+
+    def note_end(self, reason: str) -> None:
+        """The circuit has ended; the first reason counts."""
+        self.end = self.end or reason
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+
+class CircuitClient:
+    """Opens and accepts circuits. A `CircuitHandler`; `run` owns the tasks of those that are accepted."""
+
+    def __init__(
+        self,
+        own_key: PeerId,
+        may_use: Callable[[PeerId], bool],
+        serve: Callable[[CircuitStream, PeerId], Awaitable[None]],
+        changed: Callable[[], None],
+    ) -> None:
+        """`may_use` says which relays are used, `serve` takes a circuit that came through a relay, and `changed` is called
+        when a relay can be used."""
+        self._own_key = own_key
+        self._may_use = may_use
+        self._serve = serve
+        self._changed = changed
+        self._relays: dict[PeerId, CircuitPort] = {}
+        self._streams: dict[CircuitPort, dict[int, CircuitStream]] = {}
+        self._incoming: dict[CircuitPort, set[int]] = {}
+        self._nursery: trio.Nursery | None = None
+
+    @property
+    def relays(self) -> list[PeerId]:
+        """Connected relays through which circuits can be opened."""
+        return list(self._relays)
+
+    async def run(self) -> None:
+        """Serve circuits that are accepted, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
+
+    async def open(self, relay: PeerId, peer: PeerId) -> CircuitStream:
+        """A circuit to a peer, which it has accepted. Raises TransportError."""
+        port = self._relays.get(relay)
+        if port is None:
+            raise TransportError("circuit_refused", "the relay is not connected")
+        number = port.new_number()
+        stream = self._new_stream(port, number)
+        port.ask(number, circuit_address(relay, peer))
+        port.grant(number, CIRCUIT_WINDOW_SIZE)
+        try:
+            with trio.fail_after(_ANSWER_SECONDS):
+                await stream.wait_accepted()
+        except trio.TooSlowError:
+            await trio.aclose_forcefully(stream)
+            raise TransportError("timeout", "the relay does not answer") from None
+        except BaseException:  # a cancellation too: nothing else would end it
+            await trio.aclose_forcefully(stream)
+            raise
+        return stream
+
+    def begun(self, port: CircuitPort) -> None:
+        """A connection has begun. The relay says first that it passes circuits on."""
+        self._streams[port], self._incoming[port] = {}, set()
+
+    def agreed(self, port: CircuitPort) -> None:
+        """A peer passes circuits on: use it, if this user has chosen it as a relay."""
+        if port.peer_is_relay and self._may_use(port.peer):
+            port.take()
+            self._relays[port.peer] = port
+            self._changed()
+
+    def offered(self, port: CircuitPort, number: int, address: CircuitAddress) -> None:
+        """Somebody asks for a circuit to this node. Who it is shows in the handshake."""
+        is_own = address == circuit_address(port.peer, self._own_key)
+        if not is_own or self._nursery is None or len(self._incoming[port]) >= CIRCUITS_INCOMING_MAX:
+            port.end(number, CircuitEnd.NOT_TAKEN)
+            return
+        stream = self._new_stream(port, number)
+        self._incoming[port].add(number)
+        port.grant(number, CIRCUIT_WINDOW_SIZE)
+        self._nursery.start_soon(self._take, stream, port, number)
+
+    def credited(self, port: CircuitPort, number: int, count: int) -> None:
+        """More may be sent."""
+        if (stream := self._streams.get(port, {}).get(number)) is not None:
+            stream.note_credit(count)
+
+    def received(self, port: CircuitPort, number: int, data: bytes) -> None:
+        """Bytes came."""
+        if (stream := self._streams.get(port, {}).get(number)) is not None:
+            stream.note_received(data)
+
+    def closed(self, port: CircuitPort, number: int, reason: str) -> None:
+        """A circuit has ended."""
+        if (stream := self._streams.get(port, {}).pop(number, None)) is not None:
+            stream.note_end(reason)
+
+    def lost(self, port: CircuitPort) -> None:
+        """A connection has ended."""
+        if self._relays.get(port.peer) is port:
+            del self._relays[port.peer]
+        for stream in self._streams.pop(port, {}).values():
+            stream.note_end(CircuitEnd.GONE)
+        self._incoming.pop(port, None)
+
+    def _new_stream(self, port: CircuitPort, number: int) -> CircuitStream:
+        streams = self._streams[port]
+        stream = streams[number] = CircuitStream(port, number, lambda: streams.pop(number, None))
+        return stream
+
+    async def _take(self, stream: CircuitStream, port: CircuitPort, number: int) -> None:
+        try:
+            await self._serve(stream, port.peer)
+        except Exception:  # the border of one circuit: whatever is wrong with it, the others go on
+            log.exception("circuit failed", relay=id_text(port.peer))
+        finally:
+            self._incoming.get(port, set()).discard(number)
+            await trio.aclose_forcefully(stream)

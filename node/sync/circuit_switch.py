@@ -1,0 +1,245 @@
+"""A relay's circuits: opens them between connected nodes, and passes bytes and credit from one to the other.
+
+The relay sees node keys, sizes and times. What passes is the nodes' own session, whose keys it does not have
+(`node.sync.transport`): what it changes, drops or repeats ends that session, and nothing else.
+
+It holds no bytes of a circuit but those in the queue of the connection that they leave by: the other side grants the credit
+for them, which bounds them to CIRCUIT_WINDOW_SIZE for each direction. To slow a peer down it keeps credit back. A node that
+does not read stalls its own circuits alone.
+
+Pure but for its memory; `run` is a clock for `tick`.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+import trio
+
+from node.sync.circuit_port import CircuitPort
+from node.sync.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
+from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
+from protocol.hashing import circuit_address
+from protocol.ids import CircuitAddress, PeerId
+from protocol.limits.peers import (
+    CIRCUIT_IDLE_SECONDS,
+    CIRCUIT_OPEN_SECONDS,
+    CIRCUITS_INCOMING_MAX,
+)
+from protocol.text import id_text
+from storage.relay.quotas import Visitor
+
+log = structlog.get_logger()
+
+_TICK_SECONDS: Final = 1.0
+"""Seconds between two looks for circuits that are idle, or were not accepted."""
+
+
+@dataclass(slots=True, eq=False)
+class _End:
+    """One end of a circuit: the connection, the circuit's number on it, and credit of the other end that is kept back."""
+
+    port: CircuitPort
+    number: int
+    kept_back: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Circuit:
+    asking: _End
+    asked: _End
+    accounts: tuple[CircuitAccount, ...]
+    opened_at: float
+    used_at: float
+    is_accepted: bool = False
+
+    def across(self, port: CircuitPort, number: int) -> _End:
+        """The end that is not this one."""
+        is_asking = port is self.asking.port and number == self.asking.number
+        return self.asked if is_asking else self.asking
+
+
+@dataclass(slots=True)
+class CircuitTotals:
+    """Counts since the start, for metrics."""
+
+    opened: int = 0
+    bytes_passed: int = 0
+    ended: Counter[str] = field(default_factory=Counter)  # by reason, refused ones too
+
+
+class CircuitSwitch:
+    """Passes circuits on. A `CircuitHandler`."""
+
+    def __init__(
+        self,
+        own_key: PeerId,
+        quotas: CircuitQuotas,
+        visitor: Callable[[PeerId, str], Visitor],
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        """`visitor` says of a peer, and the subnet that it comes from, whether it is known."""
+        self._own_key = own_key
+        self._visitor = visitor
+        self._clock = clock
+        self._accounts = CircuitAccounts(quotas)
+        self._ports: dict[CircuitAddress, CircuitPort] = {}  # of nodes that take circuits
+        self._circuits: dict[CircuitPort, dict[int, _Circuit]] = {}  # each by both its ends
+        self._asked: Counter[CircuitPort] = Counter()  # circuits that others have open to a node
+        self._looked_at = clock()
+        self._slowed: dict[
+            _End, _Circuit
+        ] = {}  # ends for which credit is kept back, in the order of its coming
+        self._is_woken = trio.Event()
+        self.totals = CircuitTotals()
+        self.count = 0
+        """Circuits that are open or being opened."""
+
+    @property
+    def node_count(self) -> int:
+        """Connected nodes that take circuits."""
+        return len(self._ports)
+
+    async def run(self) -> None:
+        """Keep time, until cancelled."""
+        while True:
+            wait = min(_TICK_SECONDS, self.tick())
+            with trio.move_on_after(wait):
+                await self._is_woken.wait()
+            self._is_woken = trio.Event()
+
+    def tick(self) -> float:
+        """Pass on the credit that may pass now, and end circuits whose time is up; seconds until credit may pass again."""
+        now = self._clock()
+        if now - self._looked_at >= _TICK_SECONDS:
+            self._looked_at = now
+            self._end_old(now)
+        waits = [_TICK_SECONDS]
+        for end, circuit in list(self._slowed.items()):
+            wait = _wait_seconds(circuit, now)
+            if wait > 0:
+                waits.append(wait)
+                continue
+            del self._slowed[end]
+            count, end.kept_back = end.kept_back, 0
+            end.port.grant(end.number, count)
+        return min(waits)
+
+    def begun(self, port: CircuitPort) -> None:
+        """A connection has begun: say that circuits are to be had here."""
+        port.take()
+
+    def agreed(self, port: CircuitPort) -> None:
+        """A node takes circuits through this relay. Its latest connection is where it is found."""
+        self._ports[circuit_address(self._own_key, port.peer)] = port
+
+    def offered(self, port: CircuitPort, number: int, address: CircuitAddress) -> None:
+        """A node asks for a circuit to another."""
+        now = self._clock()
+        visitor = self._visitor(port.peer, port.subnet)
+        accounts = self._accounts.of(visitor, now)
+        reason = refusal(accounts, self._accounts.quotas, visitor, self.count, now)
+        other = self._ports.get(address)
+        if reason is None and (other is None or other.peer == port.peer):
+            reason = CircuitEnd.NOT_HERE
+        if reason is None and other is not None and self._asked[other] >= CIRCUITS_INCOMING_MAX:
+            reason = CircuitEnd.NOT_TAKEN
+        if reason is not None:
+            self._count(reason)
+            port.end(number, reason)
+            return
+        assert other is not None, "it is here"
+        circuit = _Circuit(_End(port, number), _End(other, other.new_number()), accounts, now, now)
+        for end in (circuit.asking, circuit.asked):
+            self._circuits.setdefault(end.port, {})[end.number] = circuit
+        for account in accounts:
+            account.circuits += 1
+        self._asked[other] += 1
+        self.count += 1
+        other.ask(circuit.asked.number, address)
+        self.totals.opened += 1
+        log.info("circuit", peer=id_text(port.peer), to=id_text(other.peer))
+
+    def credited(self, port: CircuitPort, number: int, count: int) -> None:
+        """An end takes more bytes: pass that on, now or when the peer that has asked may send again."""
+        circuit = self._find(port, number)
+        if circuit is None:
+            return
+        end = circuit.across(port, number)
+        circuit.is_accepted |= end is circuit.asking
+        if end not in self._slowed and _wait_seconds(circuit, self._clock()) == 0:
+            end.port.grant(end.number, count)
+            return
+        end.kept_back += count
+        self._slowed[end] = circuit
+        if len(self._slowed) == 1:  # the clock looks for others by itself
+            self._is_woken.set()
+
+    def received(self, port: CircuitPort, number: int, data: bytes) -> None:
+        """Bytes came: pass them on."""
+        circuit = self._find(port, number)
+        if circuit is None:
+            return
+        now = circuit.used_at = self._clock()
+        for account in circuit.accounts:
+            account.use(len(data), now)
+        self.totals.bytes_passed += len(data)
+        end = circuit.across(port, number)
+        end.port.send(end.number, data)
+        if any(account.is_day_used(now) for account in circuit.accounts):
+            self._end(circuit, CircuitEnd.DAY_USED)
+
+    def closed(self, port: CircuitPort, number: int, reason: str) -> None:
+        """An end has closed: close the other one, for the same reason."""
+        circuit = self._find(port, number)
+        if circuit is not None:
+            self._end(circuit, reason, but=port)
+
+    def lost(self, port: CircuitPort) -> None:
+        """A connection has ended: close the other ends of its circuits."""
+        address = circuit_address(self._own_key, port.peer)
+        if self._ports.get(address) is port:
+            del self._ports[address]
+        for circuit in list(self._circuits.get(port, {}).values()):
+            self._end(circuit, CircuitEnd.GONE, but=port)
+
+    def _find(self, port: CircuitPort, number: int) -> _Circuit | None:
+        """None: it has ended at the other end, and this one has not been told yet."""
+        return self._circuits.get(port, {}).get(number)
+
+    def _end_old(self, now: float) -> None:
+        for port in list(self._circuits):
+            for circuit in list(self._circuits.get(port, {}).values()):
+                if not circuit.is_accepted and now - circuit.opened_at >= CIRCUIT_OPEN_SECONDS:
+                    self._end(circuit, CircuitEnd.TIMEOUT)
+                elif now - circuit.used_at >= CIRCUIT_IDLE_SECONDS:
+                    self._end(circuit, CircuitEnd.IDLE)
+
+    def _end(self, circuit: _Circuit, reason: str, but: CircuitPort | None = None) -> None:
+        """Forget a circuit, and tell its ends, all `but` the one that knows."""
+        for end in (circuit.asking, circuit.asked):
+            of_port = self._circuits[end.port]
+            del of_port[end.number]
+            if not of_port:
+                del self._circuits[end.port]
+            self._slowed.pop(end, None)
+        self._asked[circuit.asked.port] -= 1
+        if not self._asked[circuit.asked.port]:
+            del self._asked[circuit.asked.port]
+        self.count -= 1
+        for account in circuit.accounts:
+            account.circuits -= 1
+        self._count(reason)
+        for end in (circuit.asking, circuit.asked):
+            if end.port is not but:
+                end.port.end(end.number, reason)
+
+    def _count(self, reason: str) -> None:
+        """Count an end; a peer may say anything, and makes no names for metrics."""
+        self.totals.ended[reason if reason in CIRCUIT_ENDS else "other"] += 1
+
+
+def _wait_seconds(circuit: _Circuit, now: float) -> float:
+    return max(account.wait_seconds(now) for account in circuit.accounts)

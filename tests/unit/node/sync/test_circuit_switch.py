@@ -1,0 +1,294 @@
+"""A relay's circuits: who may open one, what they may use, and that a slow side stalls its own alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from node.sync.circuit_port import CircuitPort
+from node.sync.circuit_quotas import DAY_SECONDS, CircuitAccounts
+from protocol.ids import PeerId
+from protocol.limits.peers import (
+    CIRCUIT_ACCOUNTS_MAX,
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_IDLE_SECONDS,
+    CIRCUIT_OPEN_SECONDS,
+    CIRCUIT_SUBNET_SHARE,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_INCOMING_MAX,
+    CIRCUITS_OPENED_AT_ONCE_MAX,
+)
+from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen
+from storage.relay.quotas import Visitor
+from tests.support.circuits import PLENTY, Recorder, Star, key_of
+
+_WHOLE = bytes(CIRCUIT_DATA_SIZE_MAX)
+
+
+def _star(**quotas: int | bool) -> tuple[Star, Recorder, Recorder]:
+    """A relay with Alice, who asks, and Bob, who accepts."""
+    star = Star(replace(PLENTY, **quotas))  # type: ignore[arg-type]  # the names of its fields
+    alice, bob = Recorder(), Recorder(accepts=CIRCUIT_WINDOW_SIZE)
+    star.add("alice", alice)
+    star.add("bob", bob)
+    return star, alice, bob
+
+
+def _port(one: Recorder) -> CircuitPort:
+    assert one.port is not None, "it is connected"
+    return one.port
+
+
+def _ask(star: Star, one: Recorder, name: str = "bob") -> int:
+    """Ask for a circuit, and grant a window; its number."""
+    number = _port(one).new_number()
+    _port(one).ask(number, star.address(name))
+    _port(one).grant(number, CIRCUIT_WINDOW_SIZE)
+    return number
+
+
+def test_bytes_pass_both_ways_and_numbers_are_each_connections_own() -> None:
+    star, alice, bob = _star()
+    carol = Recorder()
+    star.add("carol", carol)
+    first, second = _ask(star, alice), _ask(star, carol)
+    assert (first, second, bob.offered_numbers) == (1, 1, [2, 4])
+    assert alice.credit == carol.credit == {1: CIRCUIT_WINDOW_SIZE}
+    _port(alice).send(first, b"from alice")
+    _port(carol).send(second, b"from carol")
+    _port(bob).send(2, b"from bob")
+    assert bob.data == {2: b"from alice", 4: b"from carol"}
+    assert (alice.data, carol.data) == ({1: b"from bob"}, {})
+    assert star.switch.totals.bytes_passed == len(b"from alicefrom carolfrom bob")
+    _port(bob).end(2, "closed")
+    assert (alice.ends, carol.ends, star.switch.count) == ({1: "closed"}, {}, 1)
+
+
+def test_a_node_that_is_not_here_or_takes_no_circuits_is_not_found() -> None:
+    class Refuser(Recorder):
+        def agreed(self, port: CircuitPort) -> None:
+            """It says nothing."""
+
+    star, alice, _ = _star()
+    star.add("dave", Refuser())
+    for name in ("nobody", "dave", "alice"):
+        number = _ask(star, alice, name)
+        assert alice.ends[number] == "not_here"
+    star.sides["bob"][1].cut()
+    assert alice.ends[_ask(star, alice)] == "not_here"
+    assert star.switch.count == 0
+
+
+def test_the_latest_connection_of_a_node_is_where_it_is_found() -> None:
+    star, alice, old = _star()
+    old_side = star.sides["bob"][1]
+    new = Recorder(accepts=1)
+    star.add("bob", new)
+    _ask(star, alice)
+    assert (old.offered_numbers, new.offered_numbers) == ([], [2])
+    old_side.cut()
+    _ask(star, alice)
+    assert new.offered_numbers == [2, 4]
+
+
+def test_one_circuit_over_a_peers_part_is_refused() -> None:
+    star, alice, _ = _star(peer=2)
+    first, second, third = (_ask(star, alice) for _ in range(3))
+    assert alice.ends == {third: "peer_full"}
+    _port(alice).end(first, "closed")
+    fourth = _ask(star, alice)
+    assert fourth not in alice.ends
+    assert second not in alice.ends
+
+
+def test_one_circuit_over_a_relays_total_is_refused() -> None:
+    star, alice, _ = _star(total=1)
+    carol = Recorder()
+    star.add("carol", carol)
+    _ask(star, alice)
+    assert carol.ends[_ask(star, carol)] == "relay_full"
+
+
+def test_strangers_of_one_subnet_share_an_account_and_known_peers_do_not() -> None:
+    star = Star(replace(PLENTY, peer=1), known=frozenset({key_of("known")}))
+    star.add("bob", Recorder(accepts=1))
+    ones = [Recorder() for _ in range(CIRCUIT_SUBNET_SHARE + 1)]
+    for number, one in enumerate(ones):
+        star.add(f"stranger {number}", one, subnet="198.51.100.0/24")
+        _ask(star, one)
+    assert [one.ends for one in ones] == [*[{}] * CIRCUIT_SUBNET_SHARE, {1: "subnet_full"}]
+    known = Recorder()
+    star.add("known", known, subnet="198.51.100.0/24")
+    _ask(star, known)
+    assert known.ends == {}
+
+
+def test_a_relay_for_known_peers_opens_circuits_for_them_alone() -> None:
+    star = Star(replace(PLENTY, takes_strangers=False), known=frozenset({key_of("known")}))
+    star.add("bob", Recorder(accepts=1))
+    stranger, known = Recorder(), Recorder()
+    star.add("stranger", stranger)
+    star.add("known", known)
+    _ask(star, stranger)
+    _ask(star, known)
+    assert (stranger.ends, known.ends) == ({1: "not_known"}, {})
+
+
+def test_one_circuit_over_what_a_node_takes_of_others_is_refused() -> None:
+    star, alice, bob = _star()
+    for _ in range(CIRCUITS_INCOMING_MAX):
+        _ask(star, alice)
+    assert alice.ends[_ask(star, alice)] == "not_taken"
+    assert len(bob.offered_numbers) == CIRCUITS_INCOMING_MAX
+
+
+def test_circuits_opened_and_closed_over_and_over_are_refused() -> None:
+    star, alice, bob = _star()
+    for _ in range(CIRCUITS_OPENED_AT_ONCE_MAX):
+        _port(alice).end(_ask(star, alice), "closed")
+    assert alice.ends[_ask(star, alice)] == "peer_full"
+    assert len(bob.offered_numbers) == CIRCUITS_OPENED_AT_ONCE_MAX
+    star.pass_time(1)
+    assert _ask(star, alice) not in alice.ends
+
+
+def test_the_bytes_of_a_day_end_the_circuit_and_the_next_day_begins_anew() -> None:
+    star, alice, bob = _star(day=1000)
+    number = _ask(star, alice)
+    _port(alice).send(number, bytes(999))
+    assert alice.ends == {}
+    _port(bob).send(2, b"x")
+    assert (alice.ends, bob.ends) == ({number: "day_used"}, {2: "day_used"})
+    assert (len(bob.data[2]), alice.data[number]) == (999, b"x"), "what came was passed on"
+    assert alice.ends[_ask(star, alice)] == "day_used"
+    star.pass_time(DAY_SECONDS)
+    assert _ask(star, alice) not in alice.ends
+
+
+def test_a_circuit_that_is_not_accepted_in_time_ends() -> None:
+    star, alice, bob = _star()
+    bob.accepts = 0
+    number = _ask(star, alice)
+    star.pass_time(CIRCUIT_OPEN_SECONDS - 1)
+    assert alice.ends == {}
+    star.pass_time(1)
+    assert (alice.ends, bob.ends) == ({number: "timeout"}, {2: "timeout"})
+
+
+def test_an_idle_circuit_ends_and_one_in_use_does_not() -> None:
+    star, alice, _ = _star()
+    idle, used = _ask(star, alice), _ask(star, alice)
+    star.pass_time(CIRCUIT_IDLE_SECONDS - 1)
+    _port(alice).send(used, b"x")
+    star.pass_time(1)
+    assert alice.ends == {idle: "idle"}
+
+
+def test_circuits_of_a_node_that_leaves_end_and_others_stay() -> None:
+    star, alice, _ = _star()
+    carol = Recorder(accepts=1)
+    star.add("carol", carol)
+    to_bob, to_carol = _ask(star, alice), _ask(star, alice, "carol")
+    star.sides["bob"][0].cut()
+    assert alice.ends == {to_bob: "gone"}
+    assert star.switch.count == 1
+    _port(alice).send(to_carol, b"x")
+    assert carol.data == {2: b"x"}
+
+
+def test_a_peer_over_its_rate_gets_no_more_credit_until_it_may_send_again() -> None:
+    rate = CIRCUIT_WINDOW_SIZE
+    star, alice, bob = _star(rate=rate)
+    number = _ask(star, alice)
+    sent = 0
+    for _ in range(60):  # sixty seconds of a sender that sends all that it may
+        while alice.credit[number] - sent > 0:
+            size = min(alice.credit[number] - sent, CIRCUIT_DATA_SIZE_MAX)
+            _port(alice).send(number, _WHOLE[:size])
+            _port(bob).grant(2, size)
+            sent += size
+        star.pass_time(1)
+    assert 59 * rate <= sent <= 60 * rate + 2 * CIRCUIT_WINDOW_SIZE
+    assert len(bob.data[2]) == sent, "nothing is held here"
+
+
+def test_a_circuit_that_is_not_read_stalls_and_others_go_on() -> None:
+    star, alice, bob = _star()
+    stalled, going = _ask(star, alice), _ask(star, alice)
+    for _ in range(CIRCUIT_WINDOW_SIZE // CIRCUIT_DATA_SIZE_MAX):
+        _port(alice).send(stalled, _WHOLE)
+    assert alice.credit[stalled] == CIRCUIT_WINDOW_SIZE, "no more may be sent"
+    for _ in range(100):
+        _port(alice).send(going, _WHOLE)
+        _port(bob).grant(4, CIRCUIT_DATA_SIZE_MAX)
+    assert len(bob.data[4]) == 100 * CIRCUIT_DATA_SIZE_MAX
+    assert star.sides["alice"][0].closed == ""
+
+
+def test_a_relay_holds_a_window_of_a_node_that_does_not_read() -> None:
+    star, alice, _ = _star()
+    to_bob = star.sides["bob"][1]
+    number = _ask(star, alice)
+    to_bob.holds = True
+    for _ in range(CIRCUIT_WINDOW_SIZE // CIRCUIT_DATA_SIZE_MAX):
+        _port(alice).send(number, _WHOLE)
+    said = [one for one in to_bob.said if isinstance(one, CircuitData)]
+    assert sum(len(one.data) for one in said) == CIRCUIT_WINDOW_SIZE
+    star.sides["alice"][0].say(CircuitData(number, b"x"))
+    assert star.sides["alice"][1].closed == "circuit_overrun", "who sends more is left"
+    to_bob.say_held()
+    assert star.sides["bob"][0].closed == ""
+
+
+@pytest.mark.parametrize(
+    "message, reason",
+    [
+        (CircuitData(3, b"for the other's circuit"), "unknown_circuit"),
+        (CircuitCredit(3, 1), "unknown_circuit"),
+        (CircuitClose(3, "closed"), "unknown_circuit"),
+        (CircuitData(2, b"by the number of the other end"), "unknown_circuit"),
+        (CircuitOpen(2, Star().address("bob")), "wrong_circuit"),
+    ],
+)
+def test_who_speaks_of_a_circuit_that_is_not_its_own_is_left_and_the_circuit_goes_on(
+    message: CircuitData | CircuitCredit | CircuitClose | CircuitOpen, reason: str
+) -> None:
+    star, alice, bob = _star()
+    mallory = Recorder()
+    star.add("mallory", mallory)
+    _ask(star, alice)
+    number = _ask(star, alice)
+    assert number == 3
+    node, relay = star.sides["mallory"]
+    node.say(message)
+    assert relay.closed == reason
+    _port(alice).send(number, b"on")
+    assert bob.data == {4: b"on"}
+
+
+def test_credit_that_comes_after_the_end_is_passed_over() -> None:
+    star, alice, bob = _star()
+    number = _ask(star, alice)
+    star.sides["bob"][0].holds = True
+    _port(bob).grant(2, 5)
+    _port(bob).send(2, b"late")
+    _port(alice).end(number, "closed")
+    star.sides["bob"][0].say_held()
+    assert bob.ends == {2: "closed"}
+    assert [side.closed for sides in star.sides.values() for side in sides] == [""] * 4
+
+
+def test_one_account_over_the_bound_takes_the_place_of_one_without_a_circuit() -> None:
+    accounts = CircuitAccounts(PLENTY)
+    (busy,) = accounts.of(Visitor(key_of("busy"), is_known=True), 0.0)
+    busy.circuits = 1
+    for number in range(CIRCUIT_ACCOUNTS_MAX):
+        accounts.of(Visitor(PeerId(number.to_bytes(32, "big")), is_known=True), 0.0)
+    assert len(accounts) == CIRCUIT_ACCOUNTS_MAX
+    assert accounts.of(Visitor(key_of("busy"), is_known=True), 0.0) == (busy,)
+
+
+def test_metrics_name_only_reasons_that_are_known() -> None:
+    star, alice, _ = _star()
+    _port(alice).end(_ask(star, alice), "a reason of its own")
+    _port(alice).end(_ask(star, alice), "closed")
+    assert dict(star.switch.totals.ended) == {"other": 1, "closed": 1}
