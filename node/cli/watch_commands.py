@@ -1,13 +1,17 @@
 """watch: a branch's timeline as it changes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.hooks import keep_cursor, parse_command, read_cursor, run_hook
 from node.cli.people import author_of
 from node.cli.shared import JsonOption, client, display_safe, first_line, iso_time, print_json
+from node.client.event_client import StreamEvent
 from node.runtime.errors import ServiceError
 
 _SIGNS = {"insert": "+", "move": "~", "remove": "-"}
@@ -24,30 +28,86 @@ def watch(
             help="The cursor to resume from; 'start' shows everything. By default only new commits are shown.",
         ),
     ] = None,
+    command: Annotated[
+        str,
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="Run this for each event, one after the other. It gets the event as JSON on its standard input, and "
+            "RAVEL_BRANCH, RAVEL_EVENT, RAVEL_EDIT, RAVEL_COMMIT and RAVEL_CURSOR. No shell runs it.",
+        ),
+    ] = "",
+    cursor_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the cursor in this file after each event, and resume from it. It goes before --from."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a branch's timeline: what is inserted (+), moved (~) and removed (-), until it is interrupted.
 
     With --json one object a line: an edit with its cursor and its place (docs/reference/api.md), or a `reset`, after
     which all that was shown before is to be forgotten. `--from` with the last cursor goes on where one stopped.
+
+    With --exec and --cursor-file each event reaches the command at least once, also over restarts: one whose command
+    failed comes again.
     """
+    words = parse_command(command) if command else []
+    kept = read_cursor(cursor_file) if cursor_file is not None else None
     api = client(context)
-    if start is None:
+    if kept is None and start is None:
         start = str(api.edits(branch, limit=1)["last"])
-    cursor = "" if start == "start" else start
+    cursor = kept if kept is not None else "" if start == "start" else str(start)
+    if kept is None and cursor_file is not None:
+        keep_cursor(cursor_file, cursor)
+
+    def tell(event: StreamEvent) -> None:
+        nonlocal cursor
+        told = {"event": event.name, **event.data}
+        if words:
+            run_hook(words, branch, told)
+        elif as_json:
+            print_json(told)
+        else:
+            print(_line(event.name, event.data), flush=True)
+        cursor = event.cursor or cursor
+        if cursor_file is not None:
+            keep_cursor(cursor_file, cursor)
+
     try:
-        with api.watch(branch, cursor) as events:
-            for event in events:
-                cursor = event.cursor or cursor
-                if as_json:
-                    print_json({"event": event.name, **event.data})
-                else:
-                    print(_line(event.name, event.data), flush=True)
+        # A command that takes its time has the stream cut. What it missed is in the store.
+        while _follow(lambda: api.watch(branch, cursor), tell, is_patient=bool(words)):
+            pass
     except ServiceError as error:
         if error.code != "interrupted":
             raise
-        step = f"ravel watch {branch} --from {cursor or 'start'}"
-        raise ServiceError("interrupted", error.message, f"to go on from here: {step}") from None
+        resumed = f"--cursor-file {cursor_file}" if cursor_file is not None else f"--from {cursor or 'start'}"
+        raise ServiceError(
+            "interrupted", error.message, f"to go on from here: ravel watch {branch} {resumed}"
+        ) from None
+
+
+def _follow(
+    watch_on: Callable[[], AbstractContextManager[Iterator[StreamEvent]]],
+    tell: Callable[[StreamEvent], None],
+    *,
+    is_patient: bool,
+) -> bool:
+    """Tell of all events of one stream. Whether it was cut behind some of them, where `is_patient`. Raises ServiceError."""
+    has_told = False
+    with watch_on() as events:
+        while True:
+            try:
+                event = next(events, None)
+            except ServiceError as error:
+                if is_patient and has_told and error.code == "interrupted":
+                    return True
+                raise
+            if event is None:
+                return False
+            tell(event)
+            has_told = True
 
 
 def _line(name: str, data: Mapping[str, Any]) -> str:

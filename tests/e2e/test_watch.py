@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import Peer, peers, run_ravel
+from tests.e2e.cluster import Peer, peers, run_ravel, until
 from tests.support.machine import patience
 from tests.support.processes import RAVEL
 
@@ -49,6 +49,39 @@ def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
         watching.terminate()
         _ended(watching)
         assert run_ravel(alice, "watch", "main", "--from", "x", code=3).stderr.startswith("error: 'x' is not")
+
+
+def test_a_command_runs_for_each_event_and_a_failed_one_comes_again(tmp_path: Path) -> None:
+    notes, cursor = tmp_path / "notes", tmp_path / "cursor"
+    script = tmp_path / "hook"
+    script.write_text('#!/bin/sh\necho "$RAVEL_EVENT $RAVEL_EDIT $(cat)" >> "$1"\n')
+    script.chmod(0o700)
+    options = ("--exec", f"'{script}' '{notes}'", "--cursor-file", str(cursor))
+
+    def seen() -> list[str]:
+        return notes.read_text().splitlines() if notes.exists() else []
+
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        alice.client.write("main", "one")
+        watching = _watch(alice, "--from", "start", *options)
+        until(lambda: len(seen()) == 3, "reset, root and one")
+        until(lambda: cursor.read_text().strip() != "", "the cursor of the last one is kept")
+        watching.terminate()
+        _ended(watching)
+        assert [line.split()[0] for line in seen()] == ["reset", "edit", "edit"]
+        assert '"text": "one"' in seen()[2]
+        script.write_text("#!/bin/sh\nexit 3\n")
+        alice.client.write("main", "two")
+        failed = run_ravel(alice, "watch", "main", *options, code=25).stderr
+        assert "ended with 3" in failed
+        assert f"--cursor-file {cursor}" in failed
+        script.write_text('#!/bin/sh\necho "$RAVEL_EVENT $RAVEL_EDIT $(cat)" >> "$1"\n')
+        watching = _watch(alice, *options)
+        until(lambda: len(seen()) == 4, "the one that failed comes again")
+        watching.terminate()
+        _ended(watching)
+        assert '"text": "two"' in seen()[3]
 
 
 @pytest.mark.extended
