@@ -10,7 +10,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -136,7 +136,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         now_seconds,
         own_address="" if advertise == NOTHING else advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
-        entered=addresses.note_entry,
+        addresses=addresses,
     )
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
@@ -177,8 +177,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
-            for peer, address, source in kept:
-                network.keep(peer, address, source)
+            for peer, address, source, others in kept:
+                network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
             notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
@@ -193,8 +193,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
 
 def _load_peers(
     network: Network, replica: Replica, configured: tuple[PeerConfig, ...]
-) -> list[tuple[PeerId, str, AddressSource]]:
-    """Tell the network what is known of peers; whom to keep a connection to, where, and how that is known."""
+) -> list[tuple[PeerId, str, AddressSource, Sequence[str]]]:
+    """Tell the network what is known of peers; whom to keep a connection to, where, how that is known, and where else."""
     with replica.database.read() as connection:
         stored, network.linked = load_peers(connection), load_links(connection)
         network.load(load_reached(connection))
@@ -202,8 +202,12 @@ def _load_peers(
     network.relays.update(row.peer for row in stored if row.is_relay)
     network.relays.update(one.peer for one in configured if one.relay)
     return [
-        *((one.peer, one.address, AddressSource.CONFIGURED) for one in configured),
-        *((row.peer, row.address, AddressSource(row.source)) for row in stored if not row.is_banned),
+        *((one.peer, one.address, AddressSource.CONFIGURED, ()) for one in configured),
+        *(
+            (row.peer, row.address, AddressSource(row.source), row.others)
+            for row in stored
+            if not row.is_banned
+        ),
     ]
 
 

@@ -1,6 +1,6 @@
 """User actions on peers: list, add, remove, ban."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from node.contract.peers import PeerBan, PeerList, PeerView
 from node.contract.values import Empty
@@ -59,16 +59,16 @@ class Peers:
         self._network.keep(key, address)
         return next(view for view in self.views() if view["peer"] == id_text(key))
 
-    async def keep(self, key: PeerId, address: str, repo_id: RepoId) -> None:
+    async def keep(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str] = ()) -> None:
         """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.
 
-        If it is a relay, it may keep that repo's topics.
+        `others` are its further addresses. If it is a relay, it may keep that repo's topics.
         """
         if key == self._node_key or key in self._network.banned:
             return
-        await self._hub.write(self._store_linked, key, address, repo_id)
+        await self._hub.write(self._store_linked, key, address, repo_id, others)
         self._network.linked.setdefault(key, set()).add(repo_id)
-        self._network.keep(key, address, AddressSource.LINK)
+        self._network.keep(key, address, AddressSource.LINK, others)
 
     async def remove(self, peer: str) -> Empty:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
@@ -114,9 +114,9 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             keep_peer(connection, key, address, source=AddressSource.CONFIGURED, is_relay=is_relay)
 
-    def _store_linked(self, key: PeerId, address: str, repo_id: RepoId) -> None:
+    def _store_linked(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str]) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, source=AddressSource.LINK)
+            keep_peer(connection, key, address, source=AddressSource.LINK, others=others)
             link_peer(connection, key, repo_id)
 
     def _forget(self, key: PeerId) -> None:

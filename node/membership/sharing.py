@@ -24,7 +24,7 @@ from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
-from protocol.ids import ObjectId, UserId
+from protocol.ids import ObjectId, PeerId, UserId
 from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.links import (
@@ -242,8 +242,11 @@ class Sharing:
                 await self._hub.changes.wait(change_count)
 
     async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
+        addresses: dict[PeerId, list[str]] = {}
         for peer in peers:
-            await self._peers.keep(peer.peer, peer.address, repo.repo_id)
+            addresses.setdefault(peer.peer, []).append(peer.address)
+        for key, (first, *others) in addresses.items():
+            await self._peers.keep(key, first, repo.repo_id, others)
 
     def _ways_to(self, repo: Repo) -> "_Ways":
         """Where the repo can be had: here, and at peers that follow it. Other addresses are not told."""

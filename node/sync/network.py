@@ -7,7 +7,7 @@ that were learned are dialed by `node.sync.peer_discovery`, by ways of this modu
 
 import errno
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,9 +19,10 @@ from node.runtime.subnets import subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.connection import Connection, say_goodbye
+from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.own_addresses import EVERYWHERE
+from node.sync.own_addresses import EVERYWHERE, OwnAddresses
 from node.sync.peer_discovery import PeerFinder
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId
@@ -73,6 +74,10 @@ class PeerState:
     """Unix seconds when the peer last proved its key where it was dialed."""
     last_error: str | None = None
     connection: Connection | None = None
+    others: tuple[str, ...] = ()
+    """Further addresses at which the peer is dialed."""
+    local_host: str = ""
+    """This machine's address on a connection that was dialed."""
     met_at: float = 0.0
     """When the connection began, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -89,11 +94,11 @@ class Network:
         *,
         own_address: str = "",
         introduces: bool = False,
-        entered: Callable[[str], None] = lambda _: None,
+        addresses: OwnAddresses | None = None,
     ) -> None:
         """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others.
 
-        `entered` is told where each peer is that has connected to this node and proved its key.
+        `addresses` are where it can be dialed, and tell it of a change of the network.
         """
         self._hub = hub
         self._seed = node_seed
@@ -112,8 +117,11 @@ class Network:
         self.book = AddressBook(own.peer, self.banned)
         self.introducer = Introducer(hub, self.book, own)
         self._introduces = introduces
-        self._entered = entered
+        self._own_addresses = addresses if addresses is not None else OwnAddresses(own_address)
+        self._own_addresses.when_changed(self._move)
         self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
+        self._proven: dict[PeerId, str] = {}  # by the same peers: the address
+        self._allowance = HostAllowance()
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()
@@ -148,13 +156,23 @@ class Network:
         """Take up where peers were reached before this node was started, the latest first."""
         for row in reversed(rows):
             self._reached[row.peer] = row.reached_at
+            self._proven[row.peer] = row.address
             is_fresh = self._clock() - row.reached_at <= ADDRESS_REACHED_SECONDS
             if is_fresh and row.source in (AddressSource.INTRODUCTION, AddressSource.LAN):
                 source = AddressSource(row.source)
                 self.book.load(row.peer, row.address, source, row.repos, trio.current_time())
 
-    def keep(self, peer: PeerId, address: str, source: AddressSource = AddressSource.CONFIGURED) -> None:
-        """Dial this peer from now on, whenever there is no connection with it; unless it is banned."""
+    def keep(
+        self,
+        peer: PeerId,
+        address: str,
+        source: AddressSource = AddressSource.CONFIGURED,
+        others: Sequence[str] = (),
+    ) -> None:
+        """Dial this peer from now on, whenever there is no connection with it; unless it is banned.
+
+        `others` are its further addresses.
+        """
         if peer in self.banned:
             log.info("not dialed", peer=id_text(peer), reason="banned")
             return
@@ -162,6 +180,7 @@ class Network:
         if old is not None:
             old.scope.cancel()
         state = self._new_state(peer, address, "out", "waiting", source)
+        state.others = tuple(others)
         self._dialed[peer] = state
         assert self._nursery is not None, "run() comes first"
         self._nursery.start_soon(self._keep_dialing, state)
@@ -172,6 +191,7 @@ class Network:
         self.linked.pop(peer, None)
         self.book.forget(peer)
         self._reached.pop(peer, None)
+        self._proven.pop(peer, None)
         old = self._dialed.pop(peer, None)
         if old is not None:
             old.scope.cancel()
@@ -194,7 +214,7 @@ class Network:
             log.exception("connection failed", direction="in")
 
     async def _serve_proven(self, secure: SecureStream, address: str) -> None:
-        self._entered(address)
+        self._own_addresses.note_entry(address)
         is_known = self._is_known(secure.peer_key)
         refusal = (
             "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
@@ -279,6 +299,8 @@ class Network:
             await self._dial_once(state, reached)
         except TransportError as error:
             state.last_error = f"{error.reason}: {error}"
+        except DialsFailed as error:
+            state.last_error = f"no answer: {error}"
         except (OSError, ValueError) as error:
             # ValueError: the host is no name that can be looked up.
             state.last_error = f"no answer from {state.address}: {error}"
@@ -287,13 +309,24 @@ class Network:
             state.last_error = "a defect in Ravel; the log has the details"
 
     async def _dial_once(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
-        host, _, port = state.address.rpartition(":")
-        with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
-            stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
-        if scope.cancelled_caught:
-            raise TransportError("timeout", f"no connection to {state.address}")
-        across = _address_of(stream)
-        secure = await dial(stream, self._seed, state.peer, AgreementSecret(secrets.token_bytes(32)))
+        first = state.address
+        addresses = order_addresses(
+            (first, *state.others), self._proven.get(state.peer), self._own_addresses.is_near
+        )
+
+        async def connect(address: str) -> trio.SocketStream:
+            return await self._open_stream(state, address)
+
+        async def prove(stream: trio.SocketStream) -> tuple[SecureStream, str, str]:
+            across, local = _address_of(stream), _local_host(stream)
+            ephemeral = AgreementSecret(secrets.token_bytes(32))
+            return await dial(stream, self._seed, state.peer, ephemeral), across, local
+
+        state.address, _, (secure, across, state.local_host) = await dial_first(
+            addresses, connect, prove, trio.aclose_forcefully, lambda one: say_goodbye(one[0], "stopping")
+        )
+        state.others = tuple(one for one in (first, *state.others) if one != state.address)
+        self._allowance.give_back(state.address, trio.current_time())
         state.last_error = None
         try:
             await reached()
@@ -302,6 +335,17 @@ class Network:
             raise
         self._enter(state, "connected")
         await self._converse(state, secure, across)
+
+    async def _open_stream(self, state: PeerState, address: str) -> trio.SocketStream:
+        """A connection to where the peer may be. A host that only a link named is not dialed at will."""
+        is_trusted = state.source is not AddressSource.LINK or self._proven.get(state.peer) == address
+        if not is_trusted and not self._allowance.try_dial(address, trio.current_time()):
+            raise TransportError("paused", f"{address} was dialed often enough for now")
+        host, _, port = address.rpartition(":")
+        with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
+            return await trio.open_tcp_stream(host.strip("[]"), int(port))
+        assert scope.cancelled_caught, "it is the only way here"
+        raise TransportError("timeout", f"no connection to {address}")
 
     async def _converse(
         self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
@@ -340,15 +384,19 @@ class Network:
         now = state.reached_at = int(self._clock())
         self._reached.pop(state.peer, None)
         self._reached[state.peer] = now
-        if len(self._reached) > REACHED_PEERS_MAX:
-            del self._reached[next(iter(self._reached))]  # the one that was reached longest ago
         peer, address, source = state.peer, state.address, state.source
+        self._proven[peer] = address
+        if len(self._reached) > REACHED_PEERS_MAX:
+            oldest = next(iter(self._reached))
+            del self._reached[oldest]
+            self._proven.pop(oldest, None)
         await self._store(lambda connection: put_reached(connection, peer, address, source, now, repos))
 
     async def _drop_reached(self, learned: Learned) -> None:
         """A learned address was dropped: nobody is there any more."""
         if not self.is_kept(learned.peer) and not self.book.knows(learned.peer):
             self._reached.pop(learned.peer, None)
+            self._proven.pop(learned.peer, None)
             await self._store(lambda connection: forget_reached(connection, learned.peer))
 
     async def _store(self, change: Callable[[SqlConnection], None]) -> None:
@@ -376,6 +424,17 @@ class Network:
         for state in self.peers:
             if state.connection is not None:
                 state.connection.part("slept")
+        self._hurry()
+
+    def _move(self, gone: Collection[str]) -> None:
+        """This machine's addresses have changed: connections from those that are gone lead nowhere."""
+        for state in self.peers:
+            if state.connection is not None and state.local_host in gone:
+                state.connection.part("moved")
+        self._hurry()
+
+    def _hurry(self) -> None:
+        """Dial at once."""
         self.book.hurry(trio.current_time())
         self._woken.set()
         self._woken = trio.Event()
@@ -460,6 +519,13 @@ def listening_address(listeners: list[trio.SocketListener]) -> str:
     if len({listener.socket.family for listener in listeners}) > 1:
         return f"{EVERYWHERE}:{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _local_host(stream: trio.SocketStream) -> str:
+    try:
+        return str(stream.socket.getsockname()[0])
+    except OSError:  # the peer has gone already
+        return ""
 
 
 def _address_of(stream: trio.SocketStream) -> str:

@@ -8,7 +8,7 @@ Left to others: `node.sync.interfaces` asks the system, `node.membership.sharing
 """
 
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -63,15 +63,15 @@ class OwnAddresses:
         self._look = look
         self.interfaces: tuple[InterfaceAddress, ...] = ()
         self._entered: set[int] = set()  # versions of IP by which somebody from outside has come in
-        self._changed: list[Callable[[], None]] = []
+        self._changed: list[Callable[[Collection[str]], None]] = []
 
     @property
     def is_open(self) -> bool:
         """Whether other machines can reach this node at all."""
         return bool(self._versions) or self._reach_of_listen() is not Reach.MACHINE
 
-    def when_changed(self, tell: Callable[[], None]) -> None:
-        """Have this called after this machine's addresses have changed."""
+    def when_changed(self, tell: Callable[[Collection[str]], None]) -> None:
+        """Have this called after this machine's addresses have changed, with the hosts that are gone."""
         self._changed.append(tell)
 
     async def start(self) -> None:
@@ -85,19 +85,27 @@ class OwnAddresses:
             await trio.sleep(INTERFACES_LOOK_SECONDS)
             found = await self._look()
             if found != self.interfaces:
+                gone = {str(one.host) for one in self.interfaces} - {str(one.host) for one in found}
                 self.interfaces = found
                 self._entered.clear()  # that was another network
                 log.info("network changed", addresses=[str(one.host) for one in found])
                 for tell in self._changed:
-                    tell()
+                    tell(gone)
 
     def note_entry(self, across: str) -> None:
         """A peer at `across` has connected to this node and proved its key."""
         host = host_of(across)
         if host is None or reach_of(host) is not Reach.EVERYBODY:
             return
-        if not any(host in one.network for one in self.interfaces if one.host.version == host.version):
+        if not self.is_near(across):
             self._entered.add(host.version)
+
+    def is_near(self, address: str) -> bool:
+        """Whether an address is in a network that this machine is on."""
+        host = host_of(address)
+        return host is not None and any(
+            host in one.network for one in self.interfaces if one.host.version == host.version
+        )
 
     @property
     def known(self) -> list[OwnAddress]:

@@ -305,6 +305,17 @@ STALLED_SECONDS: Final = 10
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""
+DIAL_STAGGER_SECONDS: Final = 0.25
+"""Seconds after which the next address of a peer is tried beside those that have not answered yet (RFC 8305, 8)."""
+HANDSHAKE_SHARED_SECONDS: Final = 5.0
+"""Seconds that the handshake at one of several addresses of a peer may take: it holds up the others. Three ways there and
+back of a slow line, some 2 s, and one packet that is sent again."""
+LINK_DIALS_AT_ONCE_MAX: Final = 16
+"""Dials of one host without a pause because links name it and nobody has proved a key there, whatever keys and ports they
+say: two rounds of a link's addresses. One more for each LINK_DIAL_SECONDS since: all that a victim gets from a node."""
+LINK_DIAL_SECONDS: Final = 60.0
+LINK_HOSTS_MAX: Final = 1024
+"""Hosts whose dials are counted so; while there are so many, no other host that a link names is dialed. 100 KB."""
 DUPLICATE_SECONDS: Final = 30.0
 """Seconds within which two connections of the same two nodes count as dialed at once, and not as one after the other."""
 CLOCK_DRIFT_MAX_SECONDS: Final = 300

@@ -1,12 +1,13 @@
 """Table of peers to stay connected with, their repos, and banned peers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
 from protocol.ids import PeerId, RepoId
 from storage.peers.addresses import forget_reached
-from storage.schema.peer_schema import link_peers, peers
+from storage.schema.peer_schema import link_peers, peer_addresses, peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +19,36 @@ class PeerRow:
     is_banned: bool
     is_relay: bool
     source: str  # of the address: configured, or link
+    others: tuple[str, ...] = ()  # further addresses, in the order in which they are to be tried
 
 
 def load_peers(connection: Connection) -> list[PeerRow]:
     """All peers that are kept or banned."""
+    others: dict[PeerId, tuple[str, ...]] = {}
+    table = peer_addresses
+    further = select(table.c.peer, table.c.address).order_by(table.c.peer, table.c.place)
+    for peer, address in connection.execute(further):
+        others[peer] = (*others.get(peer, ()), address)
     query = select(peers.c.peer, peers.c.address, peers.c.is_banned, peers.c.is_relay, peers.c.source)
-    return [PeerRow(*row) for row in connection.execute(query)]
+    return [PeerRow(*row, others.get(row.peer, ())) for row in connection.execute(query)]
 
 
 def keep_peer(
-    connection: Connection, peer: PeerId, address: str, *, source: str, is_relay: bool | None = None
+    connection: Connection,
+    peer: PeerId,
+    address: str,
+    *,
+    source: str,
+    is_relay: bool | None = None,
+    others: Sequence[str] = (),
 ) -> None:
-    """Keep a peer to be dialed, with its newest address; None leaves as it is whether it may keep all topics."""
+    """Keep a peer to be dialed, with its newest addresses; None leaves as it is whether it may keep all topics."""
     if is_relay is None:
         query = select(peers.c.is_relay).where(peers.c.peer == peer)
         is_relay = bool(connection.execute(query).scalar())
     _put(connection, peer, address, is_banned=False, is_relay=is_relay, source=source)
+    for place, other in enumerate(others):
+        connection.execute(insert(peer_addresses).values(peer=peer, place=place, address=other))
 
 
 def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
@@ -59,7 +74,7 @@ def ban_peer(connection: Connection, peer: PeerId) -> None:
 
 def forget_peer(connection: Connection, peer: PeerId) -> None:
     """Forget a peer, also that it was banned, or named by links."""
-    for table in (peers, link_peers):
+    for table in (peers, peer_addresses, link_peers):
         connection.execute(delete(table).where(table.c.peer == peer))
     forget_reached(connection, peer)
 
@@ -73,6 +88,7 @@ def _put(
     is_relay: bool = False,
     source: str = "configured",
 ) -> None:
-    connection.execute(delete(peers).where(peers.c.peer == peer))
+    for table in (peers, peer_addresses):
+        connection.execute(delete(table).where(table.c.peer == peer))
     row = {"peer": peer, "address": address, "is_banned": is_banned, "is_relay": is_relay, "source": source}
     connection.execute(insert(peers).values(row))

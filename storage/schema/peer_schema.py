@@ -1,6 +1,6 @@
 """Tables of peers and their addresses. `schema` explains the conventions of all tables."""
 
-from sqlalchemy import BigInteger, Boolean, Column, String, Table, false
+from sqlalchemy import BigInteger, Boolean, Column, Integer, String, Table, false
 
 from storage.schema.columns import Bytes, metadata
 
@@ -13,6 +13,15 @@ peers = Table(
     Column("is_relay", Boolean, nullable=False, server_default=false()),  # may keep all topics
     Column("source", String, nullable=False, server_default="configured"),  # of the address: or "link"
 )
+
+peer_addresses = Table(
+    "peer_addresses",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("place", Integer, primary_key=True),  # 0 and up, in the order in which the link named them
+    Column("address", String, nullable=False),
+)
+"""Further addresses of kept peers, beside the first one."""
 
 link_peers = Table(
     "link_peers",

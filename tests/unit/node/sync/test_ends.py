@@ -12,7 +12,7 @@ from trio.testing import MockClock, memory_stream_pair
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
-from node.sync.network import Network
+from node.sync.network import Network, PeerState
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId
@@ -53,15 +53,31 @@ async def _defect(node: Node, _: Stranger) -> None:
     _connection(node).missed()
 
 
-async def _slept(node: Node, stranger: Stranger) -> None:
-    """The machine has slept longer than peers wait."""
+def _network(node: Node, stranger: Stranger) -> tuple[Network, PeerState]:
+    """The node's connection as one of a network."""
     network = Network(node.hub, node.seed, lambda: 0.0)
     state = network._new_state(
         stranger.stream.peer_key, "127.0.0.1:9", "in", "connected", AddressSource.INCOMING
     )
     state.connection = _connection(node)
     network._inbound.append(state)
+    return network, state
+
+
+async def _slept(node: Node, stranger: Stranger) -> None:
+    """The machine has slept longer than peers wait."""
+    network, _ = _network(node, stranger)
     network._wake()
+
+
+async def _moved(node: Node, stranger: Stranger) -> None:
+    """The machine has lost the address of the connection, and not others."""
+    network, state = _network(node, stranger)
+    state.local_host = "10.0.0.1"
+    network._move({"10.0.0.2"})
+    assert state.connection is not None
+    assert not state.connection._is_ending()
+    network._move({"10.0.0.1"})
 
 
 async def _storage_failed(node: Node, stranger: Stranger) -> None:
@@ -150,6 +166,7 @@ ENDS: Final[dict[str, Callable[[Node, Stranger], Awaitable[None]]]] = {
     "topic_forgotten": _topic_forgotten,
     "defect": _defect,
     "slept": _slept,
+    "moved": _moved,
     "storage_failed": _storage_failed,
     "peer_does_not_answer": _peer_does_not_answer,
     "peer_does_not_read": _peer_does_not_read,

@@ -108,15 +108,15 @@ async def test_a_change_is_noticed_and_ends_what_was_known_of_the_old_network(
     own = OwnAddresses("*:5", "", look)
     await own.start()
     own.note_entry("[2606:4700::1]:4000")
-    changes: list[Reach | None] = []
-    own.when_changed(lambda: changes.append(own.reach))
+    changes: list[tuple[Reach | None, set[str]]] = []
+    own.when_changed(lambda gone: changes.append((own.reach, set(gone))))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(own.run)
         await trio.sleep(3 * INTERFACES_LOOK_SECONDS)
         assert changes == []
         here.append(("2606:2800:221::7/64",))
         await trio.sleep(3 * INTERFACES_LOOK_SECONDS)
-        assert changes == [NEAR]
+        assert changes == [(NEAR, {"2606:2800:220::7"})]
         nursery.cancel_scope.cancel()
 
 

@@ -8,7 +8,7 @@ from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
-from storage.peers.peers import forget_peer, keep_peer
+from storage.peers.peers import ban_peer, forget_peer, keep_peer, load_peers
 
 BOB, CAROL = PeerId(b"b" * 32), PeerId(b"c" * 32)
 REPO = RepoId(b"r" * 32)
@@ -28,6 +28,22 @@ def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
         keep_peer(connection, BOB, "10.0.0.3:1", source="configured")
         forget_peer(connection, BOB)
         assert load_reached(connection) == []
+    database.close()
+
+
+def test_a_peer_is_kept_with_the_addresses_that_were_named_last(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.write() as connection:
+        keep_peer(connection, BOB, "a:1", source="link", others=("b:1", "a:1", "c:1"))
+        keep_peer(connection, CAROL, "d:1", source="configured")
+        assert {row.peer: (row.address, row.others) for row in load_peers(connection)} == {
+            BOB: ("a:1", ("b:1", "a:1", "c:1")),
+            CAROL: ("d:1", ()),
+        }
+        keep_peer(connection, BOB, "e:1", source="link", others=("f:1",))
+        assert [row.others for row in load_peers(connection) if row.peer == BOB] == [("f:1",)]
+        ban_peer(connection, BOB)
+        assert [row.others for row in load_peers(connection) if row.peer == BOB] == [()]
     database.close()
 
 
