@@ -1,8 +1,8 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and a drawing into docs/protocol.md. A test
-sees that they are up to date. It also writes what the API promises (`tests.support.stable_api`), and fails where the code
-breaks a promise.
+sees that they are up to date. It also writes the JavaScript client's endpoints and types (`tests.support.js_client`), and
+what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
 """
 
 import html
@@ -15,7 +15,7 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
-from tests.support import stable_api
+from tests.support import js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page, with_drawing
 
@@ -88,6 +88,9 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    for path, text in js_client.files().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     PROTOCOL.write_text(with_drawing(PROTOCOL.read_text()))
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):

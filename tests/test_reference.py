@@ -3,6 +3,7 @@
 import pytest
 
 from tests.reference import FOLDER, PROTOCOL, pages
+from tests.support import js_client
 from tests.support.machine_tables import machines_page, with_drawing
 
 
@@ -11,6 +12,12 @@ def test_the_reference_is_what_the_code_makes() -> None:
     made = pages()
     for name, text in made.items():
         assert (FOLDER / name).read_text() == text, f"{name} is out of date: make reference"
+
+
+@pytest.mark.slow
+def test_the_javascript_client_is_what_the_code_makes_and_the_page_has_the_same() -> None:
+    for path, text in js_client.files().items():
+        assert path.read_text() == text, f"{path.name} is out of date: make reference"
 
 
 def test_the_drawing_in_the_protocol_is_that_of_the_table() -> None:

@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 FOLDERS: Final = {
     "node", "protocol", "storage", "verifier", "analytics",
-    "configs", "tests", "docs", "benchmarks", "examples", ".ci",
+    "clients", "configs", "tests", "docs", "benchmarks", "examples", ".ci",
 }  # fmt: skip
 
 # Longer than this, a noun is waiting to be split off.

@@ -1,0 +1,1533 @@
+// Made from the code by `make reference`: change it there.
+
+/** Options of a request. */
+export interface RequestOptions {
+  signal?: AbortSignal;
+  /** How long to wait for the answer; each endpoint has a default. */
+  timeoutMs?: number;
+  /** The id of a repo whose branches are meant first where a branch is given by its name. */
+  repo?: string;
+  /** Do not try again, though the request changes nothing. */
+  once?: boolean;
+}
+
+/** Options of a stream of events. */
+export interface StreamOptions {
+  signal?: AbortSignal;
+  onState?: (isLive: boolean) => void;
+}
+
+/** What went wrong. Beside the node's codes: `unreachable`, `answer_lost`, `timeout`. */
+export class RavelError extends Error {
+  code: string;
+  advice: string;
+  status: number;
+  retryAfterMs: number;
+  constructor(
+    code: string,
+    message: string,
+    more?: { advice?: string; status?: number; cause?: unknown; retryAfterMs?: number },
+  );
+}
+
+/** The content of a file; goes on where it was cut. */
+export class Download implements AsyncIterable<Uint8Array> {
+  readonly size: number;
+  readonly name: string;
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array>;
+  blob(type?: string): Promise<Blob>;
+  cancel(): Promise<void>;
+}
+
+export function connect(options: {
+  url?: string;
+  token: string;
+  fetch?: typeof globalThis.fetch;
+  retryMs?: number;
+}): Ravel;
+
+/** The one form of all errors: a stable code, a sentence, and what to do next (may be empty). */
+export interface ErrorAnswer {
+  error: ErrorDetail;
+}
+
+/** What went wrong. */
+export interface ErrorDetail {
+  code: string;
+  message: string;
+  next: string;
+}
+
+/** The node at a glance. */
+export interface NodeStatus {
+  commits: number;
+  damaged: DamagedCounts;
+  dropped: number;
+  export: ExportStatus;
+  home: string;
+  listen: string;
+  lost_writes: LostWrites;
+  node: string;
+  peers: PeerView[];
+  pending: number;
+  rejected: number;
+  repos: number;
+  uptime_seconds: number;
+  user: string;
+  version: string;
+}
+
+/** What is damaged on this node, and asked of peers. */
+export interface DamagedCounts {
+  blocks: number;
+  commits: number;
+}
+
+/** How exports go since the daemon's start. */
+export interface ExportStatus {
+  commits: number;
+  destination: string;
+  failures: number;
+  finished_at: number | null;
+  interval: number;
+  last_error: string;
+  next_at: number | null;
+}
+
+/** Repos in which own commits may have been lost. */
+export interface LostWrites {
+  detail: string;
+  repos: string[];
+}
+
+/** A peer that this node keeps a connection to, or that is connected. */
+export interface PeerView {
+  address: string;
+  direction: "in" | "out";
+  last_error: string | null;
+  name: string;
+  peer: string;
+  reached_at: number | null;
+  relay: boolean;
+  since: number;
+  source: "configured" | "link" | "introduction" | "lan" | "incoming";
+  state: "connected" | "dialing" | "waiting";
+  topics: TopicView[];
+}
+
+/** How a branch stands with a peer. */
+export interface TopicView {
+  behind: number;
+  bodiless: boolean;
+  branch: string;
+  confirmed: number;
+  name: string;
+  received: number;
+  sent: number;
+  stalled_because: string | null;
+  stalled_since: number | null;
+  state: string;
+  to_send: number;
+}
+
+/** What the store takes on the disk. */
+export interface StorageUse {
+  database: number;
+  days: DayGrowth[];
+  free: number;
+  log: number;
+  older: number;
+  packs: number;
+  relay: RelayRoom | null;
+}
+
+/** What came on one day, by this node's clock. */
+export interface DayGrowth {
+  commits: number;
+  day: string;
+  size: number;
+}
+
+/** The room that relayed topics take. */
+export interface RelayRoom {
+  size: number;
+  size_max: number;
+  topics: number;
+}
+
+/** The latest lines of the daemon's log. */
+export interface LogLines {
+  lines: string[];
+}
+
+/** Peers and repos. */
+export interface NodeLists {
+  banned: string[];
+  known: LearnedAddress[];
+  peers: PeerView[];
+  repos: RepoView[];
+}
+
+/** An address that was learned of a peer that is not connected. */
+export interface LearnedAddress {
+  address: string;
+  failures: number;
+  peer: string;
+  reached_at: number | null;
+  source: "configured" | "link" | "introduction" | "lan" | "incoming";
+}
+
+/** A repo. */
+export interface RepoView {
+  branches: number;
+  commits: number;
+  name: string;
+  permission: "owner" | "admin" | "manage" | "write" | "read" | "former" | "joining" | "damaged";
+  repo: string;
+  standing: RepoStanding;
+}
+
+/** How a repo stands with other nodes and members, as far as this node knows. */
+export interface RepoStanding {
+  behind: number;
+  in_sync_with: string[];
+  sentence: string;
+  since: number | null;
+  state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";
+  unheld: number | null;
+}
+
+/** Peers, learned addresses and banned peers. */
+export interface PeerList {
+  banned: string[];
+  known: LearnedAddress[];
+  peers: PeerView[];
+}
+
+/** The repos of this node. */
+export interface RepoList {
+  repos: RepoView[];
+}
+
+/** The node stops. No fields. */
+export interface ClosingEvent {
+}
+
+/** What an export holds. */
+export interface ExportResult {
+  added: number;
+  commits: number;
+  parts: number;
+  path: string;
+  relayed: number;
+  unjudged_repos: number;
+  watermark: number;
+}
+
+/** A code for the web page. */
+export interface PageCode {
+  code: string;
+  expires_seconds: number;
+  path: string;
+}
+
+/** A QR code as an SVG path. */
+export interface QrCode {
+  path: string;
+  size: number;
+}
+
+/** Draws a QR code. */
+export interface QrRequest {
+  text: string;
+}
+
+/** Names what is created. */
+export interface NameRequest {
+  name: string;
+}
+
+/** Joins by an invitation. */
+export interface JoinRequest {
+  invitation: string;
+  follow?: boolean;
+}
+
+/** Follows by a read capability. */
+export interface FollowRequest {
+  capability: string;
+}
+
+/** A repo that continues another. */
+export interface RepoFork {
+  branches: ForkedBranch[];
+  files_left: string[];
+  name: string;
+  repo: string;
+}
+
+/** A branch of a fork. */
+export interface ForkedBranch {
+  branch: string;
+  carried: number;
+}
+
+/** No fields: the action is done. */
+export interface Empty {
+}
+
+/** A read capability: a secret that does not expire. */
+export interface Capability {
+  addresses: string[];
+  capability: string;
+}
+
+/** The epochs of a repo. */
+export interface EpochList {
+  epochs: EpochView[];
+}
+
+/** An epoch of a repo. */
+export interface EpochView {
+  author: string;
+  author_name: string;
+  counts: boolean;
+  current: boolean;
+  epoch: string;
+  follows: string[];
+  open: boolean;
+  readers: number;
+  tip: boolean;
+}
+
+/** An epoch that was started. */
+export interface NewEpoch {
+  epoch: string;
+  repo: string;
+}
+
+/** A member who can get the current secrets again. */
+export interface RekeyedMember {
+  repo: string;
+  user: string;
+}
+
+/** Seals secrets for a member again. */
+export interface RekeyRequest {
+  user: string;
+}
+
+/** The named commits of a repo. */
+export interface TagList {
+  tags: TagView[];
+}
+
+/** A named commit. */
+export interface TagView {
+  branch: string;
+  commit: string;
+  name: string;
+}
+
+/** A commit that was written to a repo's root branch. */
+export interface RootCommit {
+  commit: string;
+  repo: string;
+}
+
+/** Names a commit. */
+export interface TagRequest {
+  commit: string;
+}
+
+/** The members of a repo. */
+export interface MemberList {
+  members: MemberView[];
+}
+
+/** A member of a repo. */
+export interface MemberView {
+  color: number | null;
+  looks_alike: boolean;
+  name: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  person: string;
+  petname: string | null;
+  stated_name: string | null;
+  user: string;
+}
+
+/** A change of who is in a repo, or of what counts there. */
+export interface MembershipChange {
+  commit: string;
+  repo: string;
+  voided: number;
+}
+
+/** Grants a permission. */
+export interface GrantRequest {
+  user: string;
+  permission: string;
+}
+
+/** A removal of a member. */
+export interface RemovalResult {
+  commit: string;
+  epoch: string;
+  other_devices: string[];
+  repo: string;
+  voided: number;
+}
+
+/** Takes rights away. */
+export interface RemovalRequest {
+  user: string;
+  keeps?: string;
+  person?: boolean;
+}
+
+/** A removal, with the epoch that this node writes in now. */
+export interface LeaveResult {
+  commit: string;
+  epoch: string;
+  repo: string;
+  voided: number;
+}
+
+/** Leaves a repo. */
+export interface LeaveRequest {
+  force?: boolean;
+}
+
+/** The invitations of a repo. */
+export interface InvitationList {
+  invitations: InvitationView[];
+}
+
+/** An invitation that was made. */
+export interface InvitationView {
+  author: string;
+  author_name: string;
+  expires_at: number;
+  invitation: string;
+  joined: string[];
+  joined_names: string[];
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  revoked: boolean;
+  uses: number;
+}
+
+/** A new invitation. */
+export interface InvitationLinkView {
+  addresses: string[];
+  expires_at: number;
+  invitation: string;
+}
+
+/** Makes an invitation. */
+export interface InvitationRequest {
+  permission?: string;
+  expires_seconds?: number;
+  uses?: number;
+}
+
+/** Adopts void commits. */
+export interface AdoptionRequest {
+  commits: string[];
+}
+
+/** What this user calls itself. */
+export interface OwnName {
+  color: number | null;
+  name: string | null;
+  repos: OwnRepo[];
+  user: string;
+}
+
+/** How a repo stands. */
+export interface OwnRepo {
+  name: string;
+  repo: string;
+  state: "stated" | "due" | "not_permitted";
+}
+
+/** States a name. */
+export interface OwnNameRequest {
+  name: string | null;
+  color?: number | null;
+}
+
+/** All petnames. */
+export interface PetnameList {
+  peers: Petname[];
+  petnames: Petname[];
+}
+
+/** A petname: the name that this user gives to another user or a node. */
+export interface Petname {
+  name: string;
+  user: string;
+}
+
+/** Names a user or a node for this user alone. */
+export interface PetnameRequest {
+  user: string;
+  name: string | null;
+  peer?: boolean;
+}
+
+/** The devices of this user's person. */
+export interface DeviceList {
+  devices: DeviceView[];
+  joining: boolean;
+  person: string;
+  repo: string | null;
+}
+
+/** A device of a person. */
+export interface DeviceView {
+  first: boolean;
+  name: string;
+  repos: DeviceRepo[];
+  this: boolean;
+  user: string;
+}
+
+/** How a device stands in a repo that the first device is a member of. */
+export interface DeviceRepo {
+  advice: string;
+  name: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner" | null;
+  repo: string;
+  shown: boolean;
+}
+
+/** A link for a new device. */
+export interface DeviceLinkView {
+  addresses: string[];
+  expires_at: number;
+  link: string;
+  person: string;
+  repo: string;
+}
+
+/** Makes a link for a device. */
+export interface DeviceInvitationRequest {
+  expires_seconds?: number;
+}
+
+/** Makes this node a device of another user. */
+export interface DeviceJoinRequest {
+  link: string;
+}
+
+/** What was handed on to other devices. */
+export interface DeviceSync {
+  given: GivenRepo[];
+}
+
+/** A repo that was handed on, or could not be. */
+export interface GivenRepo {
+  advice: string;
+  device: string;
+  name: string;
+  repo: string;
+}
+
+/** A device that was removed. */
+export interface RemovedDevice {
+  device: string;
+  repos: LeftRepo[];
+}
+
+/** What was done in one repo to remove a device. */
+export interface LeftRepo {
+  advice: string;
+  excluded: boolean;
+  left: boolean;
+  name: string;
+  repo: string;
+  taken_back: boolean;
+}
+
+/** The quorums of a repo. */
+export interface QuorumState {
+  proposals: ProposalView[];
+  quorums: QuorumView[];
+}
+
+/** A proposal and how far it has come. */
+export interface ProposalView {
+  approved_by: string[];
+  approved_by_names: string[];
+  author: string;
+  author_name: string;
+  branch?: string;
+  commits?: string[];
+  keeps?: "read" | "write" | "manage" | "admin" | "owner" | null;
+  kind: "checkpoint" | "removal";
+  missing: number;
+  proposal: string;
+  state: "open" | "approved" | "done" | "void";
+  user?: string;
+  user_name?: string;
+}
+
+/** A quorum in force. */
+export interface QuorumView {
+  author: string;
+  author_name: string;
+  quorum: string;
+  removals: boolean;
+  signer_names: string[];
+  signers: string[];
+  threshold: number;
+}
+
+/** Sets a quorum. */
+export interface QuorumRequest {
+  signers: string[];
+  threshold: number;
+  removals?: boolean;
+}
+
+/** A proposal that was made, signed or carried out. */
+export interface Proposal {
+  checkpoint: string | null;
+  proposal: string;
+  repo: string;
+}
+
+/** Proposes a removal. */
+export interface RemovalProposalRequest {
+  user: string;
+  keeps?: string;
+}
+
+/** The branches of a repo, without its root branch. */
+export interface BranchList {
+  branches: BranchView[];
+}
+
+/** A branch. */
+export interface BranchView {
+  archived: boolean;
+  branch: string;
+  commits: number;
+  head_count: number;
+  heads: string[];
+  name: string;
+  pending: number;
+  rejected: number;
+  repo: string;
+  unread: number;
+  void: number;
+}
+
+/** Renames or archives a branch. At least one field is given. */
+export interface BranchEditRequest {
+  name?: string | null;
+  archived?: boolean | null;
+}
+
+/** Forks a branch. */
+export interface ForkRequest {
+  name: string;
+  commit?: string;
+}
+
+/** What a merge of two branches wrote. */
+export interface BranchMerge {
+  branch: string;
+  carried: number;
+  commit: string | null;
+  files_left: string[];
+  left: number;
+  merged: string;
+}
+
+/** Merges a branch. */
+export interface MergeRequest {
+  source: string;
+}
+
+/** A branch with new secrets. */
+export interface BranchRenewal {
+  branch: string;
+  generation: number;
+}
+
+/** What a compaction lets go. */
+export interface CompactionResult {
+  bodies: number;
+  branch: string;
+  commits: string[];
+  dry_run: boolean;
+  erased: number;
+  size: number;
+}
+
+/** Compacts a branch. */
+export interface CompactRequest {
+  dry_run?: boolean;
+  without_missing?: boolean;
+}
+
+/** A commit that was written, durably. */
+export interface WrittenCommitView {
+  branch: string;
+  commit: string;
+  rank: number;
+}
+
+/** Writes a post. */
+export interface PostRequest {
+  text: string;
+}
+
+/** Posts that were written, durably. */
+export interface WrittenPosts {
+  branch: string;
+  commits: string[];
+  rank: number;
+}
+
+/** Writes posts, one after the other. */
+export interface PostsRequest {
+  texts: string[];
+}
+
+/** A commit with all it states. Of one that was not accepted, the verdict alone. */
+export interface CommitView {
+  acks?: string[];
+  author?: string;
+  author_name?: string;
+  branch: string;
+  branch_name: string;
+  by: string[];
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  deps?: string[];
+  epoch?: string;
+  erased?: boolean;
+  feed_previous?: string | null;
+  feed_sequence?: number;
+  files?: string[];
+  files_added?: string[];
+  files_removed?: string[];
+  imported_author?: string;
+  kind?: string;
+  merged?: BranchHeads;
+  negative_deps?: string[];
+  origin?: Origin;
+  person?: string;
+  place?: string;
+  position?: number | null;
+  rank?: number;
+  reason: string;
+  rule: string;
+  size?: number;
+  tangles?: Record<string, string[]>;
+  text?: string | null;
+  time?: number;
+  unreadable?: boolean;
+  verdict: "accepted" | "void" | "pending" | "unread" | "rejected";
+}
+
+/** Commits of another branch. */
+export interface BranchHeads {
+  branch: string;
+  commits: string[];
+}
+
+/** Where a commit was carried from by a merge. */
+export interface Origin {
+  author: string;
+  author_name: string;
+  branch: string;
+  commit: string;
+}
+
+/** The verdict on a commit. */
+export interface VerdictView {
+  author?: string;
+  author_name?: string;
+  branch: string;
+  branch_name: string;
+  by: string[];
+  commit: string;
+  reason: string;
+  rule: string;
+  verdict: "accepted" | "void" | "pending" | "unread" | "rejected";
+}
+
+/** The void commits of a branch. */
+export interface VoidList {
+  voids: VoidView[];
+}
+
+/** A void commit, and why it is void. */
+export interface VoidView {
+  author: string;
+  author_name: string;
+  by: string[];
+  commit: string;
+  reason: string;
+  rule: string;
+  verdict: "accepted" | "void" | "pending" | "unread" | "rejected";
+}
+
+/** A window of a timeline. */
+export interface TimelineWindow {
+  cursor?: string;
+  items: TimelineItem[];
+  next: number | string | null;
+  previous: number | string | null;
+  total: number;
+}
+
+/** A commit in a timeline. */
+export interface TimelineItem {
+  acks: string[];
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  erased?: boolean;
+  files?: string[];
+  imported_author?: string;
+  kind: string;
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  place: string;
+  position?: number;
+  rank: number;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+}
+
+/** A window of a timeline's edits. */
+export interface EditWindow {
+  branch: string;
+  cursor: string;
+  edits: EditView[];
+  last: string;
+  more: boolean;
+  reset: boolean;
+}
+
+/** An edit of a timeline. */
+export interface EditView {
+  commit: string;
+  cursor: string;
+  edit: "insert" | "move" | "remove";
+  item?: EditItem;
+  place: string;
+  position?: number | null;
+  position_before?: number | null;
+}
+
+/** The commit that an edit inserts. */
+export interface EditItem {
+  acks: string[];
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  erased?: boolean;
+  files?: string[];
+  imported_author?: string;
+  kind: string;
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  rank: number;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+}
+
+/** What a client knew of a timeline no longer holds. */
+export interface ResetEvent {
+  cursor: string;
+}
+
+/** The digest of a timeline. */
+export interface TimelineDigest {
+  commits: number;
+  digest: string;
+  head_count: number;
+  heads: string[];
+}
+
+/** The end of a branch's state: what it continues, then its own commits. */
+export interface BranchState {
+  branch: string;
+  items: StateItem[];
+  total: number;
+}
+
+/** A commit of a branch's state. */
+export interface StateItem {
+  acks: string[];
+  author: string;
+  author_name: string;
+  branch: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  erased?: boolean;
+  files?: string[];
+  imported_author?: string;
+  kind: string;
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  rank: number;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+}
+
+/** The end of a branch as it was at a commit. */
+export interface PastCommits {
+  at: string;
+  items: CommitItem[];
+}
+
+/** A commit in a list. */
+export interface CommitItem {
+  acks: string[];
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  erased?: boolean;
+  files?: string[];
+  imported_author?: string;
+  kind: string;
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  rank: number;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+}
+
+/** The feeds of a branch. */
+export interface FeedCheck {
+  branch: string;
+  feeds: FeedView[];
+  fork_count: number;
+  forks: FeedForkView[];
+}
+
+/** An author's feed in a branch. */
+export interface FeedView {
+  author: string;
+  author_name: string;
+  commits: number;
+  forks: number;
+  last: number;
+}
+
+/** A place of a feed that was used for several commits. */
+export interface FeedForkView {
+  author: string;
+  author_name: string;
+  commit_count: number;
+  commits: string[];
+  sequence: number;
+}
+
+/** The end of a tangle. */
+export interface TangleView {
+  commits: TangleCommit[];
+  count: number;
+  kind: string;
+  root: string;
+  tips: string[];
+}
+
+/** A commit in a tangle. */
+export interface TangleCommit {
+  author: string;
+  author_name: string;
+  body: string;
+  branch: boolean;
+  commit: string;
+  imported_author?: string;
+  merge: boolean;
+  previous: string[];
+  rank: number;
+  source?: string;
+  time: number;
+  tip: boolean;
+  void: boolean;
+}
+
+/** The offers to a repo. */
+export interface OfferList {
+  offers: OfferView[];
+}
+
+/** An offer. */
+export interface OfferView {
+  author: string;
+  author_name: string;
+  branch: string;
+  commits: number;
+  kind: "comment" | "pull";
+  note: string;
+  offer: string;
+  readable: boolean;
+  status: "open" | "accepted" | "refused";
+}
+
+/** An offer that was made. */
+export interface OfferMade {
+  offer: string;
+  status: "open" | "accepted" | "refused";
+}
+
+/** Offers a branch to a document's inbox. */
+export interface OfferRequest {
+  source: string;
+  note?: string;
+  pulls?: boolean;
+}
+
+/** An offer that was answered, or a comment that was written. */
+export interface OfferAnswer {
+  commit: string;
+  offer: string;
+  status: "open" | "accepted" | "refused";
+}
+
+/** Answers an offer. */
+export interface OfferAnswerRequest {
+  accepts: boolean;
+}
+
+/** What a merge wrote. */
+export interface MergeResult {
+  branch: string;
+  carried: number;
+  commit: string | null;
+  files_left: string[];
+  left: number;
+}
+
+/** The accepted comments on a document. */
+export interface CommentList {
+  items: CommentView[];
+}
+
+/** A comment. */
+export interface CommentView {
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  erased?: boolean;
+  files?: string[];
+  imported_author?: string;
+  kind: string;
+  merged?: BranchHeads;
+  offer: string;
+  origin?: Origin;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+}
+
+/** A window of a set, ordered by the UTF-8 bytes of the items. */
+export interface SetWindow {
+  branch: string;
+  items: SetItemView[];
+  next: number | null;
+  total: number;
+}
+
+/** An item of a set. */
+export interface SetItemView {
+  item: string;
+  tips: string[];
+}
+
+/** What was written to a set. */
+export interface SetEditResult {
+  added: string[];
+  branch: string;
+  commits: string[];
+  removed: string[];
+}
+
+/** Adds items to a set and removes others. What is in both lists is added. */
+export interface SetEditRequest {
+  add?: string[];
+  remove?: string[];
+}
+
+/** A snapshot of a set or a dict. */
+export interface DocumentSnapshot {
+  branch: string;
+  commits: string[];
+}
+
+/** A window of a dict, ordered by the UTF-8 bytes of the keys. */
+export interface DictWindow {
+  branch: string;
+  entries: DictEntryFields[];
+  next: number | null;
+  total: number;
+}
+
+/** An entry of a dict. */
+export interface DictEntryFields {
+  commit: string;
+  conflicts: DictConflict[];
+  key: string;
+  value: string;
+}
+
+/** Another value that was put at the same time. */
+export interface DictConflict {
+  commit: string;
+  value: string;
+}
+
+/** An entry of a branch's dict. */
+export interface DictEntryView {
+  branch: string;
+  commit: string;
+  conflicts: DictConflict[];
+  key: string;
+  value: string;
+}
+
+/** What was written to a dict. */
+export interface DictEditResult {
+  branch: string;
+  commits: string[];
+  erased: string[];
+  put: string[];
+}
+
+/** Puts values into a dict and erases others. A key in both is put. */
+export interface DictEditRequest {
+  put?: Record<string, string>;
+  erase?: string[];
+}
+
+/** A branch's text. */
+export interface TextView {
+  branch: string;
+  passed_over: number;
+  refused: number;
+  text: string | null;
+  update: string;
+  updates: number;
+}
+
+/** An update that was pushed. */
+export interface TextPush {
+  branch: string;
+  commit: string | null;
+  snapshot: string | null;
+}
+
+/** Pushes an update to a text. */
+export interface TextPushRequest {
+  update: string;
+}
+
+/** A window of a branch's files. */
+export interface FileList {
+  files: FileView[];
+  next: number | null;
+}
+
+/** A file of a branch. Name and size are as its author states them. */
+export interface FileView {
+  author: string;
+  author_name: string;
+  commit: string;
+  file: string;
+  name: string;
+  size: number | null;
+  time: number;
+}
+
+/** Files that are on the branch, all durable. */
+export interface AddedFiles {
+  branch: string;
+  files: AddedFile[];
+}
+
+/** A file of a request to add many. */
+export interface AddedFile {
+  author: string;
+  author_name: string;
+  commit: string;
+  file: string;
+  is_new: boolean;
+  name: string;
+  size: number | null;
+  time: number;
+}
+
+/** Says what follows it in the body: the content of one file. */
+export interface FileHead {
+  name: string;
+  size: number;
+}
+
+/** A file that was removed from a branch. */
+export interface RemovedFile {
+  commit: string;
+  file: string;
+  names: string[];
+}
+
+/** What became of a batch. */
+export interface ImportResult {
+  already: number;
+  heads: number;
+  imported: number;
+}
+
+/** Imports commits. A batch may be sent again: items that were imported are passed over. */
+export interface ImportRequest {
+  items: ImportItem[];
+  source: string;
+}
+
+/** One commit of another system. */
+export interface ImportItem {
+  id: string;
+  parents: string[];
+  author: string;
+  time: number;
+  text: string;
+}
+
+/** A window of what was imported from a source. */
+export interface ImportedWindow {
+  items: string[];
+  next: number | null;
+}
+
+/** Adds a peer. */
+export interface PeerRequest {
+  address: string;
+  peer: string;
+  relay?: boolean;
+}
+
+/** Whether a peer is banned. */
+export interface PeerBan {
+  banned: boolean;
+  peer: string;
+}
+
+/** The topics that this node keeps for others. */
+export interface RelayedTopicList {
+  allowed: string[];
+  size: number;
+  size_max: number;
+  takes_strangers: boolean;
+  topics: RelayedTopic[];
+}
+
+/** A topic that this node keeps for others. */
+export interface RelayedTopic {
+  brought_by: string | null;
+  commits: number;
+  known: boolean;
+  pinned: boolean;
+  shared: boolean;
+  size: number;
+  topic: string;
+  touched_at: number;
+}
+
+/** Whether this relay knows a peer. */
+export interface RelayAllowance {
+  allowed: boolean;
+  peer: string;
+}
+
+/** A token that was made. */
+export interface NewToken {
+  expires_at: number;
+  name: string;
+  token: string;
+}
+
+/** Makes a token. */
+export interface TokenRequest {
+  name: string;
+  may: ("admin" | "manage" | "node" | "read" | "write")[];
+  repos?: string[];
+  branches?: string[];
+  expires_seconds?: number;
+}
+
+/** The tokens of this node, but its own. */
+export interface TokenList {
+  tokens: TokenView[];
+}
+
+/** A token, without its secret. */
+export interface TokenView {
+  branches: TokenBranch[];
+  created_at: number | null;
+  expired: boolean;
+  expires_at: number | null;
+  kind: "app" | "page" | "home";
+  last_used_at: number | null;
+  may: ("admin" | "manage" | "node" | "read" | "write")[];
+  name: string;
+  repos: TokenRepo[];
+}
+
+/** A branch that a token is for. */
+export interface TokenBranch {
+  branch: string;
+  name: string | null;
+  repo: string;
+}
+
+/** A repo that a token is for. */
+export interface TokenRepo {
+  name: string | null;
+  repo: string;
+}
+
+export class Ravel {
+  // The node
+  /** Show the node at a glance. */
+  showStatus(values?: {}, options?: RequestOptions): Promise<NodeStatus>;
+  /** Show what the store takes on the disk, and how it has grown. */
+  showStorage(values?: {}, options?: RequestOptions): Promise<StorageUse>;
+  /** Show the latest lines of the daemon's log. */
+  showLog(values?: {}, options?: RequestOptions): Promise<LogLines>;
+  /** Show peers and repos, or follow them as they change. */
+  followNode(values?: {}, options?: RequestOptions): Promise<NodeLists>;
+  followNodeStream(values?: {}, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
+  /** Export what is new. The answer comes when it is written. */
+  exportStore(values?: {}, options?: RequestOptions): Promise<ExportResult>;
+  /** Make a code by which a web page gets a token of its own, once. */
+  makePageCode(values?: {}, options?: RequestOptions): Promise<PageCode>;
+  /** Draw a QR code of a link. */
+  drawQr(values: {} & QrRequest, options?: RequestOptions): Promise<QrCode>;
+  /** Describe this API: an OpenAPI 3.1 document. */
+  describeApi(values?: {}, options?: RequestOptions): Promise<Record<string, unknown>>;
+  // Repos
+  /** List the repos of this node. */
+  listRepos(values?: {}, options?: RequestOptions): Promise<RepoList>;
+  /** Create a repo with a branch `main`. */
+  createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
+  /** Join a repo by an invitation link. */
+  joinRepo(values: {} & JoinRequest, options?: RequestOptions): Promise<RepoView>;
+  /** Read and replicate a repo, or one of its branches, by a read capability. */
+  followRepo(values: {} & FollowRequest, options?: RequestOptions): Promise<RepoView>;
+  /** Create a repo of this user that continues another. */
+  forkRepo(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<RepoFork>;
+  /** Delete from this node a repo of which it follows single branches only. */
+  forgetRepo(values: { repo: string }, options?: RequestOptions): Promise<Empty>;
+  /** Make a link that lets anyone read a repo. */
+  shareRepo(values: { repo: string }, options?: RequestOptions): Promise<Capability>;
+  /** List the epochs of a repo. */
+  listEpochs(values: { repo: string }, options?: RequestOptions): Promise<EpochList>;
+  /** Give a repo new secrets, sealed for exactly its members. */
+  startEpoch(values: { repo: string }, options?: RequestOptions): Promise<NewEpoch>;
+  /** Seal the current secrets of a repo for a member again. */
+  rekeyMember(values: { repo: string } & RekeyRequest, options?: RequestOptions): Promise<RekeyedMember>;
+  /** List the named commits of a repo. */
+  listTags(values: { repo: string }, options?: RequestOptions): Promise<TagList>;
+  /** Name a commit, or move a name to it. */
+  setTag(values: { repo: string; name: string } & TagRequest, options?: RequestOptions): Promise<RootCommit>;
+  /** Remove the name of a commit. */
+  removeTag(values: { repo: string; name: string }, options?: RequestOptions): Promise<RootCommit>;
+  // Members
+  /** List the members of a repo and what they may do. */
+  listMembers(values: { repo: string }, options?: RequestOptions): Promise<MemberList>;
+  /** Make a user a member, or raise a member's permission. */
+  grantPermission(values: { repo: string } & GrantRequest, options?: RequestOptions): Promise<MembershipChange>;
+  /** Exclude a member, or lower a member's permission. */
+  removeMember(values: { repo: string } & RemovalRequest, options?: RequestOptions): Promise<RemovalResult>;
+  /** Stop being a member of a repo. */
+  leaveRepo(values: { repo: string } & LeaveRequest, options?: RequestOptions): Promise<LeaveResult>;
+  /** List the invitations of a repo. */
+  listInvitations(values: { repo: string }, options?: RequestOptions): Promise<InvitationList>;
+  /** Make an invitation link. */
+  createInvitation(values: { repo: string } & InvitationRequest, options?: RequestOptions): Promise<InvitationLinkView>;
+  /** End an invitation. */
+  revokeInvitation(values: { repo: string; invitation: string }, options?: RequestOptions): Promise<MembershipChange>;
+  /** Make void commits of a branch count again. */
+  adoptCommits(values: { branch: string } & AdoptionRequest, options?: RequestOptions): Promise<MembershipChange>;
+  // People
+  /** Show what this user calls itself, and in which repos others see it. */
+  showMe(values?: {}, options?: RequestOptions): Promise<OwnName>;
+  /** State what this user calls itself, in all repos where it may write, now and later. */
+  stateMe(values: {} & OwnNameRequest, options?: RequestOptions): Promise<OwnName>;
+  /** List what this user calls others. These names are on this node alone. */
+  listPetnames(values?: {}, options?: RequestOptions): Promise<PetnameList>;
+  /** Name a user or a node on this node, or take the name away. It goes before what a user calls itself. */
+  setPetname(values: {} & PetnameRequest, options?: RequestOptions): Promise<Petname>;
+  // Devices
+  /** List the devices of this user's person, and how each stands in the repos. */
+  listDevices(values?: {}, options?: RequestOptions): Promise<DeviceList>;
+  /** Make a link by which another user becomes a device of this one. */
+  inviteDevice(values?: {} & DeviceInvitationRequest, options?: RequestOptions): Promise<DeviceLinkView>;
+  /** Become a device of the person who made a link. */
+  joinAsDevice(values: {} & DeviceJoinRequest, options?: RequestOptions): Promise<DeviceList>;
+  /** Hand on again, as the first device, what other devices lack. */
+  syncDevices(values?: {}, options?: RequestOptions): Promise<DeviceSync>;
+  /** Exclude a device from all repos where this user may, and take back that it is the same person's. */
+  removeDevice(values: { device: string }, options?: RequestOptions): Promise<RemovedDevice>;
+  // Quorums
+  /** Show the quorums in force and the latest proposals. */
+  showQuorum(values: { repo: string }, options?: RequestOptions): Promise<QuorumState>;
+  /** Set who must approve checkpoints and, optionally, removals. */
+  setQuorum(values: { repo: string } & QuorumRequest, options?: RequestOptions): Promise<RootCommit>;
+  /** Ask the signers to exclude a member, or to lower a member's permission. */
+  proposeRemoval(values: { repo: string } & RemovalProposalRequest, options?: RequestOptions): Promise<Proposal>;
+  /** Ask the signers for a checkpoint of a branch as it is now. */
+  proposeCheckpoint(values: { branch: string }, options?: RequestOptions): Promise<Proposal>;
+  /** Sign a proposal. The last approval that a checkpoint lacks makes it. */
+  approveProposal(values: { repo: string; proposal: string }, options?: RequestOptions): Promise<Proposal>;
+  /** Make a checkpoint that enough signers have approved. */
+  makeCheckpoint(values: { repo: string; proposal: string }, options?: RequestOptions): Promise<Proposal>;
+  // Branches
+  /** List the branches of a repo. */
+  listBranches(values: { repo: string }, options?: RequestOptions): Promise<BranchList>;
+  /** Add a branch to a repo. */
+  createBranch(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<BranchView>;
+  /** Rename a branch, archive it, or take it back from the archive. */
+  editBranch(values: { branch: string } & BranchEditRequest, options?: RequestOptions): Promise<RootCommit>;
+  /** Add a branch that continues another one. */
+  forkBranch(values: { branch: string } & ForkRequest, options?: RequestOptions): Promise<BranchView>;
+  /** Write again in a branch what another branch has and it has not. */
+  mergeBranch(values: { branch: string } & MergeRequest, options?: RequestOptions): Promise<BranchMerge>;
+  /** Make a link that lets anyone read one branch. */
+  shareBranch(values: { branch: string }, options?: RequestOptions): Promise<Capability>;
+  /** Give a branch new secrets. */
+  renewBranch(values: { branch: string }, options?: RequestOptions): Promise<BranchRenewal>;
+  /** Compact a branch, so that nodes may erase bodies that its documents no longer need. */
+  compactBranch(values: { branch: string } & CompactRequest, options?: RequestOptions): Promise<CompactionResult>;
+  // Commits
+  /** Write a post on the heads of a branch. It is durable when the answer comes. */
+  writePost(values: { branch: string } & PostRequest, options?: RequestOptions): Promise<WrittenCommitView>;
+  /** Write many posts, each following the one before it. All are durable when the answer comes. */
+  writePosts(values: { branch: string } & PostsRequest, options?: RequestOptions): Promise<WrittenPosts>;
+  /** Show a commit with all it states. */
+  showCommit(values: { commit: string }, options?: RequestOptions): Promise<CommitView>;
+  /** Explain the verdict on a commit: the rule and the commits that decide it. */
+  explainVerdict(values: { commit: string }, options?: RequestOptions): Promise<VerdictView>;
+  /** List the void commits of a branch, and why they are void. */
+  listVoids(values: { branch: string }, options?: RequestOptions): Promise<VoidList>;
+  // Timelines
+  /** Show a window of a branch's timeline. */
+  showTimeline(values: { branch: string; limit?: number; order?: string; after_position?: number; before_position?: number; after?: string; before?: string }, options?: RequestOptions): Promise<TimelineWindow>;
+  /** Show edits of a branch's timeline, or follow them as they come. */
+  followEdits(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: RequestOptions): Promise<EditWindow>;
+  followEditsStream(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "edit"; id: string; data: EditView } | { name: "reset"; id: string; data: ResetEvent }>;
+  /** Show the digest of a branch's whole timeline. */
+  showDigest(values: { branch: string }, options?: RequestOptions): Promise<TimelineDigest>;
+  /** Show the last commits of a branch and of what it continues. */
+  showState(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<BranchState>;
+  /** Show a branch as it was at a commit: the last commits of its past. */
+  showPast(values: { branch: string; commit: string; limit?: number }, options?: RequestOptions): Promise<PastCommits>;
+  /** List the feeds of a branch, and the places that an author used more than once. */
+  checkFeeds(values: { branch: string }, options?: RequestOptions): Promise<FeedCheck>;
+  /** Show the end of a tangle of a repo. */
+  showTangle(values: { repo: string; kind: string; limit?: number; branch?: string; author?: string; epoch?: string; message?: string; name?: string }, options?: RequestOptions): Promise<TangleView>;
+  // Inbox
+  /** List what was offered to a repo. */
+  listOffers(values: { repo: string }, options?: RequestOptions): Promise<OfferList>;
+  /** Offer a branch of another repo to this branch. */
+  makeOffer(values: { branch: string } & OfferRequest, options?: RequestOptions): Promise<OfferMade>;
+  /** Accept an offer, refuse it, or withdraw it. */
+  answerOffer(values: { repo: string; offer: string } & OfferAnswerRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  /** Write again in its branch what an accepted offer has and the branch has not. */
+  mergeOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<MergeResult>;
+  /** Comment on a document, and offer the comment to its inbox. */
+  writeComment(values: { branch: string } & PostRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  /** List the accepted comments on a document. */
+  listComments(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<CommentList>;
+  // Documents
+  /** Show a window of a branch's set. */
+  showSet(values: { branch: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<SetWindow>;
+  /** Add items to a branch's set, and remove others. */
+  editSet(values: { branch: string } & SetEditRequest, options?: RequestOptions): Promise<SetEditResult>;
+  /** Compact a set's history. Its content does not change. */
+  snapshotSet(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  /** Show a window of a branch's dict. */
+  showDict(values: { branch: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DictWindow>;
+  /** Show one entry of a branch's dict. */
+  showEntry(values: { branch: string; key?: string }, options?: RequestOptions): Promise<DictEntryView>;
+  /** Put values into a branch's dict, and erase others. */
+  editDict(values: { branch: string } & DictEditRequest, options?: RequestOptions): Promise<DictEditResult>;
+  /** Compact a dict's history. Its content does not change. */
+  snapshotDict(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  /** Show a branch's text as one Yjs update and, optionally, as plain text. */
+  pullText(values: { branch: string; root?: string }, options?: RequestOptions): Promise<TextView>;
+  /** Write a Yjs update to a branch's text. */
+  pushText(values: { branch: string } & TextPushRequest, options?: RequestOptions): Promise<TextPush>;
+  // Files and imports
+  /** List the files of a branch, window by window. */
+  listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;
+  /** Add a file to a branch. It is durable when the answer comes. */
+  addFile(values: { branch: string; name: string } & { content: Blob | ArrayBuffer | Uint8Array | string | ReadableStream<Uint8Array> }, options?: RequestOptions): Promise<FileView>;
+  /** Add many files to a branch, all or none. They are durable when the answer comes. */
+  addFiles(values: { branch: string } & { files: { name: string; content: Blob | ArrayBuffer | Uint8Array | string }[] }, options?: RequestOptions): Promise<AddedFiles>;
+  /** Read a file, whole or one range of its bytes. */
+  getFile(values: { branch: string; file: string }, options?: RequestOptions): Promise<Download>;
+  /** Remove a file from a branch. Nodes that have its content keep it. */
+  removeFile(values: { branch: string; file: string }, options?: RequestOptions): Promise<RemovedFile>;
+  /** Import a batch of another system's commits. */
+  importCommits(values: { branch: string } & ImportRequest, options?: RequestOptions): Promise<ImportResult>;
+  /** List the ids that this node imported from a source. */
+  listImported(values: { branch: string; source?: string; after?: number; limit?: number }, options?: RequestOptions): Promise<ImportedWindow>;
+  // Peers and relays
+  /** List peers, learned addresses and banned peers. */
+  listPeers(values?: {}, options?: RequestOptions): Promise<PeerList>;
+  /** Keep a connection to a peer. */
+  addPeer(values: {} & PeerRequest, options?: RequestOptions): Promise<PeerView>;
+  /** Disconnect from a peer and stop dialing it. */
+  removePeer(values: { peer: string }, options?: RequestOptions): Promise<Empty>;
+  /** Disconnect from a peer, and neither dial nor serve it. */
+  banPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
+  /** Let a banned peer connect again. */
+  unbanPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
+  /** List the topics that this node keeps for others, and the room that they take. */
+  listRelayedTopics(values?: {}, options?: RequestOptions): Promise<RelayedTopicList>;
+  /** Never delete a topic to make room. A full id may name a topic that is not here yet. */
+  pinTopic(values: { topic: string }, options?: RequestOptions): Promise<RelayedTopic>;
+  /** Let a topic be deleted to make room, like others. */
+  unpinTopic(values: { topic: string }, options?: RequestOptions): Promise<RelayedTopic>;
+  /** Make a peer a known peer of this relay, by its full id. */
+  allowPeer(values: { peer: string }, options?: RequestOptions): Promise<RelayAllowance>;
+  /** Make a peer unknown to this relay. */
+  denyPeer(values: { peer: string }, options?: RequestOptions): Promise<RelayAllowance>;
+  // Tokens
+  /** Make a token for an app. */
+  createToken(values: {} & TokenRequest, options?: RequestOptions): Promise<NewToken>;
+  /** List tokens with what they may do and when they were last used. */
+  listTokens(values?: {}, options?: RequestOptions): Promise<TokenList>;
+  /** Revoke a token, at once and for good. */
+  revokeToken(values: { token: string }, options?: RequestOptions): Promise<Empty>;
+  /** Show the token that this request carries. */
+  showToken(values?: {}, options?: RequestOptions): Promise<TokenView>;
+}

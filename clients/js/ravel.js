@@ -1,0 +1,384 @@
+// The HTTP API of a Ravel node from JavaScript: browsers, Node 20 and later, Deno. No dependencies.
+//
+// Each endpoint is a method that takes one object: parts of the path, values of the query and fields of the body, by their
+// names in docs/reference/endpoints.md. `endpoints.js` and `ravel.d.ts` are made from the node's own table of endpoints.
+
+import { ENDPOINTS } from "./endpoints.js";
+
+const PREFIX = "/api/v1";
+const RETRY_MS = 500; // by default: before the first new attempt; doubled for each further one
+const RETRY_MS_MAX = 15_000;
+const READ_ATTEMPTS = 3; // of a request that changes nothing
+const SILENCE_MS = 45_000; // three comments of the node: then the connection is dead, though nobody closed it
+const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
+const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
+
+/**
+ * Anything that went wrong. `code` is stable (docs/reference/exit-codes.md) or one of this client's own:
+ * `unreachable`: the node did not answer. `answer_lost`: the connection ended before the answer; a write may have
+ * happened. `timeout`: no answer in time; a write may have happened.
+ */
+export class RavelError extends Error {
+  /**
+   * @param {string} code
+   * @param {string} message for people
+   * @param {{ advice?: string, status?: number, cause?: unknown, retryAfterMs?: number }} [more] `status` is 0 where
+   *   nothing was answered.
+   */
+  constructor(code, message, { advice = "", status = 0, cause, retryAfterMs = 0 } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "RavelError";
+    this.code = code;
+    this.advice = advice;
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * Gives a client. It opens no connection: the first request does.
+ * @param {{ url?: string, token: string, fetch?: typeof globalThis.fetch, retryMs?: number }} options `url` of the node,
+ *   as http://127.0.0.1:7475; the page's own origin where none is given. `retryMs`: before the first new attempt.
+ */
+export function connect({ url = "", token, fetch = globalThis.fetch, retryMs = RETRY_MS }) {
+  return new Ravel(url.replace(/\/+$/, ""), token, fetch, retryMs);
+}
+
+export class Ravel {
+  #url;
+  #token;
+  #fetch;
+  #retryMs;
+
+  constructor(url, token, fetch, retryMs) {
+    this.#url = url;
+    this.#token = token;
+    this.#fetch = fetch.bind(globalThis);
+    this.#retryMs = retryMs;
+  }
+
+  /** Any endpoint by its name; the methods are this with the name filled in. */
+  async request(name, values = {}, options = {}) {
+    const endpoint = endpointOf(name);
+    const { path, body } = this.#fill(name, endpoint, values);
+    const attempts = endpoint.method === "GET" && !options.once ? READ_ATTEMPTS : 1;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(endpoint, path, body, options);
+      } catch (error) {
+        const mayTryAgain = error instanceof RavelError && ["unreachable", "answer_lost"].includes(error.code);
+        if (!mayTryAgain || attempt >= attempts) throw error;
+        await pause(backOff(this.#retryMs, attempt), options.signal);
+      }
+    }
+  }
+
+  /**
+   * The events of an endpoint, for ever: a cut connection is opened again, and the stream goes on after the last event.
+   * An event is `{ name, id, data }`. Ends when `signal` is aborted. Throws RavelError where asking again is no use.
+   * `onState(isLive)` tells when the connection comes and goes.
+   */
+  async *stream(name, values = {}, { signal, onState = () => {} } = {}) {
+    const endpoint = endpointOf(name);
+    if (!endpoint.events) throw new RavelError("bad_request", `${name} has no events`);
+    let cursor = "";
+    let failures = 0;
+    while (!signal?.aborted) {
+      let wait = 0;
+      const { path } = this.#fill(name, endpoint, values);
+      const guard = new Guard(signal);
+      try {
+        const headers = { Accept: "text/event-stream", ...(cursor && { "Last-Event-ID": cursor }) };
+        const answer = await this.#send("GET", path, { headers, signal: guard.signal });
+        if (!answer.ok) throw await errorOf(answer);
+        onState(true);
+        for await (const event of readEvents(answer.body, guard)) {
+          failures = 0;
+          cursor = event.id || cursor;
+          if (event.name === "error") throw errorFrom(event.data.error ?? event.data, 0);
+          if (event.name !== "closing") yield event;
+        }
+      } catch (error) {
+        if (signal?.aborted) return;
+        const refused = error instanceof RavelError && error.status >= 400 && error.status < 500 && error.status !== 429;
+        if (refused || isDefinite(error)) throw error;
+        wait = error.retryAfterMs ?? 0;
+      } finally {
+        guard.end();
+        onState(false);
+      }
+      failures += 1;
+      await pause(Math.max(wait, backOff(this.#retryMs, failures)), signal).catch(() => {});
+    }
+  }
+
+  /** A file's content: an async iterable of bytes that goes on where it was cut. */
+  async getFile(values, options = {}) {
+    const endpoint = endpointOf("getFile");
+    const { path } = this.#fill("getFile", endpoint, values);
+    const ask = async (from, tag) => {
+      const headers = from ? { Range: `bytes=${from}-`, "If-Range": tag } : {};
+      const answer = await this.#send("GET", path, { headers, signal: options.signal });
+      if (!answer.ok) throw await errorOf(answer);
+      return answer;
+    };
+    return new Download(await ask(0, ""), ask, options.signal, this.#retryMs);
+  }
+
+  #fill(name, endpoint, values) {
+    const left = { ...values };
+    const part = (_, key) => {
+      const value = left[key];
+      if (value === undefined || value === "") throw new RavelError("bad_request", `${name} needs \`${key}\``);
+      delete left[key];
+      return encodeURIComponent(value);
+    };
+    let path = PREFIX + endpoint.path.replace(/\{(\w+)\}/g, part);
+    const query = new URLSearchParams();
+    for (const key of endpoint.query) {
+      const value = left[key];
+      delete left[key];
+      if (value !== undefined && value !== null) query.set(key, typeof value === "boolean" ? Number(value) : value);
+    }
+    if (query.size) path += `?${query}`;
+    let body;
+    if (endpoint.body === "bytes") {
+      body = left.content;
+      delete left.content;
+    } else if (endpoint.body === "files") {
+      body = batchOf(left.files ?? []);
+      delete left.files;
+    } else if (endpoint.body === "json") {
+      return { path, body: JSON.stringify(left) };
+    }
+    const unknown = Object.keys(left);
+    if (unknown.length) throw new RavelError("bad_request", `${name} takes no \`${unknown[0]}\``);
+    return { path, body };
+  }
+
+  async #once(endpoint, path, body, options) {
+    const signals = [AbortSignal.timeout(options.timeoutMs ?? endpoint.seconds * 1000)];
+    if (options.signal) signals.push(options.signal);
+    const headers = endpoint.body === "json" ? { "Content-Type": "application/json" } : {};
+    if (options.repo) headers["Ravel-Repo"] = options.repo;
+    const isWrite = endpoint.method !== "GET";
+    const answer = await this.#send(endpoint.method, path, { headers, body, signal: AbortSignal.any(signals), isWrite });
+    if (!answer.ok) throw await errorOf(answer);
+    try {
+      return await answer.json();
+    } catch (error) {
+      throw options.signal?.aborted ? options.signal.reason : lost(error, isWrite);
+    }
+  }
+
+  async #send(method, path, { headers, body, signal, isWrite = false }) {
+    const all = { ...headers, Authorization: `Bearer ${this.#token}` };
+    const init = { method, headers: all, body, signal, cache: "no-store", redirect: "error" };
+    if (body instanceof ReadableStream) init.duplex = "half";
+    try {
+      return await this.#fetch(this.#url + path, init);
+    } catch (error) {
+      if (error.name === "TimeoutError") {
+        const message = isWrite ? "no answer in time; it may have happened" : "no answer in time";
+        throw new RavelError("timeout", message, { cause: error });
+      }
+      if (signal?.aborted) throw error;
+      const message = isWrite ? "the node does not answer; the request may have reached it" : "the node does not answer";
+      throw new RavelError("unreachable", message, { advice: "`ravel up` or `ravel run` starts it", cause: error });
+    }
+  }
+}
+
+for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
+  const define = (called, value) => Object.defineProperty(Ravel.prototype, called, { value, configurable: true });
+  if (name !== "getFile") {
+    define(name, function call(values, options) {
+      return this.request(name, values, options);
+    });
+  }
+  if (endpoint.events) {
+    define(`${name}Stream`, function follow(values, options) {
+      return this.stream(name, values, options);
+    });
+  }
+}
+
+/** The content of a file as it comes. Read it once. */
+export class Download {
+  #answer;
+  #ask;
+  #signal;
+  #retryMs;
+
+  constructor(answer, ask, signal, retryMs) {
+    this.#answer = answer;
+    this.#ask = ask;
+    this.#signal = signal;
+    this.#retryMs = retryMs;
+    /** Bytes of the whole content. */
+    this.size = Number(answer.headers.get("content-length") ?? 0);
+    const named = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("content-disposition") ?? "");
+    /** Its name, as its author states it: no path to write to. */
+    this.name = named ? decodeURIComponent(named[1]) : "";
+  }
+
+  async *[Symbol.asyncIterator]() {
+    const tag = this.#answer.headers.get("etag") ?? "";
+    let answer = this.#answer;
+    let have = 0;
+    let failures = 0;
+    for (;;) {
+      try {
+        for await (const chunk of answer.body) {
+          have += chunk.length;
+          failures = 0;
+          yield chunk;
+        }
+        if (have >= this.size) return;
+      } catch (error) {
+        if (this.#signal?.aborted) throw error;
+      }
+      failures += 1;
+      if (failures > READ_ATTEMPTS) throw new RavelError("answer_lost", "the transfer was cut again and again");
+      await pause(backOff(this.#retryMs, failures), this.#signal);
+      try {
+        answer = await this.#ask(have, tag);
+      } catch (error) {
+        if (this.#signal?.aborted || isDefinite(error)) throw error;
+        answer = { status: 206, body: [] };
+      }
+      if (answer.status !== 206) throw new RavelError("interrupted", "the file was replaced while it was read");
+    }
+  }
+
+  /** The whole content as a Blob of a type that the caller knows to be right. */
+  async blob(type = "application/octet-stream") {
+    const parts = [];
+    for await (const chunk of this) parts.push(chunk);
+    return new Blob(parts, { type });
+  }
+
+  /** Stops the transfer. */
+  cancel() {
+    return this.#answer.body.cancel().catch(() => {});
+  }
+}
+
+/** Aborts a stream that was silent for too long, or whose owner has enough. */
+class Guard {
+  #controller = new AbortController();
+  #timer;
+  #outer;
+  #stop = () => this.#controller.abort();
+
+  constructor(outer) {
+    this.#outer = outer;
+    if (outer?.aborted) this.#stop();
+    outer?.addEventListener("abort", this.#stop, { once: true });
+    this.heard();
+  }
+
+  get signal() {
+    return this.#controller.signal;
+  }
+
+  heard() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#stop, SILENCE_MS);
+  }
+
+  end() {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener("abort", this.#stop);
+    this.#stop();
+  }
+}
+
+/** Events of the format of WHATWG HTML 9.2, as far as the node uses it. A block that the end cuts is passed over. */
+async function* readEvents(body, guard) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    guard.heard();
+    text += value;
+    if (text.length > EVENT_SIZE_MAX) throw new RavelError("too_large", "an event is over 16 MiB", { status: 413 });
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const fields = Object.fromEntries(block.split("\n").map((line) => splitOnce(line, ": ")));
+      if (fields.event) yield { name: fields.event, id: fields.id ?? "", data: JSON.parse(fields.data) };
+    }
+  }
+}
+
+function splitOnce(line, mark) {
+  const at = line.indexOf(mark);
+  return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + mark.length)];
+}
+
+/** One Blob of all files, a line of JSON before each (docs/reference/api.md, "Many files"). */
+function batchOf(files) {
+  const parts = files.flatMap(({ name, content }) => {
+    const blob = content instanceof Blob ? content : new Blob([content]);
+    const head = new TextEncoder().encode(`${JSON.stringify({ name, size: blob.size })}\n`);
+    if (head.length > HEAD_SIZE_MAX) throw new RavelError("bad_request", "the name of a file is too long");
+    return [head, blob];
+  });
+  return new Blob(parts);
+}
+
+function endpointOf(name) {
+  if (!Object.hasOwn(ENDPOINTS, name)) throw new RavelError("bad_request", `there is no endpoint ${name}`);
+  return ENDPOINTS[name];
+}
+
+async function errorOf(answer) {
+  const seconds = Number(answer.headers.get("retry-after"));
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
+  try {
+    return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
+  } catch {
+    const message = `the node answered ${answer.status} without a reason`;
+    return new RavelError("internal", message, { status: answer.status, retryAfterMs });
+  }
+}
+
+function errorFrom(error, status, retryAfterMs = 0) {
+  const { code, message, next = "" } = error;
+  return new RavelError(String(code), String(message), { advice: String(next), status, retryAfterMs });
+}
+
+function lost(cause, isWrite) {
+  if (cause.name === "TimeoutError") return new RavelError("timeout", "no answer in time", { cause });
+  const message = "the connection ended before the answer" + (isWrite ? "; it may have happened" : "");
+  return new RavelError("answer_lost", message, { cause });
+}
+
+/** Whether another attempt would end the same: a refusal, or a defect of this client. */
+function isDefinite(error) {
+  if (!(error instanceof RavelError)) return error instanceof SyntaxError;
+  return ["unauthorized", "token_expired", "insufficient_scope", "bad_request", "too_large"].includes(error.code);
+}
+
+function backOff(first, failures) {
+  const most = Math.min(first * 2 ** Math.min(failures - 1, 10), RETRY_MS_MAX);
+  return most * (0.5 + Math.random() / 2); // so that clients of one node do not come back at one moment
+}
+
+function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(done, ms);
+    function done() {
+      signal?.removeEventListener("abort", stopped);
+      resolve();
+    }
+    function stopped() {
+      clearTimeout(timer);
+      reject(signal.reason);
+    }
+    if (signal?.aborted) stopped();
+    else signal?.addEventListener("abort", stopped, { once: true });
+  });
+}

@@ -1,0 +1,65 @@
+// The client against a real node, whose address and token are in the environment.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ENDPOINTS } from "../endpoints.js";
+import { Ravel, connect } from "../ravel.js";
+
+const ravel = connect({ url: process.env.RAVEL_TEST_URL, token: process.env.RAVEL_TEST_TOKEN });
+
+test("every endpoint is a method", () => {
+  for (const name of Object.keys(ENDPOINTS)) assert.equal(typeof Ravel.prototype[name], "function", name);
+});
+
+test("posts are written, read and followed", async () => {
+  const repo = await ravel.createRepo({ name: "a/b" });
+  await assert.rejects(ravel.createRepo({ name: "a/b" }), { code: "already_exists", status: 409 });
+  const { branches } = await ravel.listBranches({ repo: "a/b" });
+  const { branch } = branches[0];
+  const first = await ravel.writePost({ branch: "main", text: "first" }, { repo: repo.repo });
+  const window = await ravel.showTimeline({ branch, limit: 10 });
+  assert.deepEqual(window.items.map((item) => item.text).slice(1), ["first"]);
+  assert.equal(window.items[1].commit, first.commit);
+  await ravel.writePosts({ branch, texts: ["second", "third"] });
+  const seen = [];
+  for await (const event of ravel.followEditsStream({ branch, since: window.cursor })) {
+    if (event.name === "edit") seen.push(event.data.item.text);
+    if (seen.length === 3) break;
+    if (seen.length === 2) await ravel.writePost({ branch, text: "fourth" });
+  }
+  assert.deepEqual(seen, ["second", "third", "fourth"]);
+});
+
+test("the node's events come as lists", async () => {
+  for await (const event of ravel.followNodeStream()) {
+    if (event.name !== "repos") continue;
+    assert.ok(Array.isArray(event.data.repos));
+    break;
+  }
+});
+
+test("files go in and out", async () => {
+  await ravel.createRepo({ name: "files" });
+  const bytes = new Uint8Array(300_000).map((_, at) => at % 251);
+  const added = await ravel.addFile({ branch: "files:main", name: "dir/a b.bin", content: bytes });
+  assert.equal(added.size, bytes.length);
+  const download = await ravel.getFile({ branch: "files:main", file: "dir/a b.bin" });
+  assert.deepEqual(new Uint8Array(await (await download.blob()).arrayBuffer()), bytes);
+  const files = [
+    { name: "one", content: "1" },
+    { name: "two", content: new Blob(["22"]) },
+  ];
+  const many = await ravel.addFiles({ branch: "files:main", files });
+  assert.deepEqual(many.files.map((file) => [file.name, file.size]), [["one", 1], ["two", 2]]);
+  const { files: all } = await ravel.listFiles({ branch: "files:main" });
+  assert.equal(all.length, 3);
+});
+
+test("refusals of the node come with their advice", async () => {
+  await assert.rejects(ravel.showTimeline({ branch: "nowhere" }), { code: "not_found", status: 404 });
+  await assert.rejects(ravel.createRepo({ name: "x", more: 1 }), { code: "bad_request", status: 400 });
+  const stranger = connect({ url: process.env.RAVEL_TEST_URL, token: "wrong" });
+  await assert.rejects(stranger.listRepos(), { code: "unauthorized", status: 401 });
+  await assert.rejects(stranger.followNodeStream().next(), { code: "unauthorized" });
+});

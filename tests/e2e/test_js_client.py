@@ -1,0 +1,55 @@
+"""The JavaScript client in Node: against servers that cut and refuse, and against a real node."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.cluster import peers
+
+NODE: Final = shutil.which("node")
+FOLDER: Final = Path(__file__).parents[2] / "clients" / "js"
+
+
+def _is_new_enough() -> bool:
+    if NODE is None:
+        return False
+    shown = subprocess.run([NODE, "--version"], check=True, capture_output=True, text=True).stdout
+    found = re.match(r"v(\d+)\.(\d+)", shown)
+    return found is not None and (int(found[1]), int(found[2])) >= (20, 3)
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not _is_new_enough(), reason="there is no Node 20.3 here (Debian: apt install nodejs)"
+    ),
+]
+
+
+def _run(name: str, **more: str) -> None:
+    assert NODE is not None
+    # No proxy of this machine stands between the client and a server on loopback.
+    environment = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()} | more
+    done = subprocess.run(
+        [NODE, "--test", str(FOLDER / "test" / name)],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_cut_and_refused_requests() -> None:
+    _run("cut.test.js")
+
+
+def test_a_real_node(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        token = (alice.home / "api-token").read_text().strip()
+        _run("node.test.js", RAVEL_TEST_URL=str(alice.client.base_url), RAVEL_TEST_TOKEN=token)
