@@ -1,5 +1,5 @@
 # The commands of this repository. Each sets up what it needs first; once set up, only `make lock` and `make dist` use the
-# network, and `make fuzz` the first time.
+# network, `make vendor`, and `make fuzz` the first time.
 
 PYTHON ?= python3
 VENV := .venv/bin
@@ -27,7 +27,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets crash vectors reference lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets crash vectors reference vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -124,8 +124,11 @@ nets: setup ## Run daemons on lines that are cut for minutes, flap and lose a fi
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py
 
-reference: setup ## Write docs/reference again: commands, configuration and endpoints, from the code
+reference: setup ## Write docs/reference again, and the JavaScript client's endpoints and types, from the code
 	$(VENV)/python -m tests.reference
+
+vendor: setup ## Copy the page's modules of others, as package-lock.json beside them names these (npm and its registry)
+	$(VENV)/python -m tests.support.vendored
 
 lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest versions)
 	$(VENV)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev \

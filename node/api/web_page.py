@@ -21,21 +21,29 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
 
 _FOLDER: Final = Path(__file__).parents[1] / "web"
+_KINDS: Final = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+}
+"""Suffix of each file that is served -> its type."""
 _FILES: Final = {
     "/": ("index.html", "text/html"),
-    "/web/icon.svg": ("icon.svg", "image/svg+xml"),
-    "/web/style.css": ("style.css", "text/css"),
-    "/web/api.js": ("api.js", "text/javascript"),
-    "/web/app.js": ("app.js", "text/javascript"),
-    "/web/timeline.js": ("timeline.js", "text/javascript"),
+    **{
+        f"/web/{path.relative_to(_FOLDER).as_posix()}": (str(path.relative_to(_FOLDER)), _KINDS[path.suffix])
+        for path in sorted(_FOLDER.rglob("*"))
+        if path.suffix in _KINDS
+    },
 }
 CODE_PATH: Final = "/open"
 OPEN_PATHS: Final = frozenset({*_FILES, CODE_PATH})
 """What is served without the token."""
 _HEADERS: Final = {
-    # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text.
+    # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text. `blob:` shows
+    # pictures of files, which a script fetched with the token; as pictures they run nothing.
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",

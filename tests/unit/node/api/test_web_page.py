@@ -1,5 +1,7 @@
 """The page's files and codes: who gets them, with which headers, and how often."""
 
+import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from protocol.limits.users import PAGE_CODE_SECONDS, PAGE_CODES_MAX
 from tests.support.served import TOKEN, served
 
 WEB = Path(__file__).parents[4] / "node" / "web"
+SCRIPTS_COMPRESSED_SIZE_MAX = 250_000
+"""Bytes, each file compressed by gzip."""
 
 
 async def test_files_need_no_token_and_forbid_everything_foreign(tmp_path: Path) -> None:
@@ -80,13 +84,41 @@ async def test_codes_are_few_and_soon_too_old() -> None:
 
 
 def test_the_page_names_nothing_of_others_and_writes_no_markup() -> None:
-    for path in WEB.iterdir():
+    forbidden = (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "document.write",
+        "eval(",
+        "new Function",
+        "InnerHTML",
+    )
+    ours = [path for path in WEB.rglob("*") if path.is_file() and "vendor" not in path.parts]
+    assert len(ours) > 30
+    for path in ours:
         text = path.read_text(encoding="utf-8")
-        assert "http://" not in text.replace("http://www.w3.org/2000/svg", ""), path
+        if path.name != "ravel.js":  # says in a comment how the address of a node looks
+            assert "http://" not in text.replace("http://www.w3.org/2000/svg", ""), path
         assert "https://" not in text, path
-        assert path.suffix != ".js" or not any(
-            word in text for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(")
-        )
+        assert path.suffix != ".js" or not any(word in text for word in forbidden), path
     html = (WEB / "index.html").read_text(encoding="utf-8")
     assert " style=" not in html
     assert " onclick=" not in html
+
+
+def test_every_text_that_is_shown_stands_in_the_file_of_texts() -> None:
+    """Between tags of templates, and in attributes that are read to people, there are no words."""
+    shown = re.compile(
+        r"(?<![= ])>\s*[A-Za-z][a-z]+[^<>{}`=]*<|(?:aria-label|title|placeholder|alt)=\"[A-Za-z]"
+    )
+    for path in [*WEB.glob("views/*.js"), *WEB.glob("parts/*.js")]:
+        assert shown.findall(path.read_text(encoding="utf-8")) == [], path
+
+
+def test_files_are_short_and_scripts_fit_into_what_a_first_visit_may_load() -> None:
+    scripts = list(WEB.rglob("*.js"))
+    for path in scripts:
+        if "vendor" not in path.parts:
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, path
+    compressed = sum(len(gzip.compress(path.read_bytes(), 9)) for path in scripts)
+    assert compressed < SCRIPTS_COMPRESSED_SIZE_MAX

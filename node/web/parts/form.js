@@ -1,0 +1,132 @@
+// Forms and buttons that run once at a time, questions before what cannot be undone, and lists that are being loaded.
+
+import { attempt, problem } from "../state/session.js";
+import { changes } from "../state/node.js";
+import { text } from "../strings/en.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import { signal } from "../vendor/signals.js";
+import { html } from "./html.js";
+
+/** `send(values, form)` gets the fields' values. The form is emptied when that went well. */
+export function Form({ id, class: name = "form", send, button, children, keep = false }) {
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const form = event.currentTarget;
+    setBusy(true);
+    const went = await attempt(() => send(Object.fromEntries(new FormData(form)), form));
+    setBusy(false);
+    if (went && !keep) form.reset();
+  };
+  return html`<form id=${id} class=${name} onSubmit=${submit}>
+    ${children}
+    <button disabled=${isBusy}>${isBusy ? text.working : button}</button>
+  </form>`;
+}
+
+/** A button that does `act`, after a question if it has one. */
+export function Action({ act, children, question = "", class: name = "", id, label, tab }) {
+  const [isBusy, setBusy] = useState(false);
+  const press = async () => {
+    if (isBusy || (question && !(await ask(question, children)))) return;
+    setBusy(true);
+    await attempt(act);
+    setBusy(false);
+  };
+  return html`<button
+    type="button" id=${id} class=${name} aria-label=${label} title=${label} tabindex=${tab}
+    aria-busy=${isBusy} onClick=${press}>${children}</button>`;
+}
+
+/**
+ * What `load` gives, again whenever `keys` or, unless `isStill`, the node's repos change: `{ data, error, again }`.
+ * `data` is undefined until it came the first time.
+ */
+export function useLoaded(load, keys, isStill = false) {
+  const [state, setState] = useState({ keys: null });
+  const turn = useRef(0);
+  const key = JSON.stringify(keys);
+  const again = async () => {
+    const own = (turn.current += 1);
+    let next;
+    try {
+      next = { key, data: await load() };
+    } catch (error) {
+      next = { key, error };
+    }
+    if (own === turn.current) setState((before) => (next.error && before.key === key ? { ...before, ...next } : next));
+  };
+  useEffect(() => {
+    again();
+    return () => {
+      turn.current += 1;
+    };
+  }, [key, isStill ? 0 : changes.value]);
+  const isOwn = state.key === key;
+  return { data: isOwn ? state.data : undefined, error: isOwn ? state.error : undefined, again };
+}
+
+/** What was loaded by `useLoaded`: a skeleton, what went wrong, or `children(data)`. */
+export function Loaded({ of, lines = 3, children }) {
+  if (of.error && of.data === undefined) return html`<p class="error">${of.error.message}</p>`;
+  if (of.data === undefined) return html`<${Skeleton} lines=${lines} />`;
+  return children(of.data);
+}
+
+export function Skeleton({ lines = 3 }) {
+  return html`<div class="skeleton" aria-busy="true" aria-label=${text.loading} role="status">
+    ${Array.from({ length: lines }, () => html`<span></span>`)}
+  </div>`;
+}
+
+/** What is empty, and what one does next. */
+export function Empty({ children, id }) {
+  return html`<div class="empty" id=${id}>${children}</div>`;
+}
+
+const question = signal(null);
+
+/** Whether the user says yes. */
+export function ask(said, yes) {
+  problem.value = "";
+  return new Promise((answer) => {
+    question.value = { said, yes, answer };
+  });
+}
+
+export function Question() {
+  const dialog = useRef(null);
+  const asked = question.value;
+  useEffect(() => {
+    if (asked) dialog.current.showModal();
+  }, [asked]);
+  if (!asked) return null;
+  const close = () => {
+    const isYes = dialog.current.returnValue === "yes";
+    question.value = null;
+    asked.answer(isYes);
+  };
+  const end = (value) => () => dialog.current.close(value);
+  return html`<dialog ref=${dialog} class="question" onClose=${close} aria-labelledby="question-said">
+    <p id="question-said">${asked.said}</p>
+    <div class="buttons">
+      <button type="button" onClick=${end("")}>${text.cancel}</button>
+      <button type="button" class="danger" onClick=${end("yes")}>${asked.yes}</button>
+    </div>
+  </dialog>`;
+}
+
+/** A secret link with its QR code and a way to copy it. */
+export function LinkBox({ id, link, about, facts = "", alarm = "", qr }) {
+  const box = useRef(null);
+  useEffect(() => box.current?.select(), [link]);
+  return html`<div class="link-box">
+    <p>${about}</p>
+    <textarea id=${id} ref=${box} rows="4" readonly aria-label=${text.link} value=${link}></textarea>
+    <${Action} act=${() => navigator.clipboard.writeText(link)}>${text.copy}<//>
+    ${facts && html`<p class="facts">${facts}</p>`}
+    ${alarm && html`<p class="error">${alarm}</p>`}
+    ${qr && html`<svg class="qr" role="img" aria-label=${text.linkAsQr} viewBox=${`0 0 ${qr.size} ${qr.size}`}><path d=${qr.path} /></svg>`}
+  </div>`;
+}

@@ -1,0 +1,54 @@
+// Numbers, sizes, times and people as texts.
+
+import { text } from "../strings/en.js";
+
+const WHO_MAX = 24;
+const ID_SHOWN = 12;
+
+export function bytes(size) {
+  const power = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), 4);
+  return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
+}
+
+export function short(id) {
+  return `${id.slice(0, ID_SHOWN)}…`;
+}
+
+/** Of this reader's clock, or null: authors may assert any number. */
+export function dateOf(seconds) {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+export function when(seconds) {
+  const date = dateOf(seconds);
+  if (!date) return text.unknownTime;
+  const day = date.toLocaleDateString("sv-SE"); // 2026-01-31
+  const time = date.toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
+  return day === new Date().toLocaleDateString("sv-SE") ? time : `${day} ${time}`;
+}
+
+/** The same in UTC, as all readers see it. */
+export function whenExactly(seconds) {
+  const date = dateOf(seconds);
+  return date ? `${date.toISOString().slice(0, 16).replace("T", " ")} UTC` : text.unknownTime;
+}
+
+/** Who is shown as the author. What an importer says of one is marked: it must not pass for a member's name. */
+export function whoOf(item, names) {
+  if (item.imported_author) return text.imported(cut(item.imported_author));
+  const { author, author_name: name } = item.origin ?? item;
+  return cut(names.get(author) || name || (item.origin ? author : item.person ?? item.author).slice(0, ID_SHOWN));
+}
+
+/** A name that fits a row. What tells look-alikes apart stands at its end, and stays. */
+export function cut(name) {
+  const mark = / \[[a-z2-7]+\]$/.exec(name)?.[0] ?? "";
+  const plain = [...name.slice(0, name.length - mark.length)];
+  return (plain.length > WHO_MAX ? `${plain.slice(0, WHO_MAX - 1).join("")}…` : plain.join("")) + mark;
+}
+
+/** Whether none of these addresses (`host:port`) can be dialed from another machine. */
+export function isOnlyHere(addresses) {
+  return addresses.every((address) => /^(127\.|localhost:|\[::1\])/.test(address));
+}

@@ -1,0 +1,162 @@
+// What the node holds, as it changes: repos with their branches, peers, members of the chosen repo; and what is chosen.
+
+import { batch, computed, effect, signal } from "../vendor/signals.js";
+import { api, attempt, onOpen, session } from "./session.js";
+
+const RATE_MS_MIN = 500; // two looks closer than this make no rate
+
+/** Null until the first list came. Each repo has its `branches`. */
+export const repos = signal(null);
+/** Null until the first list came. Each peer has its `rates`, commits in a second. */
+export const peers = signal(null);
+export const status = signal(null);
+export const isLive = signal(true);
+/** Members of the chosen repo; null where they cannot be known. */
+export const members = signal([]);
+/** Counted up when repos changed: what was loaded of them is to be looked at again. */
+export const changes = signal(0);
+
+/** Of the address: `#/BRANCH/PANEL/ARGUMENT`. All may be empty. */
+export const route = signal(parse(location.hash));
+const lastBranch = signal("");
+
+/** The repo and the branch that are shown: `{ repo, branch }`, either may be null. */
+export const current = computed(() => {
+  const all = (repos.value ?? []).flatMap((repo) => repo.branches.map((branch) => ({ repo, branch })));
+  const called = (id) => all.find(({ branch }) => branch.branch === id);
+  const repoCalled = (id) => {
+    const repo = (repos.value ?? []).find((one) => one.repo === id);
+    return repo && { repo, branch: repo.branches.find((one) => !one.archived) ?? null };
+  };
+  return (
+    called(route.value.branch) ??
+    repoCalled(route.value.branch) ??
+    called(lastBranch.value) ??
+    all.find(({ branch }) => !branch.archived) ??
+    ((repos.value ?? []).length ? { repo: repos.value[0], branch: null } : { repo: null, branch: null })
+  );
+});
+
+/** Ids alone, so that what depends on them does not change with every commit. */
+export const chosenBranch = computed(() => current.value.branch?.branch ?? "");
+export const chosenRepo = computed(() => current.value.repo?.repo ?? "");
+
+/** On a narrow screen: which of the three views is shown. */
+export const view = computed(() => {
+  if (route.value.panel) return "details";
+  return route.value.branch ? "timeline" : "list";
+});
+
+/** What this user may do in a repo, each including those before. */
+const LEVELS = ["read", "write", "manage", "admin", "owner"];
+
+export function may(repo, permission) {
+  return LEVELS.indexOf(repo?.permission) >= LEVELS.indexOf(permission);
+}
+
+export function addressOf(branch, panel = "", argument = "") {
+  const parts = [branch || "-", panel, encodeURIComponent(argument)];
+  return `#/${parts.join("/").replace(/\/+$/, "")}`;
+}
+
+export function go(branch, panel = "", argument = "") {
+  location.hash = addressOf(branch, panel, argument);
+}
+
+/** The address of a panel beside what is shown now. */
+export function beside(panel, argument = "") {
+  return addressOf(chosenBranch.value || chosenRepo.value, panel, argument);
+}
+
+function parse(hash) {
+  const [branch = "", panel = "", argument = ""] = hash.replace(/^#\/?/, "").split("/");
+  let decoded = "";
+  try {
+    decoded = decodeURIComponent(argument);
+  } catch {
+    decoded = ""; // typed by hand
+  }
+  return { branch: branch === "-" ? "" : branch, panel, argument: decoded };
+}
+
+addEventListener("hashchange", () => {
+  route.value = parse(location.hash);
+});
+
+effect(() => {
+  if (chosenBranch.value) lastBranch.value = chosenBranch.value;
+});
+
+/** Asks for repos and branches again, without waiting for the node's own news. */
+export async function refresh() {
+  takeRepos(await listed((await api.listRepos()).repos));
+}
+
+onOpen(async (signal) => {
+  batch(() => {
+    repos.value = peers.value = status.value = null;
+    members.value = [];
+  });
+  const onState = (live) => {
+    isLive.value = live;
+  };
+  for await (const { name, data } of api.followNodeStream({}, { signal, onState })) {
+    await attempt(async () => {
+      if (name === "peers") peers.value = withRates(data.peers);
+      if (name === "repos") takeRepos(await listed(data.repos));
+    });
+  }
+});
+
+async function listed(found) {
+  return Promise.all(
+    found.map(async (repo) => ({ ...repo, branches: (await api.listBranches({ repo: repo.repo })).branches })),
+  );
+}
+
+function takeRepos(found) {
+  batch(() => {
+    repos.value = found;
+    changes.value += 1;
+  });
+}
+
+effect(() => {
+  if (session.value !== "open" || !changes.value) return;
+  attempt(async () => {
+    status.value = await api.showStatus();
+  });
+});
+
+effect(() => {
+  const repo = chosenRepo.value;
+  if (session.value !== "open" || !repo || !changes.value) return;
+  attempt(async () => {
+    let found = null;
+    try {
+      found = (await api.listMembers({ repo })).members;
+    } catch (error) {
+      // A single branch is followed, or who is a member cannot be computed for damage: the timeline is shown all the same.
+      if (!["not_permitted", "damaged"].includes(error.code)) throw error;
+    }
+    if (chosenRepo.value === repo) members.value = found;
+  });
+});
+
+let counts = new Map();
+
+function withRates(found) {
+  const now = performance.now();
+  const before = counts;
+  counts = new Map();
+  return found.map((peer) => {
+    const sum = (name) => peer.topics.reduce((total, topic) => total + topic[name], 0);
+    const count = { now, sent: sum("sent"), received: sum("received") };
+    const key = `${peer.peer} ${peer.direction}`;
+    counts.set(key, count);
+    const old = before.get(key) ?? count;
+    const rate = (name) =>
+      now - old.now < RATE_MS_MIN ? 0 : Math.max(Math.round(((count[name] - old[name]) * 1000) / (now - old.now)), 0);
+    return { ...peer, sent: count.sent, received: count.received, rates: { sent: rate("sent"), received: rate("received") } };
+  });
+}

@@ -1,0 +1,186 @@
+// A window of a branch's timeline, kept right by edits alone. It grows at both ends and forgets at the other.
+
+import { signal } from "../vendor/signals.js";
+
+const WINDOW = 200;
+const END = 2 ** 53; // behind every position
+const SHOWN_MAX = 2000;
+const VOID_SHOWN_MAX = 20;
+const DRAW_MS = 100; // between two drawings, however many edits come
+
+export class Timeline {
+  /** Of one branch. `onLost` is called when the window must be loaded anew. */
+  constructor(api, branch, onError) {
+    this.api = api;
+    this.branch = branch;
+    this.onError = onError;
+    /** Rows, the newest first: `{ item, place, isVoid, isNew }`. Null: not loaded yet. */
+    this.rows = signal(null);
+    this.hasOlder = signal(false);
+    this.hasNewer = signal(false);
+    this.isLoading = signal(false);
+    this.commits = new Map(); // id -> row
+    this.start = 0; // position of the first that is shown
+    this.total = 0;
+    this.plan = 0;
+  }
+
+  /** Loads the window's end and follows edits until `signal` is aborted. */
+  async follow(signal) {
+    for (;;) {
+      const since = await this.load();
+      if (signal.aborted) return;
+      for await (const { name, data } of this.api.followEditsStream({ branch: this.branch, since }, { signal })) {
+        if (name === "edit") this.take(data);
+        if (name === "reset") break; // away for too long
+      }
+      if (signal.aborted) return;
+    }
+  }
+
+  /** Loads the window that ends before a position, by default the latest. Gives the cursor of edits to follow. */
+  async load(before = END) {
+    const { branch } = this;
+    const window = await this.api.showTimeline({ branch, before_position: before, limit: WINDOW });
+    this.commits.clear();
+    this.start = window.items.length ? window.items[0].position : 0;
+    this.total = window.total;
+    for (const item of window.items) this.commits.set(item.commit, { item, place: item.place, isVoid: false });
+    this.hasNewer.value = this.start + window.items.length < window.total;
+    await this.#loadVoid();
+    this.#draw();
+    return window.cursor;
+  }
+
+  loadOlder() {
+    return this.#grow(async () => {
+      const count = Math.min(this.start, WINDOW);
+      if (!count) return;
+      const { branch } = this;
+      this.start -= count;
+      const { items } = await this.api.showTimeline({ branch, after_position: this.start - 1, limit: count });
+      for (const item of items) this.commits.set(item.commit, { item, place: item.place, isVoid: false });
+      this.#forget((sorted) => sorted.slice(0, -SHOWN_MAX), true);
+    });
+  }
+
+  loadNewer() {
+    return this.#grow(async () => {
+      const { branch } = this;
+      const last = this.start + this.#counting() - 1;
+      const { items, total } = await this.api.showTimeline({ branch, after_position: last, limit: WINDOW });
+      for (const item of items) this.commits.set(item.commit, { item, place: item.place, isVoid: false });
+      this.hasNewer.value = last + 1 + items.length < total;
+      this.#forget((sorted) => sorted.slice(SHOWN_MAX), false);
+    });
+  }
+
+  /**
+   * Goes to where commits of a moment stand, in unix seconds. Times are stated by authors, and the order is another:
+   * the place is about right, as far as clocks are.
+   */
+  async goTo(seconds) {
+    const { branch, total } = this;
+    let [low, high] = [0, total];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const { items } = await this.api.showTimeline({ branch, after_position: middle - 1, limit: 1 });
+      if (items.length && items[0].time < seconds) low = middle + 1;
+      else high = middle;
+    }
+    await this.load(Math.min(low + WINDOW / 2, END));
+    const sorted = this.rows.value.filter((row) => !row.isVoid);
+    return sorted.findLast((row) => row.item.time >= seconds)?.item.commit ?? sorted[0]?.item.commit;
+  }
+
+  /** Follows one edit. It may have been seen already: in the window, or before a break. */
+  take(edit) {
+    const known = this.commits.get(edit.commit);
+    if (edit.edit === "insert") this.total += 1;
+    if (edit.edit === "remove") {
+      if (known) this.commits.set(edit.commit, { ...known, isVoid: true });
+    } else if (known) {
+      this.commits.set(edit.commit, { ...known, item: edit.item ?? known.item, place: edit.place, isVoid: false });
+    } else if (edit.item && (this.start === 0 || edit.place > this.#oldest())) {
+      if (this.hasNewer.value && edit.place > this.#newest()) return; // behind the window
+      this.commits.set(edit.commit, { item: edit.item, place: edit.place, isVoid: false, isNew: true });
+      if (!this.hasNewer.value) this.#forget((sorted) => sorted.slice(SHOWN_MAX), null);
+    } else if (edit.edit === "insert") {
+      this.start += 1; // before the window
+    }
+    this.#plan();
+  }
+
+  async #grow(work) {
+    if (this.isLoading.value) return;
+    this.isLoading.value = true;
+    try {
+      await work();
+      this.#draw();
+    } finally {
+      this.isLoading.value = false;
+    }
+  }
+
+  /** Lets go what is too much: the newest where older ones came (`isNewest`), else the oldest. */
+  #forget(choose, isNewest) {
+    if (this.commits.size <= SHOWN_MAX) return;
+    const sorted = this.#sorted();
+    const gone = isNewest ? sorted.slice(0, sorted.length - SHOWN_MAX) : choose(sorted);
+    for (const row of gone) {
+      this.commits.delete(row.item.commit);
+      if (!isNewest && !row.isVoid) this.start += 1;
+    }
+    if (isNewest) this.hasNewer.value = true;
+  }
+
+  async #loadVoid() {
+    const { branch } = this;
+    const { voids } = await this.api.listVoids({ branch }).catch((error) => {
+      if (error.code === "damaged") return { voids: [] }; // nobody can tell now; what stands in the timeline is known
+      throw error;
+    });
+    const oldest = this.start ? this.#oldest() : "";
+    const items = await Promise.all(
+      voids.slice(-VOID_SHOWN_MAX).map(({ commit }) => this.api.showCommit({ commit })),
+    );
+    for (const item of items) {
+      const isInside = item.place > oldest && !(this.hasNewer.value && item.place > this.#newest());
+      if (isInside) this.commits.set(item.commit, { item, place: item.place, isVoid: true });
+    }
+  }
+
+  #oldest() {
+    let oldest = "~";
+    for (const { place } of this.commits.values()) if (place < oldest) oldest = place;
+    return oldest;
+  }
+
+  #newest() {
+    let newest = "";
+    for (const { place } of this.commits.values()) if (place > newest) newest = place;
+    return newest;
+  }
+
+  #counting() {
+    let count = 0;
+    for (const { isVoid } of this.commits.values()) count += isVoid ? 0 : 1;
+    return count;
+  }
+
+  #sorted() {
+    return [...this.commits.values()].sort((a, b) => (a.place < b.place ? 1 : -1));
+  }
+
+  #plan() {
+    if (this.plan) return;
+    this.plan = setTimeout(() => this.#draw(), DRAW_MS);
+  }
+
+  #draw() {
+    clearTimeout(this.plan);
+    this.plan = 0;
+    this.rows.value = this.#sorted();
+    this.hasOlder.value = this.start > 0;
+  }
+}

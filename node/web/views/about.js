@@ -1,0 +1,58 @@
+// A repo: how it stands with others, a link for readers, a fork of one's own, and the way out.
+
+import { Action, Form, LinkBox } from "../parts/form.js";
+import { html } from "../parts/html.js";
+import { go, may, members, refresh } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+import { factsOf } from "./members.js";
+
+export function About({ repo, branch }) {
+  const isMember = may(repo, "read") && members.value?.length > 0;
+  const isSingle = members.value === null; // single branches are followed, without membership
+  return html`
+    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}>${text.sentence(repo.standing.sentence)}</p>
+    ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
+    <dl>
+      <dt>${text.permission}</dt><dd>${text.permissions[repo.permission] ?? repo.permission}</dd>
+      <dt>${text.commitsTitle}</dt><dd>${repo.commits}</dd>
+      <dt>${text.id}</dt><dd class="id">${repo.repo}</dd>
+    </dl>
+    ${may(repo, "admin") && html`<${Reading} about=${text.readRepo} make=${() => api.shareRepo({ repo: repo.repo })} />`}
+    ${may(repo, "admin") && branch && html`<${Reading} about=${text.readBranch(branch.name)} make=${() => api.shareBranch({ branch: branch.branch })} />`}
+    <details><summary>${text.forkRepo}</summary>
+      <p>${text.forkRepoAbout}</p>
+      <${Form} button=${text.fork} send=${async ({ name }) => {
+        const made = await api.forkRepo({ repo: repo.repo, name });
+        await refresh();
+        go(made.branches[0]?.branch ?? made.repo);
+        tell(text.forked(made.name));
+      }}><label>${text.nameOfRepo} <input name="name" required maxlength="255" autocomplete="off" /></label><//>
+    </details>
+    <details><summary>${text.leaveTitle}</summary>
+      ${isMember && html`<p>${text.leaveAbout}</p>
+        <${Action} class="danger" question=${text.leaveQuestion(repo.name)} act=${async () => {
+          await api.leaveRepo({ repo: repo.repo });
+          await refresh();
+          tell(text.left(repo.name));
+        }}>${text.leave}<//>`}
+      ${isSingle && html`<p>${text.forgetAbout}</p>
+        <${Action} class="danger" question=${text.forgetQuestion(repo.name)} act=${async () => {
+          await api.forgetRepo({ repo: repo.repo });
+          await refresh();
+          location.hash = "#/";
+        }}>${text.forget}<//>`}
+      ${!isMember && !isSingle && html`<p>${text.sentence(repo.standing.sentence)}</p>`}
+    </details>`;
+}
+
+/** A link with which anybody reads. */
+function Reading({ about, make }) {
+  const [made, setMade] = useState(null);
+  return html`<details><summary>${about}</summary>
+    <p>${text.readLinkWarning}</p>
+    <${Action} act=${async () => setMade(await factsOf(await make(), "capability"))}>${text.makeLink}<//>
+    ${made && html`<${LinkBox} ...${made} about=${text.readLinkAbout} />`}
+  </details>`;
+}

@@ -1,0 +1,76 @@
+// Branches of a repo: create, fork, merge, rename, archive; and the tags that name commits.
+
+import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
+import { short } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { addressOf, go, may, refresh } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+
+export function Branches({ repo, branch }) {
+  const mayManage = may(repo, "manage");
+  const others = repo.branches.filter((one) => one !== branch);
+  return html`
+    <ul class="plain" id="branches">${repo.branches.map((one) => html`<li key=${one.branch}>
+      <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>
+      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.archived ? ` · ${text.archived}` : ""}</span>
+      ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
+    </li>`)}</ul>
+    ${mayManage && html`<h3>${text.newBranch}</h3>
+      <${Form} id="new-branch" class="form inline" button=${text.create} send=${async ({ name }) => {
+        const made = await api.createBranch({ repo: repo.repo, name: name.trim() });
+        await refresh();
+        go(made.branch);
+      }}><${Name} /><//>`}
+    ${mayManage && branch && html`<h3>${text.forkBranch(branch.name)}</h3>
+      <p class="facts">${text.forkBranchAbout}</p>
+      <${Form} id="fork-branch" class="form inline" button=${text.fork} send=${({ name }) => fork(branch, name)}><${Name} /><//>
+      <h3>${text.renameBranch(branch.name)}</h3>
+      <${Form} class="form inline" button=${text.rename} send=${async ({ name }) => {
+        await api.editBranch({ branch: branch.branch, name: name.trim() });
+        await refresh();
+      }}><${Name} /><//>`}
+    ${may(repo, "write") && branch && others.length > 0 && html`<h3>${text.mergeInto(branch.name)}</h3>
+      <${Form} id="merge-branch" class="form inline" button=${text.merge} send=${({ source }) => merge(branch, source)}>
+        <label>${text.from} <select name="source">${others.map((one) => html`<option value=${one.branch}>${one.name}</option>`)}</select></label><//>`}
+    <h3>${text.tags}</h3>
+    <${Tags} repo=${repo} mayManage=${mayManage} />`;
+}
+
+function Name() {
+  return html`<label>${text.nameOfBranch} <input name="name" required maxlength="255" autocomplete="off" /></label>`;
+}
+
+async function archive(branch, archived) {
+  await api.editBranch({ branch: branch.branch, archived });
+  await refresh();
+  tell(archived ? text.archivedNow(branch.name) : text.takenBack(branch.name), archived ? () => archive(branch, false) : null);
+}
+
+/** A fork, of the whole branch or of what was known at a commit. */
+export async function fork(branch, name, commit) {
+  const made = await api.forkBranch({ branch: branch.branch, name: name.trim(), ...(commit && { commit }) });
+  await refresh();
+  go(made.branch);
+  tell(text.forked(made.name));
+}
+
+async function merge(branch, source) {
+  const done = await api.mergeBranch({ branch: branch.branch, source });
+  await refresh();
+  tell(done.commit ? text.merged(done.carried, done.left) : text.nothingToMerge);
+}
+
+function Tags({ repo, mayManage }) {
+  const loaded = useLoaded(() => api.listTags({ repo: repo.repo }), [repo.repo]);
+  return html`<${Loaded} of=${loaded} lines=${1}>${({ tags }) =>
+    tags.length
+      ? html`<ul class="plain">${tags.map((one) => html`<li>
+          <a href=${addressOf(one.branch, "commit", one.commit)}><bdi>${one.name}</bdi></a> <span class="id">${short(one.commit)}</span>
+          ${mayManage && html` <${Action} class="quiet" act=${async () => {
+            await api.removeTag({ repo: repo.repo, name: one.name });
+            await loaded.again();
+            tell(text.tagRemoved(one.name), () => api.setTag({ repo: repo.repo, name: one.name, commit: one.commit }).then(loaded.again));
+          }}>${text.remove}<//>`}</li>`)}</ul>`
+      : html`<${Empty}><p>${text.noTags}</p><//>`}<//>`;
+}

@@ -1,0 +1,61 @@
+// The third view: panels about the chosen repo and branch, about one commit, and about the node.
+
+import { html } from "../parts/html.js";
+import { addressOf, chosenBranch, chosenRepo, current, route } from "../state/node.js";
+import { text } from "../strings/en.js";
+import { About } from "./about.js";
+import { Branches } from "./branches.js";
+import { Commit } from "./commit.js";
+import { Devices } from "./devices.js";
+import { Dict, SetOfItems, Text } from "./documents.js";
+import { Files } from "./files.js";
+import { Inbox } from "./inbox.js";
+import { JoinRepo, NewRepo } from "./join.js";
+import { Members } from "./members.js";
+import { Log, Storage } from "./storage.js";
+import { Peers } from "./peers.js";
+import { People } from "./people.js";
+import { Quorum } from "./quorum.js";
+
+/** Name in the address -> what is shown; `needs`: what must be chosen. In the order of the tabs. */
+export const PANELS = {
+  about: { needs: "repo", show: About },
+  members: { needs: "repo", show: Members },
+  branches: { needs: "repo", show: Branches },
+  files: { needs: "branch", show: Files },
+  set: { needs: "branch", show: SetOfItems },
+  dict: { needs: "branch", show: Dict },
+  text: { needs: "branch", show: Text },
+  inbox: { needs: "branch", show: Inbox },
+  quorum: { needs: "repo", show: Quorum },
+  commit: { needs: "commit", show: Commit },
+  new: { needs: "", show: NewRepo },
+  join: { needs: "", show: JoinRepo },
+  peers: { needs: "", show: Peers },
+  people: { needs: "", show: People },
+  devices: { needs: "", show: Devices },
+  storage: { needs: "", show: Storage },
+  log: { needs: "", show: Log },
+};
+
+export function DetailsView() {
+  const { repo, branch } = current.value;
+  const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "peers";
+  const panel = PANELS[asked];
+  if (panel.needs && !repo) return null;
+  if (["branch", "commit"].includes(panel.needs) && !branch) return null;
+  return html`
+    ${repo && panel.needs && html`<${Tabs} asked=${asked} branch=${branch} />`}
+    <section class="panel" aria-labelledby="panel-title">
+      <h2 id="panel-title">${text.panels[asked]}</h2>
+      <${panel.show} key=${`${asked} ${panel.needs === "branch" ? chosenBranch.value : chosenRepo.value}`} repo=${repo} branch=${branch} argument=${route.value.argument} />
+    </section>`;
+}
+
+function Tabs({ asked, branch }) {
+  const here = chosenBranch.value || chosenRepo.value;
+  const names = Object.keys(PANELS).filter((name) => PANELS[name].needs === "repo" || (PANELS[name].needs === "branch" && branch));
+  return html`<nav class="panel-tabs" aria-label=${text.panelsOf}>
+    ${names.map((name) => html`<a href=${addressOf(here, name)} aria-current=${name === asked ? "page" : undefined}>${text.tabs[name]}</a>`)}
+  </nav>`;
+}

@@ -1,0 +1,40 @@
+// The devices of this person, and how another joins them.
+
+import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
+import { short } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { refresh } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+import { factsOf } from "./members.js";
+
+export function Devices() {
+  const loaded = useLoaded(() => api.listDevices(), []);
+  const [made, setMade] = useState(null);
+  return html`<p>${text.devicesAbout}</p>
+    <${Loaded} of=${loaded}>${({ devices, joining }) => html`
+      ${joining && html`<p class="alarm">${text.deviceJoining}</p>`}
+      ${devices.length < 2 && html`<${Empty}><p>${text.noDevices}</p><//>`}
+      <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
+        <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
+        ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${repo.advice}</p>`)}
+        ${!one.this && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} act=${async () => {
+          await api.removeDevice({ device: one.user });
+          await loaded.again();
+          await refresh();
+        }}>${text.remove}<//>`}</li>`)}</ul>`}<//>
+    <div class="buttons"><${Action} id="add-device" act=${async () => setMade(await factsOf(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
+    <${Action} act=${async () => {
+      const { given } = await api.syncDevices();
+      tell(text.handedOn(given.length));
+    }}>${text.syncDevices}<//></div>
+    ${made && html`<${LinkBox} ...${made} about=${text.deviceLinkAbout} />`}
+    <details><summary>${text.becomeDevice}</summary>
+      <p>${text.becomeDeviceAbout}</p>
+      <${Form} button=${text.join} send=${async ({ link }) => {
+        await api.joinAsDevice({ link: link.trim() });
+        await loaded.again();
+        await refresh();
+      }}><label>${text.link} <textarea name="link" rows="3" required maxlength="32768" spellcheck="false"></textarea></label><//></details>`;
+}

@@ -1,0 +1,73 @@
+// Comments on a branch, what others offer to it, and offers that one makes.
+
+import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
+import { when, whoOf } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { Markdown } from "../parts/markdown.js";
+import { may, members, repos } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+
+const COMMENTS = 100;
+
+export function Inbox({ repo, branch }) {
+  const id = branch.branch;
+  const offers = useLoaded(() => api.listOffers({ repo: repo.repo }), [repo.repo]);
+  const comments = useLoaded(() => api.listComments({ branch: id, limit: COMMENTS }), [id]);
+  const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
+  const again = () => Promise.all([offers.again(), comments.again()]);
+  return html`
+    <${Loaded} of=${comments} lines=${2}>${({ items }) => html`
+      ${!items.length && html`<${Empty}><p>${text.noComments}</p><//>`}
+      <ul class="plain" id="comments">${items.map((item) => html`<li key=${item.commit}>
+        <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <span class="facts">${when(item.time)}</span></p>
+        <div class="said">${item.text ? html`<${Markdown} source=${item.text} tab=${0} />` : item.kind}</div></li>`)}</ul>`}<//>
+    <${Form} id="comment" button=${text.comment} send=${async ({ said }) => {
+      const done = await api.writeComment({ branch: id, text: said });
+      await again();
+      if (done.status === "open") tell(text.commentWaits);
+    }}><label>${text.commentOn(branch.name)} <textarea name="said" rows="2" required maxlength="262144"></textarea></label><//>
+    <h3>${text.offers}</h3>
+    <${Loaded} of=${offers} lines=${2}>${({ offers: all }) =>
+      all.length
+        ? html`<ul class="plain" id="offers">${all.map((one) => html`<${Offer} key=${one.offer} offer=${one} repo=${repo} again=${again} />`)}</ul>`
+        : html`<${Empty}><p>${text.noOffers}</p><//>`}<//>
+    <${MakeOffer} branch=${branch} again=${again} />`;
+}
+
+function Offer({ offer, repo, again }) {
+  const branch = repo.branches.find((one) => one.branch === offer.branch);
+  const answer = (accepts) => async () => {
+    await api.answerOffer({ repo: repo.repo, offer: offer.offer, accepts });
+    await again();
+  };
+  return html`<li>
+    <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>
+      <span class="facts">${text.offerStates[offer.status]} · ${text.commits(offer.commits)}</span></p>
+    ${offer.note && html`<p dir="auto">${offer.note}</p>`}
+    ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
+    ${may(repo, "admin") && html`<p class="buttons">
+      ${offer.status === "open" && html`<${Action} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//>`}
+      ${offer.kind === "pull" && offer.status === "accepted" && html`<${Action} act=${async () => {
+        const done = await api.mergeOffer({ repo: repo.repo, offer: offer.offer });
+        await again();
+        tell(done.commit ? text.merged(done.carried, done.left) : text.nothingToMerge);
+      }}>${text.merge}<//>`}</p>`}
+  </li>`;
+}
+
+/** Of another branch that this node has: to be pulled into this one. */
+function MakeOffer({ branch, again }) {
+  const sources = repos.value.flatMap((repo) => repo.branches.map((one) => ({ id: one.branch, name: `${repo.name} : ${one.name}` })));
+  const others = sources.filter(({ id }) => id !== branch.branch);
+  if (!others.length) return null;
+  return html`<details><summary>${text.makeOffer}</summary>
+    <p>${text.makeOfferAbout(branch.name)}</p>
+    <${Form} button=${text.offer} send=${async ({ source, note }) => {
+      await api.makeOffer({ branch: branch.branch, source, note, pulls: true });
+      await again();
+      tell(text.offerMade);
+    }}>
+      <label>${text.from} <select name="source">${others.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}</select></label>
+      <label>${text.note} <input name="note" maxlength="1024" autocomplete="off" /></label><//></details>`;
+}

@@ -1,0 +1,39 @@
+// A new repo, and repos of others: by an invitation or by a link for readers.
+
+import { Form } from "../parts/form.js";
+import { html } from "../parts/html.js";
+import { go, refresh, repos } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+
+export function NewRepo() {
+  return html`<p>${text.newRepoAbout}</p>
+    <${Form} id="new-repo" button=${text.create} send=${async ({ name }) => {
+      const made = await api.createRepo({ name: name.trim() });
+      await open(made.repo);
+      tell(text.created(made.name));
+    }}><label>${text.nameOfRepo} <input name="name" required maxlength="255" autocomplete="off" /></label><//>`;
+}
+
+export function JoinRepo() {
+  const send = async ({ link, follow }) => {
+    const said = link.trim();
+    const isInvitation = said.startsWith("ravel:invite:");
+    const made = isInvitation
+      ? await api.joinRepo({ invitation: said, follow: Boolean(follow) })
+      : await api.followRepo({ capability: said });
+    await open(made.repo);
+    tell(isInvitation ? text.joining(made.name) : text.following(made.name));
+  };
+  return html`<p>${text.joinAbout}</p>
+    <${Form} id="join-repo" button=${text.join} send=${send}>
+      <label>${text.link} <textarea name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
+      <label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>
+    <//>`;
+}
+
+async function open(id) {
+  await refresh();
+  const repo = repos.value.find((one) => one.repo === id);
+  go(repo?.branches[0]?.branch ?? id);
+}

@@ -1,0 +1,47 @@
+// The list: repos with their branches, what one can add, and the node's own pages.
+
+import { Empty, Skeleton } from "../parts/form.js";
+import { html } from "../parts/html.js";
+import { addressOf, beside, chosenBranch, chosenRepo, repos, route } from "../state/node.js";
+import { text } from "../strings/en.js";
+
+const NODE_PANELS = ["peers", "people", "devices", "storage", "log"];
+
+export function ListView() {
+  return html`<nav id="repos" aria-label=${text.reposAndBranches}>
+    <${Repos} />
+    <ul class="links add">
+      <li><${Link} panel="new" text=${text.panels.new} /></li>
+      <li><${Link} panel="join" text=${text.panels.join} /></li>
+    </ul>
+    <h2>${text.thisNode}</h2>
+    <ul class="links">${NODE_PANELS.map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>
+  </nav>`;
+}
+
+function Link({ panel, text: shown }) {
+  return html`<a href=${beside(panel)} aria-current=${route.value.panel === panel ? "page" : undefined}>${shown}</a>`;
+}
+
+function Repos() {
+  if (!repos.value) return html`<${Skeleton} lines=${4} />`;
+  if (!repos.value.length) {
+    return html`<${Empty} id="empty"><p>${text.noRepos}</p>
+      <p><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
+  }
+  return html`<ul class="repos">${repos.value.map((repo) => html`<${Repo} key=${repo.repo} repo=${repo} />`)}</ul>`;
+}
+
+function Repo({ repo }) {
+  const branches = repo.branches.filter((one) => !one.archived);
+  const about = addressOf(branches[0]?.branch ?? repo.repo, branches.length ? "about" : "");
+  return html`<li>
+    <a class="repo" href=${about} aria-current=${repo.repo === chosenRepo.value ? "true" : undefined}><bdi>${repo.name}</bdi></a>
+    <span class="facts">${text.permissions[repo.permission] ?? repo.permission} · ${text.commits(repo.commits)}</span>
+    <span class=${`facts standing ${repo.standing.state}`}>${text.standing[repo.standing.state] ?? repo.standing.state}</span>
+    <ul>${branches.map((branch) => html`<li>
+      <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
+        <bdi>${branch.name}</bdi> <span class="facts">${branch.commits}</span></a>
+    </li>`)}</ul>
+  </li>`;
+}

@@ -1,0 +1,130 @@
+// Who is in a repo and what each may do; invitations; and what one calls the others.
+
+import { Action, Empty, Form, LinkBox, Loaded, Skeleton, useLoaded } from "../parts/form.js";
+import { isOnlyHere, short, when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { may, members, refresh, status } from "../state/node.js";
+import { api, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+
+const LEVELS = ["read", "write", "manage", "admin", "owner"];
+const INVITED = ["write", "read"];
+const HUE_STEP = 22.5;
+const DAY_SECONDS = 86_400;
+
+export function Members({ repo }) {
+  const all = members.value;
+  if (all === null) return html`<${Empty}><p>${text.noMembersKnown}</p><//>`;
+  const isAdmin = may(repo, "admin");
+  const persons = [...groupBy(all, (one) => one.person).values()]; // the first one of each first
+  return html`
+    ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
+    <ul id="members" class="plain">
+      ${persons.map(([first, ...others]) => html`<li key=${first.user} title=${first.user}>
+        <${Member} member=${first} repo=${repo} isAdmin=${isAdmin} />
+        ${others.length > 0 && html`<ul class="plain">${others.map((one) => html`<li key=${one.user} title=${one.user}>
+          <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} prefix=${text.device} /></li>`)}</ul>`}
+      </li>`)}
+    </ul>
+    ${isAdmin && html`<${Invite} repo=${repo} /><${Invitations} repo=${repo} /><${Grant} repo=${repo} />`}`;
+}
+
+function groupBy(list, keyOf) {
+  const groups = new Map();
+  for (const one of list) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  return groups;
+}
+
+function Member({ member, repo, isAdmin, prefix = "" }) {
+  const isMe = member.user === status.value?.user;
+  const hue = member.color === null ? {} : { "--hue": member.color * HUE_STEP };
+  return html`
+    ${member.name && html`<bdi class=${member.color === null ? "person" : "person colored"} style=${hue}>${member.name}</bdi> `}
+    <span class="id">${prefix}${member.user.slice(0, 16)}… </span>
+    <span class="facts">${member.permission}${isMe ? ` · ${text.you}` : ""}</span>
+    ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
+    ${!isMe && html`<details class="more"><summary>${text.change}</summary>
+      <${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>
+        <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>
+      ${isAdmin && html`<${Form} button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
+        <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
+      <${Action} class="danger" question=${text.excludeQuestion(member.name || short(member.user), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
+    </details>`}`;
+}
+
+async function rename(member, name) {
+  await api.setPetname({ user: member.user, name: name.trim() || null });
+  await refresh();
+}
+
+async function change(repo, member, permission) {
+  const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(member.permission);
+  if (isLower) await api.removeMember({ repo: repo.repo, user: member.user, keeps: permission });
+  else if (permission !== member.permission) await api.grantPermission({ repo: repo.repo, user: member.user, permission });
+  await refresh();
+  tell(text.mayNow(member.name || short(member.user), permission));
+}
+
+async function exclude(repo, member) {
+  const done = await api.removeMember({ repo: repo.repo, user: member.user });
+  await refresh();
+  tell(text.excluded(member.name || short(member.user), done.voided, done.other_devices.length));
+}
+
+function Invite({ repo }) {
+  const [made, setMade] = useState(null);
+  const send = async ({ permission, days, uses }) => {
+    const answer = await api.createInvitation({
+      repo: repo.repo,
+      permission,
+      expires_seconds: Number(days) * DAY_SECONDS,
+      uses: Number(uses),
+    });
+    setMade(await factsOf(answer, "invitation"));
+    await refresh();
+  };
+  return html`<h3>${text.invite}</h3>
+    <${Form} id="invite" class="form inline" button=${text.makeLink} keep send=${send}>
+      <label>${text.may} <select name="permission">${INVITED.map((one) => html`<option>${one}</option>`)}</select></label>
+      <label>${text.forDays} <input name="days" type="number" min="1" max="366" defaultValue="7" required /></label>
+      <label>${text.uses} <input name="uses" type="number" min="1" max="1000" defaultValue="1" required /></label>
+    <//>
+    ${made && html`<div id="invitation"><${LinkBox} id="link" ...${made} about=${text.inviteAbout} /></div>`}`;
+}
+
+/** What `LinkBox` shows of a link that the node made. */
+export async function factsOf(answer, field) {
+  const { addresses } = answer;
+  const link = answer[field];
+  const names = addresses.join(", ");
+  const isFar = addresses.length > 0 && !isOnlyHere(addresses);
+  const alarm = isFar ? "" : addresses.length ? text.onlyHere(names) : text.noAddress;
+  return { link, facts: isFar ? text.names(names) : "", alarm, qr: await api.drawQr({ text: link }) };
+}
+
+function Invitations({ repo }) {
+  const loaded = useLoaded(() => api.listInvitations({ repo: repo.repo }), [repo.repo]);
+  const isOpen = (one) => !one.revoked && one.expires_at * 1000 > Date.now() && one.joined.length < one.uses;
+  return html`<${Loaded} of=${loaded} lines=${1}>${({ invitations }) => {
+    const open = invitations.filter(isOpen);
+    return open.length > 0 && html`<h3>${text.openInvitations}</h3><ul class="plain">${open.map((one) => html`<li>
+      ${text.invitation(one.permission, one.uses - one.joined.length, when(one.expires_at))}
+      <${Action} act=${async () => {
+        await api.revokeInvitation({ repo: repo.repo, invitation: one.invitation });
+        await loaded.again();
+      }}>${text.revoke}<//></li>`)}</ul>`;
+  }}<//>`;
+}
+
+function Grant({ repo }) {
+  return html`<details><summary>${text.grantTitle}</summary>
+    <p>${text.grantAbout}</p>
+    <${Form} button=${text.grant} send=${async ({ user, permission }) => {
+      await api.grantPermission({ repo: repo.repo, user: user.trim(), permission });
+      await refresh();
+    }}>
+      <label>${text.user} <input name="user" required maxlength="128" autocomplete="off" /></label>
+      <label>${text.may} <select name="permission">${LEVELS.map((one) => html`<option selected=${one === "write"}>${one}</option>`)}</select></label>
+    <//></details>`;
+}

@@ -1,0 +1,78 @@
+// Commands by name: Ctrl+K, a few letters, Enter.
+
+import { html } from "../parts/html.js";
+import { addressOf, chosenBranch, chosenRepo, repos } from "../state/node.js";
+import { lock, session } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
+import { signal } from "../vendor/signals.js";
+import { PANELS } from "./details.js";
+
+const SHOWN_MAX = 50;
+const isOpen = signal(false);
+
+export function openPalette() {
+  if (session.value === "open") isOpen.value = true;
+}
+
+export function Palette() {
+  return isOpen.value ? html`<${Open} />` : null;
+}
+
+function Open() {
+  const dialog = useRef(null);
+  const [asked, setAsked] = useState("");
+  const [at, setAt] = useState(0);
+  useEffect(() => dialog.current.showModal(), []);
+  const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
+  const words = asked.toLowerCase().split(/\s+/);
+  const found = all.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))).slice(0, SHOWN_MAX);
+  const chosen = Math.min(at, found.length - 1);
+  const run = (command) => {
+    dialog.current.close();
+    command?.run();
+  };
+  const key = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      setAt((chosen + step + found.length) % Math.max(found.length, 1));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      run(found[chosen]);
+    }
+  };
+  useEffect(() => dialog.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [chosen]);
+  return html`<dialog ref=${dialog} id="palette" aria-label=${text.commands} onClose=${() => (isOpen.value = false)}>
+    <input id="command" role="combobox" aria-expanded="true" aria-controls="found" aria-autocomplete="list" autocomplete="off"
+      aria-activedescendant=${found.length ? `command-${chosen}` : undefined} aria-label=${text.commandHint} placeholder=${text.commandHint}
+      onInput=${(event) => { setAsked(event.target.value); setAt(0); }} onKeyDown=${key} />
+    <ul id="found" role="listbox" aria-label=${text.commands}>
+      ${found.map((command, index) => html`<li id=${`command-${index}`} role="option" aria-selected=${index === chosen}
+        onClick=${() => run(command)}><bdi>${command.name}</bdi></li>`)}
+    </ul>
+    ${!found.length && html`<p class="facts">${text.noCommand}</p>`}
+  </dialog>`;
+}
+
+function commands() {
+  const to = (address) => () => (location.hash = address);
+  const list = [{ name: text.goWrite, run: write }];
+  const here = chosenBranch.value || chosenRepo.value;
+  for (const [name, { needs }] of Object.entries(PANELS)) {
+    if (needs === "commit" || (needs && !here)) continue;
+    list.push({ name: text.panels[name], run: to(addressOf(here, name)) });
+  }
+  for (const repo of repos.value ?? []) {
+    for (const branch of repo.branches) {
+      list.push({ name: text.goBranch(repo.name, branch.name), run: to(addressOf(branch.branch)) });
+    }
+  }
+  list.push({ name: text.lock, run: () => lock() });
+  return list;
+}
+
+function write() {
+  location.hash = addressOf(chosenBranch.value);
+  setTimeout(() => document.getElementById("text")?.focus(), 0); // after the view was drawn
+}

@@ -1,0 +1,74 @@
+// Peers with their transfers, how one adds and bans them, and what this node keeps for others.
+
+import { Action, Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.js";
+import { bytes, short, when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { isLive, peers } from "../state/node.js";
+import { api } from "../state/session.js";
+import { text } from "../strings/en.js";
+
+export function Peers() {
+  const lists = useLoaded(() => api.listPeers(), []);
+  const again = lists.again;
+  return html`
+    ${!isLive.value && html`<p class="alarm">${text.peersUnknown}</p>`}
+    ${!peers.value && html`<${Skeleton} />`}
+    ${peers.value?.length === 0 && html`<${Empty}><p>${text.noPeers}</p><//>`}
+    <ul id="peers" class=${`plain${isLive.value ? "" : " stale"}`}>${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction}`} peer=${peer} again=${again} />`)}</ul>
+    <h3>${text.addPeer}</h3>
+    <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
+      await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: Boolean(relay) });
+      await again();
+    }}>
+      <label>${text.address} <input name="address" required maxlength="300" placeholder=${text.addressHint} autocomplete="off" /></label>
+      <label>${text.nodeId} <input name="peer" required maxlength="128" autocomplete="off" /></label>
+      <label class="check"><input type="checkbox" name="relay" /> ${text.isRelay}</label><//>
+    <${Loaded} of=${lists} lines=${2}>${({ known, banned }) => html`
+      ${known.length > 0 && html`<details><summary>${text.known(known.length)}</summary><ul class="plain">${known.map((one) => html`<li>
+        <span class="id">${short(one.peer)}</span> <span class="facts">${one.address}${one.reached_at ? ` · ${text.reached(when(one.reached_at))}` : ""}</span></li>`)}</ul></details>`}
+      ${banned.length > 0 && html`<h3>${text.banned}</h3><ul class="plain">${banned.map((peer) => html`<li><span class="id">${short(peer)}</span>
+        <${Action} class="quiet" act=${() => api.unbanPeer({ peer }).then(again)}>${text.unban}<//></li>`)}</ul>`}`}<//>
+    <${Relay} />`;
+}
+
+function Peer({ peer, again }) {
+  const isConnected = peer.state === "connected";
+  const shared = peer.topics.filter((topic) => topic.state !== "not joined"); // others are not the peer's to have
+  const inSync = shared.filter((topic) => topic.state === "in sync").length;
+  const behind = peer.topics.reduce((total, topic) => total + topic.behind, 0);
+  const name = peer.name || short(peer.peer);
+  const shown = isLive.value ? text.peerState(text.peerStates[peer.state] ?? peer.state, text.directions[peer.direction]) : text.unknown;
+  return html`<li title=${peer.peer}>
+    <bdi class=${peer.name ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
+    <p class="facts">${peer.address}</p>
+    ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
+      <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
+      ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)}</p>`)}`}
+    ${peer.last_error && html`<p class="facts">${text.lastError(peer.last_error)}</p>`}
+    <details class="more"><summary>${text.change}</summary>
+      <${Form} button=${text.save_} keep send=${async ({ name: said }) => {
+        await api.setPetname({ user: peer.peer, name: said.trim() || null, peer: true });
+        await again();
+      }}><label>${text.petname} <input name="name" maxlength="64" defaultValue=${peer.name} autocomplete="off" /></label><//>
+      <div class="buttons"><${Action} question=${text.removePeerQuestion(name)} act=${() => api.removePeer({ peer: peer.peer }).then(again)}>${text.remove}<//>
+      <${Action} class="danger" question=${text.banQuestion(name)} act=${() => api.banPeer({ peer: peer.peer }).then(again)}>${text.ban}<//></div>
+    </details>
+  </li>`;
+}
+
+function Relay() {
+  const loaded = useLoaded(async () => ((await api.showStorage()).relay ? api.listRelayedTopics() : null), []);
+  return html`<${Loaded} of=${loaded} lines=${1}>${(relay) => relay && html`
+    <h3>${text.relayTitle}</h3>
+    <p class="facts">${text.relayFacts(bytes(relay.size), bytes(relay.size_max), relay.takes_strangers)}</p>
+    ${!relay.topics.length && html`<${Empty}><p>${text.noTopics}</p><//>`}
+    <ul class="plain">${relay.topics.slice(0, 100).map((topic) => html`<li key=${topic.topic}><span class="id">${short(topic.topic)}</span>
+      <span class="facts">${text.commits(topic.commits)} · ${bytes(topic.size)} · ${when(topic.touched_at)}</span>
+      <${Action} class="quiet" act=${() => (topic.pinned ? api.unpinTopic({ topic: topic.topic }) : api.pinTopic({ topic: topic.topic })).then(loaded.again)}>${topic.pinned ? text.unpin : text.pin}<//></li>`)}</ul>
+    <${Form} class="form inline" button=${text.allow} send=${async ({ peer }) => {
+      await api.allowPeer({ peer: peer.trim() });
+      await loaded.again();
+    }}><label>${text.nodeId} <input name="peer" required maxlength="128" autocomplete="off" /></label><//>
+    ${relay.allowed.length > 0 && html`<ul class="plain">${relay.allowed.map((peer) => html`<li><span class="id">${short(peer)}</span>
+      <${Action} class="quiet" act=${() => api.denyPeer({ peer }).then(loaded.again)}>${text.deny}<//></li>`)}</ul>`}`}<//>`;
+}

@@ -1,0 +1,179 @@
+// The timeline of a branch: what was written, the newest first, with its tangle.
+
+import { Action, Empty, Skeleton } from "../parts/form.js";
+import { when, whenExactly, whoOf } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { Markdown } from "../parts/markdown.js";
+import { Lanes, layOut, widthOf } from "../parts/tangle.js";
+import { addressOf, chosenBranch, current, go, may, members } from "../state/node.js";
+import { api, attempt } from "../state/session.js";
+import { Timeline } from "../state/timeline.js";
+import { text } from "../strings/en.js";
+import { Component } from "../vendor/preact.js";
+import { useEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
+import { signal } from "../vendor/signals.js";
+import { Attachments } from "./attachments.js";
+import { Compose } from "./compose.js";
+
+const LONG = 700; // characters or
+const LONG_LINES = 14; // lines that are shown before a row is cut
+const NEAR = "800px"; // to the end of what is shown: then more is loaded
+
+/** The window that is shown, and which of its rows has the keyboard. */
+export const shown = signal(null);
+const focused = signal("");
+
+export function TimelineView() {
+  const { repo, branch } = current.value;
+  const id = chosenBranch.value;
+  useEffect(() => {
+    if (!id) return undefined;
+    const stop = new AbortController();
+    const timeline = new Timeline(api, id);
+    shown.value = timeline;
+    focused.value = "";
+    attempt(() => timeline.follow(stop.signal));
+    return () => {
+      stop.abort();
+      shown.value = null;
+    };
+  }, [id, api]);
+  if (!repo) return null;
+  return html`<section id="branch" aria-labelledby="branch-name">
+    <${Heading} repo=${repo} branch=${branch} />
+    ${branch && html`
+      ${may(repo, "write") && !branch.archived && html`<${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`}
+      <${Rows} timeline=${shown.value} branch=${branch.branch} />`}
+  </section>`;
+}
+
+function Heading({ repo, branch }) {
+  const facts = branch ? [text.commits(branch.commits), text.heads(branch.head_count)] : [];
+  for (const name of ["pending", "void", "rejected"]) if (branch?.[name]) facts.push(text.state[name](branch[name]));
+  const standing = repo.standing;
+  const isBad = ["former", "cut_off", "damaged"].includes(standing.state);
+  const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
+  return html`<div class="heading-line">
+    <h2 id="branch-name"><bdi>${repo.name}</bdi>${branch && html` : <bdi>${branch.name}</bdi>`}</h2>
+    <p id="branch-facts" class="facts">${facts.join(" · ")}</p>
+    <p id="standing" class=${isBad ? "error" : "facts"}>${text.sentence(standing.sentence)}</p>
+    ${branch && html`<${Jump} />`}
+    <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
+  </div>`;
+}
+
+function Jump() {
+  const timeline = shown.value;
+  const jump = async (event) => {
+    const seconds = new Date(`${event.target.value}T00:00:00`).getTime() / 1000;
+    if (!timeline || Number.isNaN(seconds)) return;
+    await attempt(async () => {
+      const commit = await timeline.goTo(seconds);
+      if (commit) setTimeout(() => focusRow(commit), 0); // when it is drawn
+    });
+  };
+  return html`<div class="jump">
+    <label>${text.jumpTo} <input type="date" id="jump" onChange=${jump} /></label>
+    ${timeline?.hasNewer.value && html`<${Action} id="newest" act=${() => timeline.load()}>${text.newest}<//>`}
+  </div>`;
+}
+
+function Rows({ timeline, branch }) {
+  const rows = timeline?.rows.value;
+  const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
+  const newer = () => timeline.hasNewer.value && attempt(() => timeline.loadNewer());
+  const older = () => timeline.hasOlder.value && attempt(() => timeline.loadOlder());
+  if (!rows) return html`<${Skeleton} lines=${6} />`;
+  const drawings = layOut(rows.map(({ item }) => item));
+  const width = widthOf(drawings);
+  const has = rows.some(({ item }) => item.commit === focused.value);
+  return html`
+    <${Sentinel} reach=${newer}>
+      ${timeline.hasNewer.value && html`<button type="button" onClick=${newer}>${text.newer}</button>`}
+    <//>
+    ${rows.length < 2 && html`<${Empty}><p>${text.emptyTimeline}</p><//>`}
+    <ol id="timeline" class="timeline" reversed tabindex="-1" aria-label=${text.timeline} onKeyDown=${(event) => walk(event, branch)}
+      style=${{ "--tangle": `${width}px` }}>
+      ${rows.map((row, index) => html`<${Row} key=${row.item.commit} row=${row} drawing=${drawings[index]} width=${width}
+        shape=${JSON.stringify([drawings[index], width])} who=${whoOf(row.item, names)} branch=${branch}
+        isReached=${has ? row.item.commit === focused.value : index === 0} />`)}
+    </ol>
+    <${Sentinel} reach=${older}>
+      ${timeline.hasOlder.value && html`<button id="older" type="button" onClick=${older}>${text.older}</button>`}
+    <//>`;
+}
+
+/** A place that, when it comes near the screen, calls `reach`. */
+function Sentinel({ reach, children }) {
+  const element = useRef(null);
+  const latest = useRef(reach);
+  latest.current = reach;
+  useEffect(() => {
+    const look = (entries) => entries.some((one) => one.isIntersecting) && latest.current();
+    const observer = new IntersectionObserver(look, { root: element.current.closest(".pane"), rootMargin: NEAR });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return html`<div ref=${element} class="sentinel">${children}</div>`;
+}
+
+/** One commit. Drawn again only if something of it changed: there may be 2,000. */
+class Row extends Component {
+  shouldComponentUpdate(next, state) {
+    const names = ["row", "shape", "who", "branch", "isReached"];
+    return state !== this.state || names.some((name) => next[name] !== this.props[name]);
+  }
+
+  render({ row, drawing, width, who, branch, isReached }, { isWhole }) {
+    const { item, isVoid, isNew } = row;
+    const tab = isReached ? 0 : -1;
+    const classes = [isVoid && "void", isNew && "new", drawing.isHead && "head"].filter(Boolean).join(" ");
+    const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
+    const open = addressOf(branch, "commit", item.commit);
+    return html`<li class=${classes}>
+      <${Lanes} drawing=${drawing} width=${width} />
+      <article tabindex=${tab} data-commit=${item.commit} aria-label=${text.writtenBy(who)} onFocusIn=${() => (focused.value = item.commit)}>
+        <p class="by"><bdi class="who">${who}</bdi>
+          <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a></p>
+        ${isVoid && html`<p class="alarm note">${text.voidNote}</p>`}
+        <div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " cut" : ""}`} dir="auto">
+          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} />` : kindOf(item)}
+        </div>
+        ${isLong && html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
+          onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
+        ${item.files?.length > 0 && !isVoid && html`<${Attachments} item=${item} branch=${branch} tab=${tab} />`}
+      </article>
+    </li>`;
+  }
+}
+
+export function kindOf(item) {
+  if (item.damaged) return text.damagedHere(item.kind);
+  if (item.erased) return text.erased(item.kind);
+  if (item.unreadable) return text.unreadable(item.kind);
+  return item.files?.length ? text.files(item.files.join(", ")) : item.kind;
+}
+
+/** Up and down by arrows or by j and k; Enter opens the details. */
+function walk(event, branch) {
+  const row = event.target.closest("article");
+  if (!row || event.target !== row || event.ctrlKey || event.metaKey || event.altKey) return;
+  const all = [...event.currentTarget.querySelectorAll("article")];
+  const at = all.indexOf(row);
+  const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+  if (step && all[at + step]) {
+    event.preventDefault();
+    focused.value = all[at + step].dataset.commit;
+    all[at + step].focus();
+  } else if (event.key === "Enter") {
+    event.preventDefault();
+    go(branch, "commit", row.dataset.commit);
+  }
+}
+
+function focusRow(commit) {
+  focused.value = commit;
+  const row = document.querySelector(`article[data-commit="${CSS.escape(commit)}"]`);
+  row?.scrollIntoView({ block: "center" });
+  row?.focus();
+}
