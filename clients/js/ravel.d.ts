@@ -60,6 +60,7 @@ export interface ErrorDetail {
 
 /** The node at a glance. */
 export interface NodeStatus {
+  addresses: OwnAddressView[];
   commits: number;
   damaged: DamagedCounts;
   dropped: number;
@@ -75,6 +76,13 @@ export interface NodeStatus {
   uptime_seconds: number;
   user: string;
   version: string;
+}
+
+/** Where this node can be dialed. */
+export interface OwnAddressView {
+  address: string;
+  found_by: "configured" | "listen" | "interface";
+  reach: "machine" | "network" | "anywhere";
 }
 
 /** What is damaged on this node, and asked of peers. */
@@ -280,6 +288,7 @@ export interface Empty {
 export interface Capability {
   addresses: string[];
   capability: string;
+  reach: "machine" | "network" | "anywhere";
 }
 
 /** The epochs of a repo. */
@@ -422,6 +431,7 @@ export interface InvitationLinkView {
   addresses: string[];
   expires_at: number;
   invitation: string;
+  reach: "machine" | "network" | "anywhere";
 }
 
 /** Makes an invitation. */
@@ -429,6 +439,7 @@ export interface InvitationRequest {
   permission?: string;
   expires_seconds?: number;
   uses?: number;
+  reach?: "machine" | "network" | "anywhere";
 }
 
 /** Adopts void commits. */
@@ -508,12 +519,14 @@ export interface DeviceLinkView {
   expires_at: number;
   link: string;
   person: string;
+  reach: "machine" | "network" | "anywhere";
   repo: string;
 }
 
 /** Makes a link for a device. */
 export interface DeviceInvitationRequest {
   expires_seconds?: number;
+  reach?: "machine" | "network" | "anywhere";
 }
 
 /** Makes this node a device of another user. */
@@ -1343,8 +1356,8 @@ export class Ravel {
   followRepo(values: {} & FollowRequest, options?: RequestOptions): Promise<RepoView>;
   /** Create a repo of this user that continues another. */
   forkRepo(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<RepoFork>;
-  /** Delete from this node a repo of which it follows single branches only. */
-  forgetRepo(values: { repo: string }, options?: RequestOptions): Promise<Empty>;
+  /** Delete a repo from this node, with all its commits. */
+  forgetRepo(values: { repo: string; accept_loss?: boolean }, options?: RequestOptions): Promise<Empty>;
   /** Make a link that lets anyone read a repo. */
   shareRepo(values: { repo: string }, options?: RequestOptions): Promise<Capability>;
   /** List the epochs of a repo. */

@@ -1,6 +1,6 @@
 """Modules of others that the page is served with, and axe-core, which only tests use: copied from npm's lock file.
 
-`python -m tests.support.vendored` (`make vendor`, needs npm and its registry) installs what `node/web/vendor/package-lock.json`
+`python -m tests.support.vendored` (`make vendor`, needs npm and its registry) installs what `package-lock.json` beside them
 names, without running a script of theirs, and writes the files, their licences, and a manifest with versions and hashes.
 A test sees that files, manifest and lock fit together, without npm.
 
@@ -74,8 +74,8 @@ def with_paths(text: str) -> str:
 
 
 def _copy(modules: Path) -> None:
-    manifest = []
-    licences = []
+    manifest: list[dict[str, str]] = []
+    licences: list[str] = []
     for one in FILES:
         package = modules / one.package
         text = with_paths((package / one.source).read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def _copy(modules: Path) -> None:
         about |= {"integrity": entry["integrity"], "source": one.source}
         manifest.append(about | {"file": str(one.target.relative_to(_ROOT)), "sha256": hash_of(text)})
         heading = f"{one.package} {entry['version']} ({entry['license']})"
-        if not any(text.startswith(heading) for text in licences):
+        if not any(known.startswith(heading) for known in licences):
             (found,) = package.glob("LICENSE")
             licences.append(f"{heading}\n\n{found.read_text(encoding='utf-8').strip()}\n")
     MANIFEST.write_text(json.dumps(manifest, indent=2) + "\n")

@@ -187,9 +187,12 @@ export const text = {
   leave: "Leave",
   leaveQuestion: (name) => `Leave ${name}? Only a new invitation brings you back.`,
   left: (name) => `You left ${name}.`,
-  forgetAbout: "You read this repo without being a member. Its commits can be removed from this node.",
-  forget: "Remove from this node",
-  forgetQuestion: (name) => `Remove ${name} from this node?`,
+  forgetTitle: "Delete from this node",
+  forgetAbout: "All its commits and files leave this node. Other members keep theirs, and you stay a member.",
+  forget: "Delete",
+  forgetQuestion: (name) => `Delete ${name} from this node?`,
+  lastCopyQuestion: (why) => `${why} Delete it all the same? Then nobody may have it any more.`,
+  forgotten: (name) => `${name} was deleted from this node.`,
 
   // Members
   noMembersKnown: "Members cannot be shown: you read single branches, or the membership is damaged here.",
@@ -209,6 +212,7 @@ export const text = {
   uses: "uses",
   inviteAbout: "Anyone who has this link can join and read the repo. Send it by a way that you trust.",
   names: (addresses) => `It names ${addresses}.`,
+  onlyNear: "Only machines in the same network can reach it.",
   onlyHere: (addresses) => `It names only ${addresses}, which no other machine can reach. Set [network] advertise in config.toml, or use a relay.`,
   noAddress: "It names no address that can be dialed from elsewhere. Set [network] advertise in config.toml, or use a relay.",
   openInvitations: "Open invitations",

@@ -1,6 +1,6 @@
 // A repo: how it stands with others, a link for readers, a fork of one's own, and the way out.
 
-import { Action, Form, LinkBox } from "../parts/form.js";
+import { Action, Form, LinkBox, ask } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { go, may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
@@ -10,7 +10,6 @@ import { factsOf } from "./members.js";
 
 export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
-  const isSingle = members.value === null; // single branches are followed, without membership
   return html`
     <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}>${text.sentence(repo.standing.sentence)}</p>
     ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
@@ -30,21 +29,31 @@ export function About({ repo, branch }) {
         tell(text.forked(made.name));
       }}><label>${text.nameOfRepo} <input name="name" required maxlength="255" autocomplete="off" /></label><//>
     </details>
-    <details><summary>${text.leaveTitle}</summary>
-      ${isMember && html`<p>${text.leaveAbout}</p>
-        <${Action} class="danger" question=${text.leaveQuestion(repo.name)} act=${async () => {
-          await api.leaveRepo({ repo: repo.repo });
-          await refresh();
-          tell(text.left(repo.name));
-        }}>${text.leave}<//>`}
-      ${isSingle && html`<p>${text.forgetAbout}</p>
-        <${Action} class="danger" question=${text.forgetQuestion(repo.name)} act=${async () => {
-          await api.forgetRepo({ repo: repo.repo });
-          await refresh();
-          location.hash = "#/";
-        }}>${text.forget}<//>`}
-      ${!isMember && !isSingle && html`<p>${text.sentence(repo.standing.sentence)}</p>`}
+    ${isMember && html`<details><summary>${text.leaveTitle}</summary>
+      <p>${text.leaveAbout}</p>
+      <${Action} class="danger" question=${text.leaveQuestion(repo.name)} act=${async () => {
+        await api.leaveRepo({ repo: repo.repo });
+        await refresh();
+        tell(text.left(repo.name));
+      }}>${text.leave}<//></details>`}
+    <details><summary>${text.forgetTitle}</summary>
+      <p>${text.forgetAbout}</p>
+      <${Action} class="danger" question=${text.forgetQuestion(repo.name)} act=${() => forget(repo)}>${text.forget}<//>
     </details>`;
+}
+
+/** Deletes a repo here; where that may be its last copy, after a second question. */
+async function forget(repo) {
+  try {
+    await api.forgetRepo({ repo: repo.repo });
+  } catch (error) {
+    if (error.code !== "last_copy") throw error;
+    if (!(await ask(text.lastCopyQuestion(text.sentence(error.message)), text.forget))) return;
+    await api.forgetRepo({ repo: repo.repo, accept_loss: true });
+  }
+  await refresh();
+  location.hash = "#/";
+  tell(text.forgotten(repo.name));
 }
 
 /** A link with which anybody reads. */

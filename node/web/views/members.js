@@ -98,9 +98,10 @@ export async function factsOf(answer, field) {
   const { addresses } = answer;
   const link = answer[field];
   const names = addresses.join(", ");
-  const isFar = addresses.length > 0 && !isOnlyHere(addresses);
+  const isFar = addresses.length > 0 && (answer.reach ? answer.reach !== "machine" : !isOnlyHere(addresses));
   const alarm = isFar ? "" : addresses.length ? text.onlyHere(names) : text.noAddress;
-  return { link, facts: isFar ? text.names(names) : "", alarm, qr: await api.drawQr({ text: link }) };
+  const facts = isFar && `${text.names(names)} ${answer.reach === "network" ? text.onlyNear : ""}`;
+  return { link, facts, alarm, qr: await api.drawQr({ text: link }) };
 }
 
 function Invitations({ repo }) {
