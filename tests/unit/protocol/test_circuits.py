@@ -39,7 +39,7 @@ from protocol.session_events import (
 
 SESSION_ID: Final = SessionId(b"s" * 32)
 ADDRESS: Final = CircuitAddress(b"a" * 32)
-DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "protocol.md"
+DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "profiles" / "circuits.md"
 
 
 class Side:
@@ -219,6 +219,6 @@ def test_a_node_has_another_address_at_each_relay() -> None:
 
 def test_every_end_of_a_circuit_is_in_the_document() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    rows = text[text.index("| reason of a circuit's end |") :].partition("\n\n")[0].splitlines()[2:]
+    rows = text[text.index("| a circuit's end |") :].partition("\n\n")[0].splitlines()[2:]
     documented = [code for row in rows for code in re.findall(r"`([a-z_]+)`", row.split("|")[1])]
     assert sorted(documented) == sorted(CIRCUIT_ENDS)
