@@ -198,6 +198,7 @@ export interface RepoView {
 /** How a repo stands with other nodes and members, as far as this node knows. */
 export interface RepoStanding {
   behind: number;
+  behind_since: number | null;
   in_sync_with: string[];
   sentence: string;
   since: number | null;

@@ -348,8 +348,10 @@ class NodeService:
         unheld = self.standings.count_unheld(self._author.user, seen)
         views = []
         for repo in repos:
-            permission, was_member, is_damaged = None, False, False
+            permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
             try:
+                if repo.is_behind:
+                    newest_epoch_at = replica.newest_epoch_at(repo)
                 permission = self.sharing.permission(repo)
                 was_member = replica.was_member(repo, self._author.user)
             except DamagedBlock:
@@ -364,6 +366,7 @@ class NodeService:
                     is_behind=current.is_behind,
                     has_members=current.has_members,
                     refused=self._joiner.refused.get(repo.repo_id, ""),
+                    newest_epoch_at=newest_epoch_at,
                 )
                 views.append(
                     repo_view(

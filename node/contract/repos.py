@@ -78,6 +78,13 @@ class RepoStanding(TypedDict):
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
     ]
+    behind_since: Annotated[
+        int | None,
+        Meta(
+            description="Unix seconds since when members write with secrets that are not here, as who made these states "
+            "them. Null: they are here, or nothing is known of it."
+        ),
+    ]
 
 
 class RepoView(TypedDict):

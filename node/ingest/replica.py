@@ -276,6 +276,12 @@ class Replica:
         with self.membership_lock:
             return bool(self.membership(repo.repo_id).operations.grants_of(user))
 
+    def newest_epoch_at(self, repo: Repo) -> int | None:
+        """When a repo's newest epoch began, in unix seconds as its author states them; None where none is known."""
+        with self.membership_lock:
+            tips = self.membership(repo.repo_id).now().epoch_tips()
+            return find_preferred(tips).timestamp // 1000 if tips else None
+
     def members(self, repo: Repo) -> dict[UserId, Permission]:
         """Every member of a repo with the highest permission held."""
         with self.membership_lock:

@@ -28,6 +28,8 @@ UNHELD_COUNTED_MAX: Final = 1000
 _LOOK_SECONDS: Final = 5.0
 _PEERS_NAMED_MAX: Final = 3
 _ID_SHOWN_SIZE: Final = 12
+_LAST_SHOWN: Final = 253_402_300_799
+"""Unix seconds of the end of the year 9999: authors may state later times."""
 _REFUSED: Final = "refused: "
 """What the state of a topic begins with that the peer takes no more of."""
 _WITHOUT_PEERS: Final = {
@@ -106,6 +108,7 @@ class Facts:
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     has_members: bool
     refused: str = ""  # why a join by a link was refused
+    newest_epoch_at: int | None = None  # unix seconds; of the epoch that it is behind, where it is
 
 
 @dataclass(slots=True)
@@ -187,6 +190,7 @@ def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> Rep
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links), default=0),
         "unheld": unheld,
+        "behind_since": facts.newest_epoch_at if facts.is_behind else None,
     }
 
 
@@ -209,24 +213,26 @@ def _membership_part(facts: Facts) -> tuple[str, str]:
         return "damaged", "who is a member cannot be told: commits of the membership are damaged here"
     if facts.is_joining:
         return "joining", "joining: the membership has not come yet"
+    since = "" if facts.newest_epoch_at is None else f" since {_date(facts.newest_epoch_at)}"
     if facts.is_member:
         if facts.is_behind:
             return (
                 "waiting",
-                "waiting for secrets: members have gone on to new ones, and no member has handed them to this node yet",
+                f"waiting for secrets{since}: members have gone on to new ones, and no member has handed them to this "
+                "node yet",
             )
         return "", ""
     if facts.was_member:
         if facts.is_behind:
             return (
                 "cut_off",
-                "cut off: you are no member any more, and what members write since is not for this node",
+                f"cut off{since}: you are no member any more, and what members write since is not for this node",
             )
         return "former", "you are no member any more, and read what was shared with you"
     if facts.is_behind:
         return (
             "cut_off",
-            "cut off: the repo has new secrets since an exclusion or a renewal, and your link opens nothing newer; "
+            f"cut off{since}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; "
             "ask a member for a new one",
         )
     refused = f"your invitation was refused ({facts.refused}); " if facts.refused else ""
@@ -242,8 +248,8 @@ def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
         least = "at least " if unheld >= UNHELD_COUNTED_MAX else ""
         alone = f"; {least}{unheld} of your commits {'is' if unheld == 1 else 'are'} on this node alone, as far as known"
     if outlook.level_since:
-        since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(outlook.level_since.values())))
-        return "in_sync", f"in sync with {_named(outlook)} since {since} UTC"
+        since = _date(min(outlook.level_since.values()))
+        return "in_sync", f"in sync with {_named(outlook)} since {since}"
     if not outlook.connected:
         return "alone", f"no peer is connected{alone}"
     if not outlook.links:
@@ -260,6 +266,10 @@ def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
     if not link.unsent:
         return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
     return "syncing", f"sending {_commits(link.unsent)} to {who}{alone}"
+
+
+def _date(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(seconds, _LAST_SHOWN)))
 
 
 def _commits(count: int) -> str:

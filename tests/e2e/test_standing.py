@@ -45,6 +45,8 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
             until(partial(_is_cut_off, peer), "it is told that it is cut off")
             told = json.loads(run_ravel(peer, "repo", "sync", "notes", "--json").stdout)
             assert told["standing"]["state"] == "cut_off"
+            assert told["standing"]["behind_since"] is not None
+            assert "cut off since 20" in told["standing"]["sentence"]
         run_ravel(alice, "write", "main", "without both")
         until(lambda: _standing(alice)["state"] == "not_shared", "nobody has what follows")
         assert _standing(alice)["unheld"] > 0

@@ -116,6 +116,21 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
         "cut_off",
         "cut off: you are no member any more, and what members write since is not for this node",
     ),
+    "excluded_at": (
+        replace(MEMBER, is_member=False, is_behind=True, newest_epoch_at=1_700_000_000),
+        LEVEL,
+        0,
+        "cut_off",
+        "cut off since 2023-11-14 22:13 UTC: you are no member any more, and what members write since is not for this node",
+    ),
+    "at_an_absurd_time": (
+        replace(MEMBER, is_behind=True, newest_epoch_at=2**52),
+        NO_OUTLOOK,
+        0,
+        "waiting",
+        "waiting for secrets since 9999-12-31 23:59 UTC: members have gone on to new ones, "
+        "and no member has handed them to this node yet; no peer is connected",
+    ),
     "former": (
         replace(MEMBER, is_member=False),
         LEVEL,
@@ -128,7 +143,7 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
         LEVEL,
         0,
         "cut_off",
-        "cut off: the repo has new secrets since an exclusion or a renewal, "
+        "cut off: the repo got new secrets by an exclusion or a renewal, "
         "and your link opens nothing newer; ask a member for a new one",
     ),
     "refused": (
