@@ -7,7 +7,7 @@ READY := .venv/.ready
 # Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
 WITH_JAVA := .ci/java.sh
 PYTEST = $(WITH_JAVA) $(VENV)/python -m pytest -n $(JOBS) --dist loadgroup
-FOLDERS := node protocol storage verifier analytics tests benchmarks examples
+FOLDERS := node protocol storage verifier analytics clients tests benchmarks examples
 
 # Git repository for `make demo`; this checkout if empty.
 GIT ?=
@@ -34,7 +34,7 @@ help: ## Show this list
 
 setup: $(READY) ## Make .venv with the locked dependencies and this checkout
 
-$(READY): requirements.lock pyproject.toml .ci/setup.sh
+$(READY): requirements.lock pyproject.toml clients/python/pyproject.toml .ci/setup.sh
 	@PYTHON="$(PYTHON)" .ci/setup.sh
 	@touch $@
 
@@ -133,7 +133,7 @@ vendor: setup ## Copy the page's modules of others, as package-lock.json beside 
 lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest versions)
 	$(VENV)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-		$(if $(UPGRADE),--upgrade) --output-file requirements.lock
+		--no-emit-package ravel-client $(if $(UPGRADE),--upgrade) --output-file requirements.lock
 	$(VENV)/uv pip compile --group pyproject.toml:fuzz --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		$(if $(UPGRADE),--upgrade) --output-file tests/fuzz/requirements.lock

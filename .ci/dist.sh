@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Builds sdist and wheel into dist/ with the locked build tools, installs the wheel into a fresh environment without the
-# analytics extra, its dependencies in the locked versions, and sees that the node there starts, answers and stops.
+# Builds sdist and wheel of the node and of its client into dist/ with the locked build tools, installs the wheels into a
+# fresh environment without the analytics extra, their dependencies in the locked versions, and sees that the node there
+# starts, answers and stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=$PWD/.venv/bin
 rm -rf dist
 "$tools/python" -m hatchling build --target sdist --target wheel --directory dist
+(cd clients/python && "$tools/python" -m hatchling build --target sdist --target wheel --directory ../../dist)
 
 place=$(mktemp -d)
 daemon=

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv: a virtual environment with exactly what requirements.lock names (each file checked by its hash) and this
-# checkout, editable. Safe to run again: what is there stays, what is missing or broken is made. PYTHON names another
+# Makes .venv: a virtual environment with exactly what requirements.lock names (each file checked by its hash), and this
+# checkout and its client, editable. Safe to run again: what is there stays, what is missing or broken is made. PYTHON names another
 # interpreter than python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,5 +36,5 @@ echo "Installing the locked dependencies into .venv; the first time takes a minu
 awk '/^[^ ]/ { wanted = /^(pip|setuptools)==/ } wanted' requirements.lock >.venv/build-tools.lock
 "${pip[@]}" --require-hashes --no-deps -r .venv/build-tools.lock
 "${pip[@]}" --require-hashes --no-deps --no-build-isolation -r requirements.lock
-"${pip[@]}" --no-deps --no-build-isolation --editable .
+"${pip[@]}" --no-deps --no-build-isolation --editable clients/python --editable .
 echo "Set up in .venv with $(.venv/bin/python --version)."

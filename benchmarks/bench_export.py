@@ -25,7 +25,6 @@ import msgspec
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
 from benchmarks.daemons import running
 from node.authoring.author import Author
-from node.client.client import ApiClient
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportAnswer, ExportRequest
 from node.home.identity import open_keys
@@ -33,6 +32,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import tune_interpreter
 from protocol.content import Post
 from protocol.keys import StoreKey
+from ravel import connect
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
 from storage.export.space_accounting import count_holdings
@@ -152,8 +152,8 @@ class Asking:
         self._thread.start()
 
     def _ask(self) -> None:
-        client = ApiClient.for_home(self._peer.home)  # the writer's is in use
-        client.export()
+        client = connect(self._peer.home)  # the writer's is in use
+        client.export_store()
         client.close()
         self.finished += 1
 
@@ -217,9 +217,9 @@ def main() -> None:
         replica.close()
         with running(peer):
             text_id = str(peer.client.list_branches("bench")["branches"][0]["branch"])
-            seconds = timed(peer.client.export)
+            seconds = timed(peer.client.export_store)
             figure("export by a daemon", commit_count / seconds, "commits/s", seconds=round(seconds, 2))
-            compare("commit latency by API", lambda: peer.client.write(text_id, "a post"), Asking(peer))
+            compare("commit latency by API", lambda: peer.client.write_post(text_id, "a post"), Asking(peer))
 
 
 if __name__ == "__main__":

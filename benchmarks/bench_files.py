@@ -41,7 +41,6 @@ from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.content.files import FileService
-from node.contract.files import encode_head
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
@@ -52,6 +51,7 @@ from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, FILE_WINDOW_MAX
 from protocol.object import ObjectBuilder, ObjectReader
+from ravel.files import encode_head
 from storage.blobs.files import load_files
 from storage.repos.repos import Branch
 

@@ -39,7 +39,7 @@ def _rounds(
     seen, polled = [], []
     for number in range(1, count + 1):
         began = time.perf_counter()
-        alice.client.write(branch, f"round {number}")
+        alice.client.write_post(branch, f"round {number}")
         while True:
             asked = time.perf_counter()
             commits = int(bob.client.list_branches(repo)["branches"][0]["commits"])
@@ -82,10 +82,14 @@ def main() -> None:
             big = _repo_named(alice.client.list_repos(), "bench")
             small = str(alice.client.create_repo("small")["repo"])
             branch = str(alice.client.list_branches(small)["branches"][0]["branch"])
-            bob.client.join(alice.client.members.invite(small, "write", 3600)["invitation"])
+            bob.client.join_repo(
+                alice.client.create_invitation(small, permission="write", expires_seconds=3600)["invitation"]
+            )
             until(lambda: digest(bob, branch)["commits"] == 1, "bob has joined")
             _print("idle", *_rounds(alice, bob, small, count, lambda: False))
-            bob.client.join(alice.client.members.invite(big, "write", 3600)["invitation"])
+            bob.client.join_repo(
+                alice.client.create_invitation(big, permission="write", expires_seconds=3600)["invitation"]
+            )
             until(lambda: _commits(bob, big) > 0, "the first sync has begun", 120)
             began, first = time.perf_counter(), _commits(bob, big)
             seen, polled = _rounds(alice, bob, small, 100 * count, lambda: _commits(bob, big) > large)

@@ -80,7 +80,11 @@ def measure(folder: Path, commit_count: int) -> None:
         figure("page_rows", percentile(filled, 0.5), "ms", commits=commit_count, slowest=max(filled))
         figure("page_older", percentile(older, 0.5), "ms", commits=commit_count, slowest=max(older))
         middle = [
-            timed(lambda: peer.client.timeline(f"{REPO}:main", commit_count // 2, _WINDOW))
+            timed(
+                lambda: peer.client.show_timeline(
+                    f"{REPO}:main", after_position=commit_count // 2, limit=_WINDOW
+                )
+            )
             for _ in range(_ROUNDS)
         ]
         figure("page_window_in_the_middle", percentile(middle, 0.5) * 1000, "ms", commits=commit_count)

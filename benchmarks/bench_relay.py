@@ -104,7 +104,7 @@ def _publication(seed: TopicSeed, number: int) -> bytes:
 
 async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
     host, _, port = relay.listen.rpartition(":")
-    key = parse_id(str(relay.client.status()["node"]))
+    key = parse_id(str(relay.client.show_status()["node"]))
     empty = resident_megabytes(relay.pid)
     seeds = [secrets.token_bytes(32) for _ in range(topic_count)]
     topics = [public_key(TopicSeed(seed)) for seed in seeds]

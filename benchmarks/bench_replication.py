@@ -37,8 +37,10 @@ def first_sync(commit_count: int) -> float:
         bob = Peer(Path(name) / "bob")
         with running(alice, bob):
             repo = alice.client.list_repos()["repos"][0]["repo"]
-            link = alice.client.members.invite(repo, "write", 3600)["invitation"]
-            bob.client.join(link)
+            link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)[
+                "invitation"
+            ]
+            bob.client.join_repo(link)
             client = bob.client
             first = (0.0, 0)
             while True:
@@ -63,13 +65,15 @@ def latency() -> list[float]:
         bob = Peer(Path(name) / "bob")
         with running(alice, bob):
             repo = alice.client.list_repos()["repos"][0]["repo"]
-            bob.client.join(alice.client.members.invite(repo, "write", 3600)["invitation"])
+            bob.client.join_repo(
+                alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+            )
             until(lambda: digest(bob, branch)["commits"] == 11, "bob has everything")
             writer, reader = alice.client, bob.client
             seconds = []
             for number in range(_LATENCY_ROUNDS):
                 began = time.perf_counter()
-                writer.write(branch, f"round {number}")
+                writer.write_post(branch, f"round {number}")
                 while reader.list_branches(repo)["branches"][0]["commits"] < 12 + number:
                     time.sleep(_POLL_SECONDS)  # what a client can ask is whether it is there yet
                 seconds.append(time.perf_counter() - began)

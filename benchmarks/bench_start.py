@@ -22,8 +22,8 @@ import httpx
 from benchmarks.common import figure, percentile
 from benchmarks.daemons import peak_megabytes, resident_megabytes, running
 from benchmarks.long_home import REPO, copy_long_home
-from node.home.home import read_run_file
 from node.runtime.errors import ServiceError
+from ravel.home import read_run_file
 from storage.engine.sqlite import DATABASE_NAME
 from tests.e2e.cluster import Peer
 from tests.support.processes import RAVEL
@@ -64,7 +64,7 @@ def _forget(path: Path) -> None:
 def _memory(peer: Peer) -> tuple[float, float]:
     """MiB resident once the timeline's end was read, and at the most until then."""
     with running(peer):
-        peer.client.timeline(f"{REPO}:main", -1, 100)
+        peer.client.show_timeline(f"{REPO}:main", after_position=-1, limit=100)
         return resident_megabytes(peer.pid) / _MIB, peak_megabytes(peer.pid) / _MIB
 
 

@@ -27,8 +27,8 @@ from typing import Final
 
 from benchmarks.common import figure, note, percentile, timed
 from benchmarks.daemons import resident_megabytes, running
-from node.home.home import read_token
 from protocol.limits.users import EVENT_STREAMS_MAX
+from ravel.home import read_token
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.5
@@ -71,7 +71,7 @@ class Subscribers:
 
     def __init__(self, peer: Peer, branch: str, since: str) -> None:
         self.all: list[Subscriber] = []
-        host, _, port = peer.client.base_url.removeprefix("http://").rpartition(":")
+        host, _, port = peer.client.url.removeprefix("http://").rpartition(":")
         self._at = (host, int(port))
         lines = [f"GET /api/v1/branches/{branch}/edits?since={since} HTTP/1.1", f"Host: {host}:{port}"]
         lines += [f"Authorization: Bearer {read_token(peer.home)}", "Accept: text/event-stream", "", ""]
@@ -119,14 +119,14 @@ def fan_out(folder: Path, count: int, writes: int) -> None:
     with ExitStack() as stack:
         stack.enter_context(running(peer))
         pool = stack.enter_context(ThreadPoolExecutor(1))
-        since = str(peer.client.edits(branch, "", 1)["last"])
+        since = str(peer.client.follow_edits(branch, since="", limit=1)["last"])
         empty = resident_megabytes(peer.pid)
         subscribers = Subscribers(peer, branch, since)
         stack.callback(subscribers.close)
         began = time.perf_counter()
         for _ in range(count):
             subscribers.open()
-        peer.client.write(branch, "first")
+        peer.client.write_post(branch, "first")
         subscribers.until(1)
         note(f"{count} subscribers in {time.perf_counter() - began:.1f} s")
         figure(
@@ -142,7 +142,7 @@ def fan_out(folder: Path, count: int, writes: int) -> None:
             time.sleep(_PAUSE_SECONDS)  # streams look at the store at most five times a second
             subscribers.read(0)
             began = time.perf_counter()
-            writing = pool.submit(timed, partial(peer.client.write, branch, f"write {number}"))
+            writing = pool.submit(timed, partial(peer.client.write_post, branch, f"write {number}"))
             subscribers.until(number + 2)
             answered.append(writing.result())
             arrivals = sorted(one.arrivals[-1] - began for one in subscribers.all)
@@ -165,7 +165,7 @@ def overload(folder: Path, count: int) -> None:
     peer, branch = _make(folder)
     with ExitStack() as stack:
         stack.enter_context(running(peer))
-        since = str(peer.client.edits(branch, "", 1)["last"])
+        since = str(peer.client.follow_edits(branch, since="", limit=1)["last"])
         empty = resident_megabytes(peer.pid)
         subscribers = Subscribers(peer, branch, since)
         stack.callback(subscribers.close)
@@ -173,7 +173,7 @@ def overload(folder: Path, count: int) -> None:
         waits: list[float] = []
 
         def ask() -> None:
-            host, _, port = peer.client.base_url.removeprefix("http://").rpartition(":")
+            host, _, port = peer.client.url.removeprefix("http://").rpartition(":")
             while not is_over.is_set():
                 began = time.perf_counter()
                 asked = http.client.HTTPConnection(host, int(port), timeout=_WAIT_SECONDS)
@@ -201,7 +201,7 @@ def overload(folder: Path, count: int) -> None:
         figure("streams_asked_status_p50", percentile(waits, 0.5) * 1000, "ms")
         figure("streams_asked_status_worst", max(waits) * 1000, "ms", asked=len(waits))
         figure("streams_asked_memory", resident_megabytes(peer.pid) - empty, "MB")
-        peer.client.write(branch, "after all of them")
+        peer.client.write_post(branch, "after all of them")
         subscribers.until(1)
         assert statuses[200] == min(count, EVENT_STREAMS_MAX), statuses
 

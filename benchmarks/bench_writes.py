@@ -26,12 +26,11 @@ from typing import Final
 from benchmarks.common import figure, libsodium_verifications_per_second, percentile, timed
 from benchmarks.daemons import running
 from node.cli.uploads import Skipped, Uploader, find_files, name_paths
-from node.client.calls import call_parts
-from node.client.client import ApiClient
-from node.contract.commits import WRITE_POST
-from node.contract.endpoint import PREFIX
-from node.home.home import read_run_file, read_token
 from protocol.limits.formats import KIB
+from ravel import connect
+from ravel.calls.commits import WRITE_POST
+from ravel.home import read_run_file, read_token
+from ravel.operations import request_of
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25
@@ -55,7 +54,7 @@ class _Follower:
     def run(self) -> None:
         """Follow until `stop`."""
         home, branch, since = self._of
-        with closing(ApiClient.for_home(home)) as client, client.watch(branch, since) as events:
+        with closing(connect(home)) as client, client.watch_edits(branch, since=since) as events:
             self.is_open.set()
             for event in events:
                 if self._is_over:
@@ -79,13 +78,13 @@ def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple
     """Commits, when each was asked for and when answered."""
     made: dict[str, tuple[float, float]] = {}
     headers = {"Authorization": f"Bearer {read_token(peer.home)}", "Content-Type": "application/json"}
-    path = call_parts(WRITE_POST, {"branch": branch, "text": ""}).path
-    # Not by ApiClient: httpx takes a third of what the daemon takes, and the clients share its cores.
+    path = request_of(WRITE_POST, {"branch": branch, "text": ""}).path
+    # Not by Client: it takes a third of what the daemon takes, and the clients share its cores.
     with closing(http.client.HTTPConnection(read_run_file(peer.home).api)) as connection:
         for number in range(count):
             began = time.perf_counter()
             body = json.dumps({"text": f"write {number}"})
-            connection.request("POST", f"{PREFIX}{path}", body, headers)
+            connection.request("POST", path, body, headers)
             answer = json.loads(connection.getresponse().read())
             made[answer["commit"]] = (began, time.perf_counter())
             if pause:
@@ -100,7 +99,7 @@ def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
         stack.enter_context(running(peer))
         repo = str(peer.client.create_repo("bench")["repo"])
         branch = str(peer.client.list_branches(repo)["branches"][0]["branch"])
-        follower = _Follower(peer, branch, str(peer.client.edits(branch, "", 1)["last"]))
+        follower = _Follower(peer, branch, str(peer.client.follow_edits(branch, since="", limit=1)["last"]))
         pool = stack.enter_context(ThreadPoolExecutor(client_count + 1))
         following = pool.submit(follower.run)
         assert follower.is_open.wait(_WAIT_SECONDS)
@@ -110,7 +109,7 @@ def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
         seconds = time.perf_counter() - began
         follower.wait(set(made))
         follower.stop()
-        peer.client.write(branch, "the last")
+        peer.client.write_post(branch, "the last")
         following.result()
     durable = [answered - asked for asked, answered in made.values()]
     visible = [follower.seen[commit] - asked for commit, (asked, _) in made.items()]

@@ -10,8 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from node.client.client import ApiClient
-from node.runtime.errors import ServiceError
+from ravel import Client, RavelError, connect
 
 SHOWN = 20
 
@@ -39,28 +38,26 @@ class Screen:
         return [line for _, line in sorted(self._posts.values())[-SHOWN:]]
 
 
-def follow(api: ApiClient, branch: str, screen: Screen) -> None:
+def follow(api: Client, branch: str, screen: Screen) -> None:
     """Show the chat whenever it has changed, until the node stops."""
     try:
-        with api.watch(branch) as events:
+        with api.watch_edits(branch) as events:
             for event in events:
                 screen.apply(event.name, event.data)
                 print("\n" + "\n".join(screen.lines()), flush=True)
-    except ServiceError as error:
-        print(f"{error.message}: {error.next_step}", file=sys.stderr)
+    except RavelError as error:
+        print(f"{error.message}: {error.advice}", file=sys.stderr)
 
 
 def main() -> None:
     """Follow in one thread, write in the other."""
     folder, branch = Path(sys.argv[1]), sys.argv[2]
-    following = threading.Thread(
-        target=follow, args=(ApiClient.for_home(folder), branch, Screen()), daemon=True
-    )
+    following = threading.Thread(target=follow, args=(connect(folder), branch, Screen()), daemon=True)
     following.start()
-    api = ApiClient.for_home(folder)
+    api = connect(folder)
     for line in sys.stdin:
         if line.strip():
-            api.write(branch, line.strip())
+            api.write_post(branch, line.strip())
 
 
 if __name__ == "__main__":

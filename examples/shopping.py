@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from node.client.client import ApiClient
-from node.runtime.errors import ServiceError
+from ravel import Client, RavelError, connect
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>Shopping</title><h1>Shopping</h1>
 <form method="post"><input name="add" autofocus> <button>Add</button></form>
@@ -20,16 +19,16 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Shopping</title><h1>Shoppi
 ITEM = '<li>{text} <button name="remove" value="{text}">got it</button></li>'
 
 
-def answer_from(api: ApiClient, branch: str, own: str) -> type[BaseHTTPRequestHandler]:
+def answer_from(api: Client, branch: str, own: str) -> type[BaseHTTPRequestHandler]:
     """A handler of requests that shows and changes the set of a branch. Its page is at `own`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Show the list."""
             try:
-                items = [entry["item"] for entry in api.documents.show_set(branch)["items"]]
-            except ServiceError as error:
-                self.send_error(503, error.message, error.next_step)
+                items = [entry["item"] for entry in api.show_set(branch, limit=1000)["items"]]
+            except RavelError as error:
+                self.send_error(503, error.message, error.advice)
                 return
             page = PAGE.format(items="".join(ITEM.format(text=html.escape(item)) for item in items)).encode()
             self.send_response(200)
@@ -46,9 +45,9 @@ def answer_from(api: ApiClient, branch: str, own: str) -> type[BaseHTTPRequestHa
             size = min(int(self.headers.get("Content-Length", 0)), 10_000)
             form = parse_qs(self.rfile.read(size).decode())
             try:
-                api.documents.edit_set(branch, add=form.get("add", []), remove=form.get("remove", []))
-            except ServiceError as error:
-                self.send_error(400, error.message, error.next_step)
+                api.edit_set(branch, add=form.get("add", []), remove=form.get("remove", []))
+            except RavelError as error:
+                self.send_error(400, error.message, error.advice)
                 return
             self.send_response(303)
             self.send_header("Location", "/")
@@ -63,7 +62,7 @@ def main() -> None:
     port = int(sys.argv[3]) if len(sys.argv) > 3 else 8000
     server = HTTPServer(("127.0.0.1", port), BaseHTTPRequestHandler)
     own = f"http://127.0.0.1:{server.server_port}"
-    server.RequestHandlerClass = answer_from(ApiClient.for_home(folder), branch, own)
+    server.RequestHandlerClass = answer_from(connect(folder), branch, own)
     print(f"{own}/", flush=True)
     server.serve_forever()
 

@@ -26,7 +26,7 @@ from node.authoring.author import Author
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
-from node.home.home import Home, command_for, lock_home, run_file
+from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
@@ -57,6 +57,7 @@ from protocol.limits.formats import MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
+from ravel.home import command_for
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import NewerSchema, StorageError
 from storage.engine.snapshot_copy import drop_open_copies

@@ -1,8 +1,9 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and a drawing into docs/protocol.md. A test
-sees that they are up to date. It also writes the JavaScript client's endpoints and types (`tests.support.js_client`), and
-what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
+sees that they are up to date. It also writes the clients' endpoints and types (`tests.support.client_modules` for Python,
+`tests.support.js_client` for JavaScript), and what the API promises (`tests.support.stable_api`), and fails where the code
+breaks a promise.
 """
 
 import html
@@ -15,7 +16,7 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
-from tests.support import js_client, stable_api
+from tests.support import client_modules, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page, with_drawing
 
@@ -88,6 +89,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    client_modules.write()
     for path, text in js_client.files().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)

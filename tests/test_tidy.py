@@ -146,7 +146,12 @@ def test_every_module_has_a_docstring() -> None:
 
 def test_package_inits_hold_a_docstring_only() -> None:
     # Importing one module must not run the rest of its package: analytics would get SQLAlchemy with the export's schema.
-    inits = [path for path in modules() if path.endswith("__init__.py")]
+    # The client's is what apps import from; it imports little itself.
+    inits = [
+        path
+        for path in modules()
+        if path.endswith("__init__.py") and path != "clients/python/ravel/__init__.py"
+    ]
     bodies = {path: ast.parse((ROOT / path).read_text(encoding="utf-8")).body for path in inits}
     assert [path for path, body in bodies.items() if not all(map(is_docstring, body))] == []
 

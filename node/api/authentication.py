@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ServiceError, kind_of
 
 TRUSTED: Final = "ravel.trusted"
 """In a request's extensions: what to call when it has shown the token. Servers that bound strangers have it."""
@@ -70,4 +70,4 @@ def _host_name(host: str) -> str:
 def error_response(error: ServiceError) -> Response:
     """The one JSON form of an error. Who is one too many leaves the connection to others."""
     headers = {"Retry-After": str(_RETRY_SECONDS), "Connection": "close"} if error.code == "busy" else None
-    return JSONResponse(error.as_json(), error.kind.http_status, headers)
+    return JSONResponse(error.as_json(), kind_of(error).http_status, headers)

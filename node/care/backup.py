@@ -23,12 +23,13 @@ import msgspec
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME
-from node.home.home import LOCK_NAME, RUN_NAME, hold_content, open_home
+from node.home.home import hold_content, open_home
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
+from ravel.home import LOCK_NAME, RUN_NAME
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError

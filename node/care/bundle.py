@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from node.care.doctor import examine
-from node.client.client import ApiClient
 from node.home.home import open_home
 from node.observe.watching import store_sizes
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
+from ravel import connect
 from storage.check.check_integrity import count_rows, name_server
 from storage.engine.database import StorageError, newest_revision, read_store
 
@@ -76,14 +76,14 @@ def _gather(home: Path) -> dict[str, bytes]:
         parts["configuration.json"] = _json(error.as_json())
     parts["store.json"] = _json(_store(home))
     try:
-        client = ApiClient.for_home(home)
+        client = connect(home)
         try:
-            status = client.status()
+            status = client.show_status()
             for peer in status["peers"]:
                 peer["name"] = ""  # what this user calls others goes nowhere
             parts["status.json"] = _json(status)
             parts["metrics.txt"] = client.page("/metrics").encode()
-            parts["log.txt"] = "\n".join(client.log()["lines"]).encode()
+            parts["log.txt"] = "\n".join(client.show_log()["lines"]).encode()
         finally:
             client.close()
     except ServiceError as error:

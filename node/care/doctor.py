@@ -15,11 +15,10 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from node.client.client import ApiClient
 from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView
 from node.home.config import NetworkConfig, is_loopback
-from node.home.home import TOKEN_NAME, Home, open_home
+from node.home.home import Home, open_home
 from node.home.identity import read_keys
 from node.home.key_names import KEYS_NAME
 from node.home.private_files import find_begun
@@ -31,6 +30,8 @@ from node.runtime.version import RELEASED_AT
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
+from ravel import connect
+from ravel.home import TOKEN_NAME
 from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import UNREAD, count_pending
@@ -73,7 +74,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     except ServiceError as error:
         if error.code == "not_initialised":
             raise
-        return [*checks, Check("configuration", PROBLEM, error.message, error.next_step)]
+        return [*checks, Check("configuration", PROBLEM, error.message, error.advice)]
     checks.append(Check("configuration", OK, str(home.config_path)))
     checks += _check_keys(home)
     checks += check_discovery(home.config.network)
@@ -110,7 +111,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
     try:
         file = read_keys(home.path)
     except ServiceError as error:
-        yield Check("keys", PROBLEM, error.message, error.next_step)
+        yield Check("keys", PROBLEM, error.message, error.advice)
     else:
         if file.protection == "none":
             yield Check(
@@ -129,13 +130,13 @@ def _check_keys(home: Home) -> Iterator[Check]:
     try:
         _ = home.api_token
     except ServiceError as error:
-        yield Check("keys", PROBLEM, error.message, error.next_step)
+        yield Check("keys", PROBLEM, error.message, error.advice)
     else:
         yield Check("keys", OK, f"{TOKEN_NAME} can be read")
     try:
         count = len(TokenFile(home.path, time.time).tokens())
     except ServiceError as error:
-        yield Check("tokens", PROBLEM, error.message, error.next_step)
+        yield Check("tokens", PROBLEM, error.message, error.advice)
     else:
         yield Check("tokens", OK, f"there are {count} tokens of apps and pages")
 
@@ -227,15 +228,15 @@ def _check_clock(now: float, newest: float) -> Check:
 
 def _check_daemon(home: Home) -> Iterator[Check]:
     try:
-        client = ApiClient.for_home(home.path)
+        client = connect(home.path)
     except ServiceError as error:
-        yield Check("daemon", WARNING, error.message, error.next_step)
+        yield Check("daemon", WARNING, error.message, error.advice)
         yield from _check_ports(home)
         return
     try:
-        status, readiness = client.status(), json.loads(client.page("/readyz"))
+        status, readiness = client.show_status(), json.loads(client.page("/readyz"))
     except ServiceError as error:
-        yield Check("daemon", PROBLEM, error.message, error.next_step or "look at its log")
+        yield Check("daemon", PROBLEM, error.message, error.advice or "look at its log")
         return
     finally:
         client.close()

@@ -24,8 +24,8 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.commits import CommitItem
-    from node.contract.timelines import BranchState, PastCommits, TimelineWindow
+    from ravel.types.commits import CommitItem
+    from ravel.types.timelines import BranchState, PastCommits, TimelineWindow
 
 branch = typer.Typer(
     no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
@@ -55,7 +55,7 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
 
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
-    answer = client(context).quorums.propose_checkpoint(branch)
+    answer = client(context).propose_checkpoint(branch)
     print_answer(answer, as_json=as_json)
 
 
@@ -80,7 +80,7 @@ def compact(
     Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
     """
-    answer = client(context).documents.compact(branch, dry_run=dry_run, without_missing=without_missing)
+    answer = client(context).compact_branch(branch, dry_run=dry_run, without_missing=without_missing)
     print_answer(answer, as_json=as_json)
 
 
@@ -132,7 +132,7 @@ def fork(
     as_json: JsonOption = False,
 ) -> None:
     """Create a branch that continues another from one of its commits. `ravel log --whole` shows both."""
-    answer = client(context).fork_branch(branch, name, at)
+    answer = client(context).fork_branch(branch, name, commit=at)
     print_answer(answer, as_json=as_json)
 
 
@@ -155,7 +155,7 @@ def merge(
     What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
     takes only what is new since.
     """
-    answer = client(context).merge_branch(source, target)
+    answer = client(context).merge_branch(target, source)
     if as_json:
         print_json(answer)
         return
@@ -183,7 +183,7 @@ def capability(
     It tells nothing of the repo's other branches or members, and opens what follows until the branch is renewed, or
     somebody is excluded from the repo.
     """
-    show_capability(client(context).branch_capability(branch), local=local, as_json=as_json)
+    show_capability(client(context).share_branch(branch), local=local, as_json=as_json)
 
 
 @branch.command("renew")
@@ -229,7 +229,7 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Make revoked commits count again, so that honest work is not lost with its author."""
-    answer = client(context).adopt(branch, commits)
+    answer = client(context).adopt_commits(branch, commits)
     print_answer(answer, as_json=as_json)
 
 
@@ -239,7 +239,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one commit: its references, position, content and verdict."""
-    answer = client(context).show(commit)
+    answer = client(context).show_commit(commit)
     print_answer(answer, as_json=as_json)
 
 
@@ -249,7 +249,7 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Explain the verdict on a commit: accepted, void (revoked), pending or rejected, by which rule and commits."""
-    answer = client(context).why(commit)
+    answer = client(context).explain_verdict(commit)
     print_answer(answer, as_json=as_json)
 
 
@@ -262,7 +262,7 @@ def write(
     """Write a post. It is durable when the command returns, and follows everything that this node has seen."""
     api = client(context)
     if text != "-":
-        print_answer(api.write(branch, text), as_json=as_json)
+        print_answer(api.write_post(branch, text), as_json=as_json)
         return
     write_lines(lambda texts: api.write_posts(branch, texts), "posts", POSTS_COUNT_MAX, as_json=as_json)
 
@@ -305,7 +305,7 @@ def log(
             "bad_request", "--after and --before go with --by-time", "positions are --from and --to"
         )
     if digest:
-        found = api.digest(branch)
+        found = api.show_digest(branch)
         print_json(found) if as_json else print_fields(
             [("digest", found["digest"]), ("commits", found["commits"]), ("heads", found["head_count"])]
         )
@@ -313,19 +313,21 @@ def log(
     shown = limit or _SHOWN
     answer: BranchState | PastCommits | TimelineWindow
     if whole:
-        answer = api.state(branch, shown)
+        answer = api.show_state(branch, limit=shown)
     elif at:
-        answer = api.past(branch, at, shown)
+        answer = api.show_past(branch, at, limit=shown)
     elif by_time:
-        answer = api.timeline_by_time(branch, shown, after=after, before=before)
+        answer = api.show_timeline(
+            branch, order="time", limit=shown, after=after or None, before=before or None
+        )
     elif start is None:
-        answer = api.timeline_before(branch, _END if end is None else end, shown)
+        answer = api.show_timeline(branch, before_position=_END if end is None else end, limit=shown)
     else:
         if end is not None:
             if end <= start:
                 raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
             shown = min(end - start, limit or _SHOWN_MAX)
-        answer = api.timeline(branch, start - 1, shown)
+        answer = api.show_timeline(branch, after_position=start - 1, limit=shown)
     if as_json:
         print_json(answer)
         return

@@ -60,7 +60,7 @@ def restore(
     used twice. With --latest it writes at once.
     """
     from node.care.backup import restore_backup
-    from node.home.home import command_for
+    from ravel.home import command_for
 
     home = settings(context).home
     made = restore_backup(source, home, storage_url, is_latest=is_latest)

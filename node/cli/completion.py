@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from node.cli.shared import default_home
+from ravel.home import default_home
 
 if TYPE_CHECKING:  # the client is imported when there is something to complete: `ravel --help` must be quick
-    from node.client.client import ApiClient
+    from ravel import Client
 
 _SECONDS_MAX: Final = 1.0
 """For the answers of the daemon together: the user waits for the shell meanwhile."""
@@ -53,7 +53,9 @@ def complete_files(context: typer.Context, incomplete: str) -> list[str]:
     """Names of files of the branch that stands before."""
     found: list[str] = []
     with suppress(Exception):  # as above
-        found = [one["name"] for one in _client(context).list_files(context.params["branch"])["files"]]
+        found = [
+            one["name"] for one in _client(context).list_files(context.params["branch"], limit=1000)["files"]
+        ]
     return _plain(found, incomplete)
 
 
@@ -64,14 +66,14 @@ def complete_keys(incomplete: str) -> list[str]:
     return _plain([f"{section}.{key}" for section, keys in CONFIG_KEYS.items() for key in keys], incomplete)
 
 
-def _client(context: typer.Context) -> "ApiClient":
+def _client(context: typer.Context) -> "Client":
     """The daemon that the line so far names. The main callback has not run: it does not when a line is completed."""
-    from node.client.client import ApiClient
     from node.home.default_repo import load_default_repo
+    from ravel import connect
 
     home = context.find_root().params.get("home") or default_home()
     home = home.expanduser().absolute()
-    return ApiClient.for_home(home, load_default_repo(home), seconds_max=_SECONDS_MAX)
+    return connect(home, repo=load_default_repo(home), seconds_max=_SECONDS_MAX)
 
 
 def _plain(names: list[str], incomplete: str) -> list[str]:

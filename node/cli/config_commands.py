@@ -108,7 +108,7 @@ def set_config(
 
     from node.home.config import CONFIG_NAME
     from node.home.config_editing import overriding_variable, set_key
-    from node.home.home import command_for, is_locked
+    from ravel.home import command_for, is_locked
 
     home = settings(context).home
     path = home / CONFIG_NAME

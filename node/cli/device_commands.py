@@ -8,7 +8,7 @@ from node.cli.repo_commands import demanded_reach, given, seconds_of, show_link
 from node.cli.shared import JsonOption, LocalOption, client, print_fields, print_json, print_table
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.devices import DeviceList, DeviceView, LeftRepo
+    from ravel.types.devices import DeviceList, DeviceView, LeftRepo
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -30,7 +30,9 @@ def add(
     This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
     holds where it may grant that. What an admin has to do `ravel device list` tells.
     """
-    answer = client(context).devices.add(seconds_of(expires), demanded_reach(local=local))
+    answer = client(context).invite_device(
+        expires_seconds=seconds_of(expires), reach=demanded_reach(local=local)
+    )
     if as_json:
         print_json(answer)
         return
@@ -47,13 +49,13 @@ def join(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    _show(client(context).devices.join(given(link)), as_json=as_json)
+    _show(client(context).join_as_device(given(link)), as_json=as_json)
 
 
 @device.command("list")
 def list_devices(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the devices of this person, the repos that each lacks, and which device can hand them on."""
-    _show(client(context).devices.list_all(), as_json=as_json)
+    _show(client(context).list_devices(), as_json=as_json)
 
 
 @device.command("sync")
@@ -62,7 +64,7 @@ def sync(context: typer.Context, as_json: JsonOption = False) -> None:
 
     Repos that come later are handed on without it, each once.
     """
-    answer = client(context).devices.sync()
+    answer = client(context).sync_devices()
     if as_json:
         print_json(answer)
         return
@@ -78,7 +80,7 @@ def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption =
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
     """
-    answer = client(context).devices.remove(device)
+    answer = client(context).remove_device(device)
     if as_json:
         print_json(answer)
         return

@@ -26,8 +26,8 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
 
 if TYPE_CHECKING:
-    from node.client.client import ApiClient
-    from node.contract.documents import DictEntryFields, SetItemView
+    from ravel import Client
+    from ravel.types.documents import DictEntryFields, SetItemView
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
@@ -61,13 +61,12 @@ def remove(
 @set_.command("list")
 def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List the items in the order of their UTF-8 bytes."""
-    from node.contract.documents import SHOW_SET
 
     api = client(context)
     items: list[SetItemView] = []
     offset: int | None = 0
     while offset is not None:
-        window = api.call(SHOW_SET, branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
+        window = api.show_set(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         items += window["items"]
         offset = window["next"]
     if as_json:
@@ -79,18 +78,16 @@ def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption
 @set_.command("snapshot")
 def snapshot_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the set's history: write its content again in few commits. The content does not change."""
-    from node.contract.documents import SNAPSHOT_SET
 
-    answer = client(context).call(SNAPSHOT_SET, branch=branch)
+    answer = client(context).snapshot_set(branch=branch)
     print_answer(answer, as_json=as_json)
 
 
 @dict_.command("snapshot")
 def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the dict's history: write its content again in few commits. The content does not change."""
-    from node.contract.documents import SNAPSHOT_DICT
 
-    answer = client(context).call(SNAPSHOT_DICT, branch=branch)
+    answer = client(context).snapshot_dict(branch=branch)
     print_answer(answer, as_json=as_json)
 
 
@@ -108,7 +105,6 @@ def put(
     as_json: JsonOption = False,
 ) -> None:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
-    from node.contract.documents import EDIT_DICT
     from protocol.document_kinds import DICT_EDIT_COUNT_MAX
 
     api = client(context)
@@ -117,16 +113,15 @@ def put(
         return
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
-    answer = api.call(EDIT_DICT, branch=branch, put={key: value})
+    answer = api.edit_dict(branch=branch, put={key: value})
     print_json(answer) if as_json else print_fields([("put", answer["put"]), ("commits", answer["commits"])])
 
 
 @dict_.command("rm")
 def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
     """Delete a key; concurrent values that this node has not seen stay."""
-    from node.contract.documents import EDIT_DICT
 
-    answer = client(context).call(EDIT_DICT, branch=branch, erase=[key])
+    answer = client(context).edit_dict(branch=branch, erase=[key])
     print_json(answer) if as_json else print_fields(
         [("erased", answer["erased"]), ("commits", answer["commits"])]
     )
@@ -135,9 +130,8 @@ def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: Jso
 @dict_.command("get")
 def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
     """Show a key's value, and concurrent values (conflicts)."""
-    from node.contract.documents import SHOW_ENTRY
 
-    answer = client(context).call(SHOW_ENTRY, branch=branch, key=key)
+    answer = client(context).show_entry(branch=branch, key=key)
     if as_json:
         print_json(answer)
         return
@@ -150,13 +144,12 @@ def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonO
 @dict_.command("list")
 def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List keys, values, and the number of conflicts of each."""
-    from node.contract.documents import SHOW_DICT
 
     api = client(context)
     entries: list[DictEntryFields] = []
     offset: int | None = 0
     while offset is not None:
-        window = api.call(SHOW_DICT, branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
+        window = api.show_dict(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         entries += window["entries"]
         offset = window["next"]
     if as_json:
@@ -182,7 +175,7 @@ def push(
         update = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
         raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
-    answer = client(context).documents.push_text(branch, update)
+    answer = client(context).push_text(branch, update)
     print_json(answer) if as_json else print_fields(
         [("commit", answer["commit"]), ("snapshot", answer["snapshot"])]
     )
@@ -202,7 +195,7 @@ def pull(
     as_json: JsonOption = False,
 ) -> None:
     """Read the whole text as one Yjs update, or with --root as plain text."""
-    answer = client(context).documents.pull_text(branch, root)
+    answer = client(context).pull_text(branch, root=root)
     if as_json:
         print_json(answer)
         return
@@ -233,32 +226,30 @@ def _edit_set(
     as_json: bool,
 ) -> None:
     """Edit a set by one field of the request, whose answer stands in another; the one item `-` stands for lines."""
-    from node.contract.documents import EDIT_SET
     from protocol.document_kinds import SET_EDIT_COUNT_MAX
 
     api = client(context)
     if items == ["-"]:
         write_lines(
-            lambda part: api.call(EDIT_SET, branch=branch, **{field: part}),
+            lambda part: api.edit_set(branch=branch, **{field: part}),
             "items",
             SET_EDIT_COUNT_MAX,
             as_json=as_json,
         )
         return
-    answer = api.call(EDIT_SET, branch=branch, **{field: items})
+    answer = api.edit_set(branch=branch, **{field: items})
     print_json(answer) if as_json else print_fields(
         [(answered, answer[answered]), ("commits", answer["commits"])]
     )
 
 
-def _put_all(api: "ApiClient", branch: str, lines: list[str]) -> None:
+def _put_all(api: "Client", branch: str, lines: list[str]) -> None:
     """Put what these lines say, the last one of a key, in as few commits as hold it."""
-    from node.contract.documents import EDIT_DICT
     from protocol.document_kinds import DICT_EDIT_COUNT_MAX
 
     entries = [*{key: value for line in lines for key, value in _read_entries(line).items()}.items()]
     for start in range(0, len(entries), DICT_EDIT_COUNT_MAX):
-        api.call(EDIT_DICT, branch=branch, put=dict(entries[start : start + DICT_EDIT_COUNT_MAX]))
+        api.edit_dict(branch=branch, put=dict(entries[start : start + DICT_EDIT_COUNT_MAX]))
 
 
 def _read_entries(line: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
     """Export what is new since the last export as Parquet, and print the folder."""
-    answer = client(context).export()
+    answer = client(context).export_store()
     print_answer(answer, as_json=as_json)
 
 

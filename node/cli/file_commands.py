@@ -23,9 +23,9 @@ from node.cli.shared import (
     print_table,
 )
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
-from node.client.download import Download
-from node.contract.files import FileView
 from node.runtime.errors import ServiceError
+from ravel.files import Download
+from ravel.types.files import FileView
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
 
@@ -82,7 +82,7 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     found = []
     after: int | None = 0
     while after is not None:
-        answer = api.list_files(branch, after)
+        answer = api.list_files(branch, after=after, limit=1000)
         found += answer["files"]
         after = answer["next"]
     if as_json:
@@ -130,11 +130,11 @@ def get(
     start, stop = _parse_range(span)
     api = client(context)
     if out is not None and str(out) == "-":
-        with api.get_file(branch, file, start, stop) as download:
+        with api.get_file(branch, file, start=start, stop=stop) as download:
             for piece in download.pieces:
                 sys.stdout.buffer.write(piece)
         return
-    with api.get_file(branch, file, start, stop) as download:
+    with api.get_file(branch, file, start=start, stop=stop) as download:
         target = out or Path(_local_name(download))
         if target.exists() and not force:
             raise ServiceError("already_exists", f"{target} is there", "give another --out, or --force")
@@ -144,7 +144,7 @@ def get(
         if not begun:
             _receive(download, part, size)
     if 0 < begun < size:
-        with api.get_file(branch, download.file_id, start + begun, start + size) as rest:
+        with api.get_file(branch, download.file_id, start=start + begun, stop=start + size) as rest:
             _receive(rest, part, size)
     part.replace(target)
     answer = {"path": str(target), "file": download.file_id, "name": download.name, "size": size}
@@ -174,7 +174,7 @@ def _add_stream(context: typer.Context, branch: str, path: Path, name: str) -> F
             sys.stdin.buffer if str(path) == "-" else path.open("rb") as source,
             show_progress("sent", "bytes", None) as progress,
         ):
-            return client(context).add_file(branch, name or path.name, _read(source, progress))
+            return client(context).add_file(branch, _read(source, progress), name=name or path.name)
     except OSError as error:
         raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
 
@@ -203,7 +203,7 @@ def _read(source: IO[bytes], progress: Progress) -> Iterator[bytes]:
         progress(done)
 
 
-def _receive(download: Download, part: Path, size: int) -> None:
+def _receive(download: Download[Iterator[bytes]], part: Path, size: int) -> None:
     """Append what comes to what is there; it stays when the transfer is cut."""
     try:
         with part.open("ab") as target, show_progress("received", "bytes", size) as progress:
@@ -218,7 +218,7 @@ def _receive(download: Download, part: Path, size: int) -> None:
         ) from None
 
 
-def _local_name(download: Download) -> str:
+def _local_name(download: Download[Iterator[bytes]]) -> str:
     """A file's name as one in the current folder: its last part, or the id where that is none."""
     name = download.name.replace("\\", "/").rpartition("/")[2]
     return name if name not in ("", ".", "..") else download.file_id

@@ -14,8 +14,8 @@ from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.files import ImportResult
     from node.importers.item import PackedItem
+    from ravel.types.files import ImportResult
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
 import_.command("ssb")(import_ssb)
@@ -78,7 +78,7 @@ def _send(
     answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
     with show_progress("imported", "commits", total) as progress:
         for batch in batches:
-            part = api.import_items(branch, batch, source)
+            part = api.import_commits(branch, batch, source)
             answer["imported"] += part["imported"]
             answer["already"] += part["already"]
             answer["heads"] = part["heads"]

@@ -57,7 +57,7 @@ def comment(context: typer.Context, branch: BranchArgument, text: str, as_json: 
     The comment is written in a branch of your own, in a repo called `comments`, and the branch is offered to the
     document's inbox. Others see it once an admin has accepted it.
     """
-    print_answer(client(context).comment(branch, text), as_json=as_json)
+    print_answer(client(context).write_comment(branch, text), as_json=as_json)
 
 
 @inbox.command("show")
@@ -68,7 +68,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the accepted comments on a document, by their authors' times."""
-    answer = client(context).comments(branch, limit)
+    answer = client(context).list_comments(branch, limit=limit)
     if as_json:
         print_json(answer)
         return
@@ -94,7 +94,7 @@ def offer(
     as_json: JsonOption = False,
 ) -> None:
     """Offer commits to a repo: a pull request. Members read the offered branch from then on, later commits too."""
-    print_answer(client(context).offer(source, target, note), as_json=as_json)
+    print_answer(client(context).make_offer(target, source, note=note), as_json=as_json)
 
 
 @inbox.command("accept")

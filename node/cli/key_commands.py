@@ -61,9 +61,10 @@ def init(
 
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
     """
-    from node.home.home import command_for, create_home
+    from node.home.home import create_home
     from node.home.identity import read_keys
     from node.home.key_names import has_keys
+    from ravel.home import command_for
 
     folder = settings(context).home
     is_new = not has_keys(folder)
@@ -209,8 +210,8 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
     from node.home.key_file import decode_key_file, fresh_keys, open_user_key
     from node.home.mnemonic import TEXT_SIZE_MAX, seed_of
     from node.home.passphrases import ask_passphrase, is_terminal, read_passphrase
-    from node.home.private_files import read_file
     from protocol.limits.files import KEY_FILE_SIZE_MAX
+    from ravel.home import read_private
 
     if words and from_file is not None:
         raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")
@@ -220,7 +221,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
             return fresh_keys(seed_of(ask_passphrase("").decode()))
         return fresh_keys(seed_of(sys.stdin.readline(TEXT_SIZE_MAX + 1)))
     if from_file is not None:
-        file = decode_key_file(read_file(from_file, KEY_FILE_SIZE_MAX), str(from_file), "user")
+        file = decode_key_file(read_private(from_file, KEY_FILE_SIZE_MAX), str(from_file), "user")
         passphrase = (
             ask_passphrase(f"Passphrase of {from_file}: ")
             if passphrase_file is None

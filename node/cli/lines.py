@@ -60,6 +60,6 @@ def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int,
                     progress(written)
         except ServiceError as error:
             raise ServiceError(
-                error.code, f"{error}; before that, {written} {unit} were written", error.next_step
+                error.code, f"{error}; before that, {written} {unit} were written", error.advice
             ) from None
     print_answer({unit: written}, as_json=as_json)

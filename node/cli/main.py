@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from node.cli.command_table import LazyGroup
-from node.cli.shared import Settings, default_home, fail
+from node.cli.shared import Settings, fail
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
+from ravel.home import default_home
 
 _EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/reference."
 

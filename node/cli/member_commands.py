@@ -40,7 +40,7 @@ class KeptPermission(StrEnum):
 @member.command("list")
 def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """List the members of a repo and their permissions. Devices of one person stand together."""
-    answer = client(context).members.list_all(repo)
+    answer = client(context).list_members(repo)
     if as_json:
         print_json(answer)
         return
@@ -71,7 +71,7 @@ def grant(
     Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
     invitation (`ravel repo invite`) instead.
     """
-    print_answer(client(context).members.grant(repo, user, permission.value), as_json=as_json)
+    print_answer(client(context).grant_permission(repo, user, permission.value), as_json=as_json)
 
 
 @member.command("revoke")
@@ -85,7 +85,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
-    print_answer(client(context).members.remove(repo, user, keeps.value), as_json=as_json)
+    print_answer(client(context).remove_member(repo, user, keeps=keeps.value), as_json=as_json)
 
 
 @member.command("exclude")
@@ -106,7 +106,7 @@ def exclude(
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
-    answer = client(context).members.remove(repo, user, person=person)
+    answer = client(context).remove_member(repo, user, person=person)
     others = answer["other_devices"]
     print_answer(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
     if others and not as_json:
@@ -119,13 +119,13 @@ def rekey(
     context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
 ) -> None:
     """Send the repo's current secrets again to a member whose node lacks them."""
-    print_answer(client(context).members.rekey(repo, user), as_json=as_json)
+    print_answer(client(context).rekey_member(repo, user), as_json=as_json)
 
 
 @member.command("invitations")
 def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """List the invitations of a repo: author, permission, expiry and number of joins."""
-    answer = client(context).members.invitations(repo)
+    answer = client(context).list_invitations(repo)
     if as_json:
         print_json(answer)
         return
@@ -153,4 +153,4 @@ def uninvite(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke an invitation. Joins by it that this node has not seen do not count."""
-    print_answer(client(context).members.revoke_invitation(repo, invitation), as_json=as_json)
+    print_answer(client(context).revoke_invitation(repo, invitation), as_json=as_json)

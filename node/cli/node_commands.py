@@ -17,8 +17,8 @@ from node.cli.shared import (
 )
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
-    from node.contract.peers import TopicView
+    from ravel.types.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
+    from ravel.types.peers import TopicView
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
     """Show the running node: how each repo stands with others, its peers and their state."""
     api = client(context)
-    answer, repos = api.status(), api.list_repos()["repos"]
+    answer, repos = api.show_status(), api.list_repos()["repos"]
     if as_json:
         standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
         print_json({**answer, "standings": standings})
@@ -89,7 +89,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
 
 def storage(context: typer.Context, as_json: JsonOption = False) -> None:
     """Show disk use, growth on each of the last days, and a relay's free quota."""
-    answer = client(context).storage()
+    answer = client(context).show_storage()
     if as_json:
         print_json(answer)
         return
@@ -173,8 +173,8 @@ def open_page(
 ) -> None:
     """Open the node's web page. The address holds a code that is good once, for a minute, on this machine."""
     api = client(context)
-    answer = api.make_code()
-    address = api.base_url + answer["path"]
+    answer = api.make_page_code()
+    address = api.url + answer["path"]
     if as_json:
         print_json({"address": address, "expires_seconds": answer["expires_seconds"]})
         return

@@ -74,14 +74,14 @@ def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> No
 @peer.command("ban")
 def ban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
     """Block a peer: disconnect it, and neither dial nor serve it again."""
-    answer = client(context).ban_peer(peer, is_banned=True)
+    answer = client(context).ban_peer(peer)
     print_answer(answer, as_json=as_json)
 
 
 @peer.command("unban")
 def unban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
     """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
-    answer = client(context).ban_peer(peer, is_banned=False)
+    answer = client(context).unban_peer(peer)
     print_answer(answer, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from node.runtime.errors import ServiceError
 from protocol.limits.formats import PROFILE_COLOR_COUNT
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.people import OwnName
+    from ravel.types.people import OwnName
 
 
 def me(
@@ -29,15 +29,15 @@ def me(
 
     A name proves nothing: others may state the same one. Earlier names stay in the repo's history.
     """
-    api = client(context).people
+    api = client(context)
     if remove and (name is not None or color is not None):
         raise ServiceError("bad_request", "--remove goes alone", "ravel me --remove")
     answer = api.show_me()
     if remove:
-        answer = api.state_me(None, None)
+        answer = api.state_me(None)
     elif name is not None or color is not None:
         answer = api.state_me(
-            answer["name"] if name is None else name, answer["color"] if color is None else color
+            answer["name"] if name is None else name, color=answer["color"] if color is None else color
         )
     if as_json:
         print_json(answer)
@@ -74,7 +74,7 @@ def name(
     as_json: JsonOption = False,
 ) -> None:
     """Name a user for yourself: a petname. It never leaves this node, and goes before what the user calls itself."""
-    api = client(context).people
+    api = client(context)
     if user is None:
         answer = api.list_petnames()
         if as_json:

@@ -10,7 +10,7 @@ from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonOption, client, print_answer, print_json, print_table
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.quorums import ProposalView
+    from ravel.types.quorums import ProposalView
 
 quorum = typer.Typer(no_args_is_help=True, help="Set who must approve checkpoints and, optionally, removals.")
 
@@ -33,13 +33,13 @@ def set_quorum(
     as_json: JsonOption = False,
 ) -> None:
     """Set the signers. It binds anyone who becomes an admin after this: do it before you make admins."""
-    print_answer(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
+    print_answer(client(context).set_quorum(repo, signers, threshold, removals=removals), as_json=as_json)
 
 
 @quorum.command("show")
 def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """Show the signers, and the latest proposals with their approvals."""
-    answer = client(context).quorums.show(repo)
+    answer = client(context).show_quorum(repo)
     if as_json:
         print_json(answer)
         return
@@ -84,7 +84,7 @@ def propose_removal(
 ) -> None:
     """Propose to exclude or demote a member. Once approved, run `ravel member exclude` or `revoke`."""
     kept = keep.value if keep is not None else ""
-    print_answer(client(context).quorums.propose_removal(repo, user, kept), as_json=as_json)
+    print_answer(client(context).propose_removal(repo, user, keeps=kept), as_json=as_json)
 
 
 @quorum.command("approve")
@@ -92,7 +92,7 @@ def approve(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Sign a proposal. The last signature that a checkpoint lacks makes it."""
-    print_answer(client(context).quorums.approve(repo, proposal), as_json=as_json)
+    print_answer(client(context).approve_proposal(repo, proposal), as_json=as_json)
 
 
 @quorum.command("finish")
@@ -100,4 +100,4 @@ def finish(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Write the checkpoint of a proposal whose last approvals were concurrent."""
-    print_answer(client(context).quorums.finish(repo, proposal), as_json=as_json)
+    print_answer(client(context).make_checkpoint(repo, proposal), as_json=as_json)

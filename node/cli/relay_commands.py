@@ -14,7 +14,7 @@ TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique 
 @relay.command("list")
 def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the stored topics and their size, most recently used first."""
-    answer = client(context).list_relayed()
+    answer = client(context).list_relayed_topics()
     if as_json:
         print_json(answer)
         return
@@ -41,14 +41,14 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
 @relay.command("pin")
 def pin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
     """Pin a topic: it is never deleted to make room."""
-    answer = client(context).pin_relayed(topic, is_pinned=True)
+    answer = client(context).pin_topic(topic)
     print_answer(answer, as_json=as_json)
 
 
 @relay.command("unpin")
 def unpin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
     """Let a topic be forgotten to make room, like others."""
-    answer = client(context).pin_relayed(topic, is_pinned=False)
+    answer = client(context).unpin_topic(topic)
     print_answer(answer, as_json=as_json)
 
 
@@ -59,7 +59,7 @@ def allow(
     as_json: JsonOption = False,
 ) -> None:
     """Trust a peer: its topics are accepted where strangers' are refused, and strangers' topics do not displace them."""
-    answer = client(context).allow_relayed(peer, is_allowed=True)
+    answer = client(context).allow_peer(peer)
     print_answer(answer, as_json=as_json)
 
 
@@ -70,5 +70,5 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Stop trusting a peer; `ravel peer ban` blocks it."""
-    answer = client(context).allow_relayed(peer, is_allowed=False)
+    answer = client(context).deny_peer(peer)
     print_answer(answer, as_json=as_json)

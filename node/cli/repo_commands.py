@@ -25,9 +25,9 @@ from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.peers import PeerView, TopicView
-    from node.contract.repos import RepoView
-    from node.contract.values import Capability
+    from ravel.types.peers import PeerView, TopicView
+    from ravel.types.repos import RepoView
+    from ravel.types.values import Capability
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
@@ -90,8 +90,13 @@ def invite(
 
     It names addresses of this node, and peers that have the repo. A note says where it does not reach everybody.
     """
-    reach = demanded_reach(local=local)
-    answer = client(context).members.invite(repo, permission.value, seconds_of(expires), uses, reach)
+    answer = client(context).create_invitation(
+        repo,
+        permission=permission.value,
+        expires_seconds=seconds_of(expires),
+        uses=uses,
+        reach=demanded_reach(local=local),
+    )
     if as_json:
         print_json(answer)
         return
@@ -111,7 +116,7 @@ def join(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).join(given(link), follow=follow)
+    answer = client(context).join_repo(given(link), follow=follow)
     if as_json:
         print_json(answer)
         return
@@ -130,7 +135,7 @@ def capability(
 
     To share with a person who shall be a member, use `ravel repo invite`.
     """
-    show_capability(client(context).capability(repo), local=local, as_json=as_json)
+    show_capability(client(context).share_repo(repo), local=local, as_json=as_json)
 
 
 @repo.command("follow")
@@ -145,7 +150,7 @@ def follow(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).follow(given(link))
+    answer = client(context).follow_repo(given(link))
     if as_json:
         print_json(answer)
         return
@@ -336,7 +341,7 @@ def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = Fals
 
     Anyone who follows by a read capability and is no member needs a new one.
     """
-    answer = client(context).renew_repo(repo)
+    answer = client(context).start_epoch(repo)
     print_answer(answer, as_json=as_json)
 
 
@@ -348,7 +353,7 @@ def leave(
     as_json: JsonOption = False,
 ) -> None:
     """Leave a repo. What is here stays here, and goes on being replicated."""
-    answer = client(context).members.leave(repo, force=force)
+    answer = client(context).leave_repo(repo, force=force)
     print_answer(answer, as_json=as_json)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ServiceError, kind_of
 
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
-    from node.client.client import ApiClient
     from node.home.key_file import Keys
+    from ravel import Client
 
 SetOption = Annotated[
     list[str] | None,
@@ -36,12 +36,6 @@ class Settings:
 
     home: Path
     passphrase_file: str | None = None
-
-
-def default_home() -> Path:
-    """The node's folder where none is named."""
-    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(state).expanduser() / "ravel"
 
 
 def settings(context: typer.Context) -> Settings:
@@ -65,17 +59,17 @@ def unlocked(context: typer.Context) -> "Keys":
     return open_keys(found.home, passphrase)
 
 
-def client(context: typer.Context) -> "ApiClient":
+def client(context: typer.Context) -> "Client":
     """The API of the daemon that runs in the folder; one that is starting is waited for. Raises ServiceError."""
-    from node.client.client import ApiClient
     from node.home.default_repo import load_default_repo
     from node.home.home import open_home
     from node.home.starting import wait_for_daemon
+    from ravel import connect
 
     home = settings(context).home
     open_home(home)
     wait_for_daemon(home, say)
-    return ApiClient.for_home(home, load_default_repo(home))
+    return connect(home, repo=load_default_repo(home))
 
 
 def print_json(answer: Mapping[str, object]) -> None:
@@ -169,6 +163,6 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
         print_json(error.as_json())
     else:
         print(f"error: {display_safe(error.message)}", file=sys.stderr)
-        if error.next_step:
-            print(f"next:  {display_safe(error.next_step)}", file=sys.stderr)
-    return error.kind.exit_code
+        if error.advice:
+            print(f"next:  {display_safe(error.advice)}", file=sys.stderr)
+    return kind_of(error).exit_code

@@ -21,9 +21,9 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import IMPORTED_WINDOW_MAX
 
 if TYPE_CHECKING:
-    from node.client.client import ApiClient
     from node.importers.item import PackedItem
     from node.importers.ssb_log import RefusedLine
+    from ravel import Client
 
 
 def import_ssb(
@@ -62,7 +62,7 @@ def import_ssb(
 class _RepoTarget:
     """The branches of a repo, by the API."""
 
-    def __init__(self, api: "ApiClient", repo: str) -> None:
+    def __init__(self, api: "Client", repo: str) -> None:
         self._api = api
         self._repo = repo
         self._ids = {one["name"]: one["branch"] for one in api.list_branches(repo)["branches"]}
@@ -73,7 +73,9 @@ class _RepoTarget:
 
         after: int | None = 0 if branch in self._ids else None
         while after is not None:
-            window = self._api.list_imported(self._ids[branch], SSB_SOURCE, after, IMPORTED_WINDOW_MAX)
+            window = self._api.list_imported(
+                self._ids[branch], source=SSB_SOURCE, after=after, limit=IMPORTED_WINDOW_MAX
+            )
             yield from window["items"]
             after = window["next"]
 
@@ -83,7 +85,7 @@ class _RepoTarget:
 
         if branch not in self._ids:
             self._ids[branch] = self._api.create_branch(self._repo, branch)["branch"]
-        self._api.import_items(self._ids[branch], batch, SSB_SOURCE)
+        self._api.import_commits(self._ids[branch], batch, SSB_SOURCE)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from node.cli.shared import JsonOption, client, display_safe, iso_time, print_js
 from protocol.limits.users import TANGLE_WINDOW_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.timelines import TangleCommit, TangleView
+    from ravel.types.timelines import TangleCommit, TangleView
 
 tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
 _ID_WIDTH = 12
@@ -47,7 +47,7 @@ def show(
 ) -> None:
     """Show the end of a tangle: its commits in canonical order with their parents."""
     parts = {"branch": branch, "author": author, "epoch": epoch, "message": message, "name": name}
-    answer = client(context).tangle(repo, kind, limit, **parts)
+    answer = client(context).show_tangle(repo, kind, limit=limit, **parts)
     if as_json:
         print_json(answer)
     elif dot:

@@ -8,7 +8,7 @@ from node.cli.repo_commands import seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_json, print_table
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.contract.tokens import TokenView
+    from ravel.types.tokens import TokenView
 
 token = typer.Typer(no_args_is_help=True, help="Tokens that let apps use this node's API.")
 
@@ -35,10 +35,8 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Make a token for an app, and print it. It is shown this once: the node keeps only a hash."""
-    from node.contract.tokens import CREATE_TOKEN
 
-    answer = client(context).call(
-        CREATE_TOKEN,
+    answer = client(context).create_token(
         name=name,
         may=[action.strip() for action in may.split(",")],
         repos=repo or [],
@@ -54,9 +52,8 @@ def create(
 @token.command("list")
 def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
     """List tokens: what each may do and where, until when, and when it was last used."""
-    from node.contract.tokens import LIST_TOKENS
 
-    answer = client(context).call(LIST_TOKENS)
+    answer = client(context).list_tokens()
     if as_json:
         print_json(answer)
         return
@@ -82,9 +79,8 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a token, at once and for good."""
-    from node.contract.tokens import REVOKE_TOKEN
 
-    answer = client(context).call(REVOKE_TOKEN, token=name)
+    answer = client(context).revoke_token(token=name)
     if as_json:
         print_json(answer)
 

@@ -36,9 +36,10 @@ def up(
     Run again, it does nothing more. `ravel down` stops the daemon; it does not start by itself with the machine
     (docs/how-to/install.md). How a new node's keys are kept is asked on a terminal, unless it is said.
     """
-    from node.home.home import create_home, is_locked, open_home
+    from node.home.home import create_home, open_home
     from node.home.key_names import has_keys
     from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
+    from ravel.home import is_locked
 
     folder = settings(context).home
     is_new = not has_keys(folder)
@@ -101,7 +102,7 @@ def down(context: typer.Context, timeout: TimeoutOption = 60, as_json: JsonOptio
 
 def _check_same(home: "Home", listen: str | None, api: str | None) -> None:
     """Options of a new node mean nothing for an old one, unless they say the same."""
-    from node.home.home import command_for
+    from ravel.home import command_for
 
     held = (
         ("network.listen", listen, home.config.network.listen),
@@ -133,7 +134,7 @@ def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:
 
 def _command(context: typer.Context, folder: Path) -> str:
     """How `ravel` was called: with --home, unless the folder is the one that it takes without."""
-    from node.home.home import command_for
+    from ravel.home import command_for
 
     parent = context.find_root()
     source = parent.get_parameter_source("home")

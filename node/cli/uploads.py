@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from node.cli.progress import Progress
-from node.contract.files import AddedFile, AddedFiles, encode_head, find_path_fault
+from node.contract.files import find_path_fault
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import MIB
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, SKIPPED_SHOWN_MAX
+from ravel.files import encode_head
+from ravel.types.files import AddedFile, AddedFiles
 
 _SMALL_SIZE: Final = 4 * MIB
 """Bytes of a file that is read whole before its request goes on. A larger one has a request of its own, so that a fault
@@ -282,4 +284,4 @@ class Uploader:
         message = f"{error}; {how_far}"
         if self._in_request and error.code in ("not_running", "interrupted"):
             message += f"; the {self._in_request} after it were added all or not at all"
-        return ServiceError(error.code, message, error.next_step or _AGAIN)
+        return ServiceError(error.code, message, error.advice or _AGAIN)

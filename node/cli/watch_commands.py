@@ -11,8 +11,8 @@ from node.cli.branch_commands import BranchArgument
 from node.cli.hooks import keep_cursor, parse_command, read_cursor, run_hook
 from node.cli.people import author_of
 from node.cli.shared import JsonOption, client, display_safe, first_line, iso_time, print_json
-from node.client.event_client import StreamEvent
 from node.runtime.errors import ServiceError
+from ravel.event_streams import StreamEvent
 
 _SIGNS = {"insert": "+", "move": "~", "remove": "-"}
 _TEXT_WIDTH = 80
@@ -57,7 +57,7 @@ def watch(
     kept = read_cursor(cursor_file) if cursor_file is not None else None
     api = client(context)
     if kept is None and start is None:
-        start = str(api.edits(branch, limit=1)["last"])
+        start = str(api.follow_edits(branch, limit=1)["last"])
     cursor = kept if kept is not None else "" if start == "start" else str(start)
     if kept is None and cursor_file is not None:
         keep_cursor(cursor_file, cursor)
@@ -77,7 +77,9 @@ def watch(
 
     try:
         # A command that takes its time has the stream cut. What it missed is in the store.
-        while _follow(lambda: api.watch(branch, cursor), tell, is_patient=bool(words)):
+        while _follow(
+            lambda: api.watch_edits(branch, since=cursor, reconnect=False), tell, is_patient=bool(words)
+        ):
             pass
     except ServiceError as error:
         if error.code != "interrupted":

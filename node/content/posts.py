@@ -67,6 +67,6 @@ def _drafts(texts: Sequence[str]) -> list[Draft]:
 def _told_how_far(error: ServiceError | StorageError, done: int, count: int) -> ServiceError:
     """The same error, which says what is durable."""
     code, next_step = (
-        (error.code, error.next_step) if isinstance(error, ServiceError) else ("storage_failed", "")
+        (error.code, error.advice) if isinstance(error, ServiceError) else ("storage_failed", "")
     )
     return ServiceError(code, f"{error}; the first {done} of {count} posts are written", next_step)

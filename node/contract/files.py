@@ -2,7 +2,6 @@
 
 from typing import Annotated, Final, TypedDict
 
-import msgspec
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
@@ -232,8 +231,3 @@ def find_path_fault(name: str) -> str:
     if not fault and not {"", ".", ".."}.isdisjoint(name.split("/")):
         return "no part of a file's path is empty, `.` or `..`"
     return fault
-
-
-def encode_head(name: str, size: int) -> bytes:
-    """The line before a file's content in the body of `ADD_FILES`."""
-    return msgspec.json.encode(FileHead(name, size)) + b"\n"

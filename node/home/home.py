@@ -16,24 +16,24 @@ import json
 import os
 import re
 import secrets
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
 from node.home.key_names import SECRET_SIZE, has_keys, has_older_keys
-from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
+from node.home.private_files import FILE_MODE, create_file, replace_file, sweep_begun
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
+from ravel.home import LOCK_NAME, RUN_NAME, TOKEN_NAME, command_for, is_locked, read_private, read_token
 from storage.engine.folders import make_folder
 
 if (
@@ -47,13 +47,9 @@ _PSEUDONYM_KEY: Final = re.compile(
     rb"([0-9a-f]{%d})(?: ([0-9a-f]{%d}))?" % (2 * SECRET_SIZE, _KEY_CHECKSUM_LENGTH)
 )
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
-TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
-LOCK_NAME: Final = "lock"
 CONTENT_LOCK_NAME: Final = "content.lock"
-RUN_NAME: Final = "run.json"
 _LOCK_TRIES: Final = 5
 _LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
-_TOKEN_FILE_SIZE_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +80,6 @@ class Home:
     def api_token(self) -> str:
         """The API's token, 64 hexadecimal digits."""
         return read_token(self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class RunFile:
-    """What a running daemon says of itself."""
-
-    pid: int
-    api: str
-    listen: str
-    peer: str
 
 
 def create_home(
@@ -171,7 +157,7 @@ def load_pseudonym_key(path: Path) -> HashKey:
             create_file(file, f"{key.hex()} {_key_checksum(key)}\n".encode())
     except OSError as error:
         raise _failed(path, error) from None
-    found = _PSEUDONYM_KEY.fullmatch(read_file(file, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip())
+    found = _PSEUDONYM_KEY.fullmatch(read_private(file, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip())
     key = HashKey(bytes.fromhex(found[1].decode()) if found else b"")
     if not found or (found[2] and not compare_digest(found[2].decode(), _key_checksum(key))):
         raise ServiceError(
@@ -257,28 +243,6 @@ def _try_lock(handle: int) -> bool:
     return False
 
 
-def is_locked(path: Path) -> bool:
-    """Whether a daemon holds the folder. Asking takes its locks for a moment: `_try_lock` tries more than once."""
-    return _is_held(path / LOCK_NAME) or _is_held(path)
-
-
-def _is_held(path: Path) -> bool:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # as `_try_lock`
-        return False
-    else:
-        return False
-    finally:
-        os.close(handle)
-
-
 def lock_holder(path: Path) -> int | None:
     """The process that holds a folder, as it says itself; None where none does or says so."""
     if not is_locked(path):
@@ -314,44 +278,6 @@ def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> Itera
 def remove_run_file(path: Path) -> None:
     """The daemon answers no more."""
     (path / RUN_NAME).unlink(missing_ok=True)
-
-
-def read_run_file(path: Path) -> RunFile:
-    """Where the daemon of a folder answers. Raises ServiceError `not_running`.
-
-    A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
-    asked, for it would be shown the token.
-    """
-    if not is_locked(path):
-        raise not_running(path)
-    try:
-        content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
-        return RunFile(int(content["pid"]), str(content["api"]), str(content["listen"]), str(content["peer"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise not_running(path) from None
-
-
-def not_running(path: Path) -> ServiceError:
-    """The error for a daemon that does not answer."""
-    return ServiceError("not_running", f"no daemon runs in {path}", f"start it with: {command_for(path)} up")
-
-
-def command_for(path: Path) -> str:
-    """How to call `ravel` for a folder, for advice that can be pasted."""
-    return f"ravel --home {shlex.quote(str(path))}"
-
-
-def read_token(path: Path) -> str:
-    """The API's token of a folder. Raises ServiceError `bad_config`, `not_initialised`."""
-    try:
-        token = bytes.fromhex(read_file(path / TOKEN_NAME, _TOKEN_FILE_SIZE_MAX).decode("ascii").strip())
-    except ValueError:
-        token = b""
-    if len(token) != SECRET_SIZE:
-        raise ServiceError(
-            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: ravel --home {path} init"
-        )
-    return token.hex()
 
 
 def _failed(path: Path, error: OSError) -> ServiceError:

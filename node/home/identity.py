@@ -23,18 +23,19 @@ from node.home.key_file import (
     seal_node_keys,
 )
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME, OLDER_USER_NAME, SECRET_SIZE, has_older_keys
-from node.home.private_files import create_file, read_file, replace_file, sweep_begun
+from node.home.private_files import create_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.keys import NodeSeed, UserSeed
 from protocol.limits.files import KEY_FILE_SIZE_MAX
+from ravel.home import read_private
 from storage.engine.snapshot_copy import drop_open_copies
 
 
 def read_keys(home: Path) -> KeyFile:
     """The folder's file of keys, not opened. Raises ServiceError `not_initialised`, `bad_config`."""
     path = home / KEYS_NAME
-    return decode_key_file(read_file(path, KEY_FILE_SIZE_MAX), str(path), "node")
+    return decode_key_file(read_private(path, KEY_FILE_SIZE_MAX), str(path), "node")
 
 
 def open_keys(home: Path, ask_passphrase: Callable[[], bytes]) -> Keys:
@@ -112,7 +113,7 @@ def _forget(file: KeyFile) -> None:
 
 def _read_older(path: Path) -> bytes:
     try:
-        seed = bytes.fromhex(read_file(path, KEY_FILE_SIZE_MAX).decode("ascii").strip())
+        seed = bytes.fromhex(read_private(path, KEY_FILE_SIZE_MAX).decode("ascii").strip())
     except ValueError as error:
         raise ServiceError(
             "bad_config", f"{path} is not a key: {error}", "restore it from a backup"

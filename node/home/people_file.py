@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from node.home.private_files import read_file, replace_file
+from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import AnyId
@@ -17,6 +17,7 @@ from protocol.limits.formats import PROFILE_COLOR_COUNT, TIMESTAMP_MAX_MS
 from protocol.limits.users import PETNAMES_COUNT_MAX, PETNAMES_FILE_SIZE_MAX
 from protocol.profiles import find_fault, tidy_name
 from protocol.text import id_text, parse_id
+from ravel.home import read_private
 
 PEOPLE_NAME: Final = "people.json"
 
@@ -59,7 +60,7 @@ def read_people(home: Path) -> PeopleFile:
     if not path.exists():
         return PeopleFile()
     try:
-        found = msgspec.json.decode(read_file(path, PETNAMES_FILE_SIZE_MAX), type=PeopleFile)
+        found = msgspec.json.decode(read_private(path, PETNAMES_FILE_SIZE_MAX), type=PeopleFile)
         found.names()
         faulty = [
             name

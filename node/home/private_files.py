@@ -8,12 +8,10 @@ import fcntl
 import os
 import re
 import secrets
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from node.runtime.errors import ServiceError
 from storage.engine.folders import sync_folder
 
 FILE_MODE: Final = 0o600
@@ -28,32 +26,6 @@ def replace_file(path: Path, content: bytes) -> None:
 def create_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all where none is. Raises FileExistsError, OSError; two at a time make one file."""
     _write_beside(path, content, lambda beside: os.link(beside, path))
-
-
-def read_file(path: Path, size_max: int) -> bytes:
-    """A file that only its owner may read. Raises ServiceError `bad_config`, `not_initialised`."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                raise ServiceError("bad_config", f"{path} is not a file", "restore it from a backup")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                raise ServiceError(
-                    "bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}"
-                )
-            content = file.read(size_max + 1)
-    except FileNotFoundError:
-        raise ServiceError(
-            "not_initialised", f"{path} is not there", f"make it with: ravel --home {path.parent} init"
-        ) from None
-    except OSError as error:
-        raise ServiceError(
-            "bad_config", f"{path} cannot be read: {error}", "check its owner and permissions"
-        ) from None
-    if len(content) > size_max:
-        raise ServiceError("bad_config", f"{path} has more than {size_max} bytes", "restore it from a backup")
-    return content
 
 
 def find_begun(folder: Path) -> list[Path]:

@@ -9,17 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from node.home.home import (
-    RunFile,
-    command_for,
-    is_locked,
-    lock_holder,
-    not_running,
-    read_run_file,
-)
+from node.home.home import lock_holder
 from node.home.private_files import FILE_MODE
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.limits.formats import MIB
+from ravel.home import RunFile, command_for, is_locked, not_running, read_run_file
 
 DAEMON_LOG_NAME: Final = "daemon.log"
 START_SECONDS_MAX: Final = 60.0

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from node.contract.access import Action
-from node.home.private_files import read_file, replace_file
+from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
     API_TOKEN_NAME_SIZE_MAX,
@@ -26,6 +26,7 @@ from protocol.limits.users import (
     PAGE_TOKENS_MAX,
 )
 from protocol.text import base32_text
+from ravel.home import read_private
 
 TOKENS_NAME: Final = "tokens.json"
 PREFIX: Final = "ravel_"
@@ -162,4 +163,4 @@ def _checksum(tokens: object) -> str:
 
 
 def _load(path: Path) -> list[Token]:
-    return decode_tokens(read_file(path, API_TOKENS_FILE_SIZE_MAX), path) if path.exists() else []
+    return decode_tokens(read_private(path, API_TOKENS_FILE_SIZE_MAX), path) if path.exists() else []

@@ -8,6 +8,8 @@ never in a traceback.
 from dataclasses import dataclass
 from typing import Final
 
+from ravel.errors import RavelError
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
@@ -56,6 +58,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "feed_uncertain": ErrorKind(32, 409, "own commits may have been lost, and no peer has been asked yet"),
     "insufficient_scope": ErrorKind(33, 403, "the API token is valid, but not for that"),
     "last_copy": ErrorKind(34, 409, "it would be deleted where no other node is known to hold it"),
+    "incompatible": ErrorKind(36, 500, "an answer is not of the form that this client knows"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""
@@ -67,25 +70,13 @@ READ_ONLY_ADVICE: Final = (
 """What to do where this node lacks the secrets to write with."""
 
 
-class ServiceError(Exception):
-    """An expected failure: `code` from ERROR_KINDS, a message for a person, and what to do next (may be empty)."""
+ServiceError = RavelError
+"""An expected failure of this node: its code is one of ERROR_KINDS. To clients it is the same error."""
 
-    def __init__(self, code: str, message: str, next_step: str = "") -> None:
-        if code not in ERROR_KINDS:
-            raise KeyError(f"unknown error code {code!r}")
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.next_step = next_step
 
-    @property
-    def kind(self) -> ErrorKind:
-        """Exit code and HTTP status of this error."""
-        return ERROR_KINDS[self.code]
-
-    def as_json(self) -> dict[str, object]:
-        """The one JSON form of an error, for the API and for `--json`."""
-        return {"error": {"code": self.code, "message": self.message, "next": self.next_step}}
+def kind_of(error: RavelError) -> ErrorKind:
+    """Exit code and HTTP status of an error. A newer node may say codes that are not known here."""
+    return ERROR_KINDS.get(error.code, ERROR_KINDS["internal"])
 
 
 def damaged(error: Exception) -> ServiceError:

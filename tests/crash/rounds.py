@@ -27,11 +27,11 @@ from sqlalchemy import func, select
 from analytics.reading.export_reader import read_export
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
-from node.client.client import ApiClient
-from node.contract.files import encode_head
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
+from ravel import Client, connect
+from ravel.files import encode_head
 from storage.engine.database import Database
 from storage.schema.peer_schema import peers as stored_peers
 from tests.e2e.cluster import Peer, join, peers, until_equal
@@ -95,7 +95,7 @@ class Crashes:
     def finish(self) -> int:
         """Let them meet, and see that both have what either acknowledged; gives the number of commits."""
         alice, bob = self._peers
-        alice.client.write(self._branch, "the last")  # what bob can have by a connection alone
+        alice.client.write_post(self._branch, "the last")  # what bob can have by a connection alone
         until_equal(alice, bob, self._branch, _WAIT_SECONDS)
         for peer in self._peers:
             held = self._held(peer)
@@ -117,8 +117,8 @@ class Crashes:
     def _write(self, victim: Peer) -> None:
         ledger = self._ledgers[victim.home]
 
-        def write(api: ApiClient) -> None:
-            ledger.commits.add(str(api.write(self._branch, "a post")["commit"]))
+        def write(api: Client) -> None:
+            ledger.commits.add(str(api.write_post(self._branch, "a post")["commit"]))
 
         self._kill_amid(victim, write, _ACKS_MAX)
 
@@ -127,9 +127,9 @@ class Crashes:
         sizes = [self._chance.choice(_FILE_SIZES) for _ in range(10 * _ACKS_MAX)]
         contents = [(self._name(), self._chance.randbytes(size)) for size in sizes]
 
-        def add(api: ApiClient) -> None:
+        def add(api: Client) -> None:
             name, content = contents.pop()
-            api.add_file(self._branch, name, [content])
+            api.add_file(self._branch, [content], name=name)
             ledger.files[name] = content
 
         self._kill_amid(victim, add, _ACKS_MAX // 3)
@@ -143,7 +143,7 @@ class Crashes:
         ]
         tried: list[dict[str, bytes]] = []
 
-        def add(api: ApiClient) -> None:
+        def add(api: Client) -> None:
             contents = requests.pop()
             tried.append(contents)
             api.add_files(
@@ -168,7 +168,7 @@ class Crashes:
             for _ in range(self._chance.randint(1, 400))
         ]
         for start in range(0, len(items), 100):
-            other.client.import_items(self._branch, items[start : start + 100], "crash")
+            other.client.import_commits(self._branch, items[start : start + 100], "crash")
         victim.start()
         self._pause(0.5)
         self.struck["sync"] += self._count(victim) < self._count(other)
@@ -176,20 +176,20 @@ class Crashes:
         victim.start()
 
     def _export(self, victim: Peer) -> None:
-        def export(api: ApiClient) -> None:
-            api.export()
+        def export(api: Client) -> None:
+            api.export_store()
 
         self._kill_amid(victim, export, 2)
         folder = Path(open_home(victim.home).export_destination)
         read_export(folder)
-        victim.client.export()
+        victim.client.export_store()
         assert read_export(folder).rows >= self._count(victim)
 
     def _collect(self, victim: Peer) -> None:
         """Garbage is what a removed file leaves."""
         ledger = self._ledgers[victim.home]
         name, content = self._name(), self._chance.randbytes(self._chance.choice(_FILE_SIZES))
-        victim.client.add_file(self._branch, name, [content])
+        victim.client.add_file(self._branch, [content], name=name)
         ledger.files[name] = content
         gone = self._chance.choice(list(ledger.files))
         del ledger.files[gone]
@@ -242,18 +242,22 @@ class Crashes:
 
     # --- steps ---
 
-    def _kill_amid(self, victim: Peer, request: Callable[[ApiClient], None], acks_max: int) -> None:
+    def _kill_amid(self, victim: Peer, request: Callable[[Client], None], acks_max: int) -> None:
         """Have some make a request again and again, kill the daemon soon after some answers, and start it."""
         answered = threading.Semaphore(0)
         is_over = threading.Event()
 
         def work() -> None:
-            with closing(ApiClient.for_home(victim.home)) as api:
+            with closing(connect(victim.home)) as api:
                 while not is_over.is_set():
                     try:
                         request(api)
                     except ServiceError as error:
-                        if is_over.is_set() and error.code in ("not_running", "interrupted"):
+                        if is_over.is_set() and error.code in (
+                            "not_running",
+                            "interrupted",
+                            "outcome_unknown",
+                        ):
                             return
                         raise
                     answered.release()
@@ -304,7 +308,7 @@ class Crashes:
         held: set[str] = set()
         following: int | None = -1
         while following is not None:
-            window = peer.client.timeline(self._branch, following, 1000)
+            window = peer.client.show_timeline(self._branch, after_position=following, limit=1000)
             held.update(item["commit"] for item in window["items"])
             following = None if window["next"] is None else int(window["next"])
         return held
@@ -313,13 +317,13 @@ class Crashes:
         found: set[str] = set()
         after: int | None = 0
         while after is not None:
-            window = peer.client.list_files(self._branch, after)
+            window = peer.client.list_files(self._branch, after=after, limit=1000)
             found.update(file["name"] for file in window["files"])
             after = window["next"]
         return found
 
     def _count(self, peer: Peer) -> int:
-        return int(peer.client.digest(self._branch)["commits"])
+        return int(peer.client.show_digest(self._branch)["commits"])
 
     def _name(self) -> str:
         self._names += 1

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from node.client.client import ApiClient
 from node.contract.timelines import TimelineDigest
 from node.runtime.errors import ServiceError
+from ravel import Client, connect
 from tests.support.answers import CheckedHttpClient
 from tests.support.machine import patience
 from tests.support.processes import RAVEL, RavelProcess, run_command
@@ -51,7 +51,7 @@ class Peer:
         self.environment = environment
         self._listen = ""
         self._process: RavelProcess | subprocess.Popen[bytes] | None = None
-        self._client: ApiClient | None = None
+        self._client: Client | None = None
         at = ("--listen", listen, "--api", ANY_PORT)
         run_ravel(self, "init", *keys, *at, environment=environment, stdin=stdin)
         if not introduces:
@@ -76,10 +76,10 @@ class Peer:
         self.storage_url = url
 
     @property
-    def client(self) -> ApiClient:
+    def client(self) -> Client:
         """The API of the running daemon."""
         if self._client is None:
-            self._client = ApiClient.for_home(self.home)
+            self._client = connect(self.home)
             # Real daemons are held to the table, too.
             self._client._http.__class__ = CheckedHttpClient
         return self._client
@@ -94,7 +94,7 @@ class Peer:
         """Start, with more options of `run`, and wait until it answers."""
         self._process = self._begin(options)
         until(lambda: self._answers(options), f"{self.home.name} answers")
-        self._listen = str(self.client.status()["listen"])
+        self._listen = str(self.client.show_status()["listen"])
 
     def _begin(self, options: Sequence[str]) -> "RavelProcess | subprocess.Popen[bytes]":
         log = self.home / "daemon.log"
@@ -118,7 +118,7 @@ class Peer:
             self._process = self._begin(options)
             return False
         try:
-            return str(self.client.status()["node"]) != ""
+            return str(self.client.show_status()["node"]) != ""
         except ServiceError:
             self._forget_client()
             return False
@@ -192,7 +192,7 @@ def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
 def digest(peer: Peer, branch: str) -> TimelineDigest:
     """Digest of a branch's timeline, or an empty one while the peer does not know it."""
     try:
-        return peer.client.digest(branch)
+        return peer.client.show_digest(branch)
     except ServiceError as error:
         if error.code == "not_found":
             return {"digest": "", "commits": 0, "heads": [], "head_count": 0}
@@ -213,6 +213,6 @@ def join(alice: Peer, bob: Peer, permission: str = "write") -> tuple[str, str]:
     """Alice creates a repo, bob joins it; gives (repo id, branch id)."""
     repo = str(alice.client.create_repo("shared")["repo"])
     branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
-    link = alice.client.members.invite(repo, permission, 3600)["invitation"]
-    bob.client.join(link)
+    link = alice.client.create_invitation(repo, permission=permission, expires_seconds=3600)["invitation"]
+    bob.client.join_repo(link)
     return repo, branch

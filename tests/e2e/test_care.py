@@ -16,11 +16,11 @@ import pytest
 
 from node.care.backup import restore_backup
 from node.care.doctor import PROBLEM, examine
-from node.home.home import read_token
 from node.home.identity import open_keys
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text
+from ravel.home import read_token
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store
 from storage.repos.repos import load_branches, load_epochs, load_repos
@@ -37,8 +37,8 @@ def _fill(peer: Peer) -> str:
     repo = str(peer.client.create_repo("notes")["repo"])
     branch = str(peer.client.list_branches(repo)["branches"][0]["branch"])
     for number in range(5):
-        peer.client.write(branch, f"post {number}")
-    peer.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(20)))
+        peer.client.write_post(branch, f"post {number}")
+    peer.client.add_file(branch, (bytes([number]) * (1 << 20) for number in range(20)), name="large")
     return branch
 
 
@@ -89,7 +89,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)
-        base = alice.client.base_url
+        base = alice.client.url
         largest = max(path.stat().st_size for path in alice.home.iterdir())
         written = int(digest(alice, branch)["commits"])
         soft, hard = resource.prlimit(alice.pid, resource.RLIMIT_FSIZE)
@@ -97,7 +97,7 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
         resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (largest + 50_000, hard))
         with pytest.raises(ServiceError) as caught:
             for _ in range(100):
-                alice.client.write(branch, "x" * 5000)
+                alice.client.write_post(branch, "x" * 5000)
                 written += 1
         assert caught.value.code == "storage_failed"
         # What was begun can be written over: from now on not even that, nor the log that standard error goes to.
@@ -108,10 +108,10 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
             "reading goes on, and what was acknowledged is there"
         )
         with pytest.raises(ServiceError):
-            alice.client.add_file(branch, "huge", (bytes(1 << 20) for _ in range(64)))
+            alice.client.add_file(branch, (bytes(1 << 20) for _ in range(64)), name="huge")
         resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (soft, hard))
         assert httpx.get(f"{base}/readyz").status_code == 200, "it has tried again"
-        alice.client.write(branch, "there is room")
+        alice.client.write_post(branch, "there is room")
         alice.kill()
         alice.start()
         assert digest(alice, branch)["commits"] == written + 1
@@ -152,7 +152,7 @@ def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> No
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
         until_equal(alice, bob, branch)
-        alice.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
+        alice.client.add_file(branch, (bytes([number]) * (1 << 20) for number in range(3)), name="large")
         report = json.loads(run_ravel(alice, "fsck", "--json").stdout)
         assert (report["problems"], report["checked"]["files"]) == (0, 1)
         assert [check for check in examine(alice.home) if check.state == PROBLEM] == []
@@ -179,13 +179,13 @@ def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> No
 def test_a_daemon_stops_in_seconds_whoever_holds_on_to_it(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)
-        host, port = alice.client.base_url.removeprefix("http://").split(":")
+        host, port = alice.client.url.removeprefix("http://").split(":")
         token = (alice.home / "api-token").read_text().strip()
         upload = f"POST /api/v1/branches/{branch}/files?name=x HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         upload += f"Authorization: Bearer {token}\r\nContent-Length: 1000000\r\n\r\nbegun"
         with socket.create_connection((host, int(port))) as slow, socket.create_connection((host, int(port))):
             slow.sendall(upload.encode())
-            alice.client.status()
+            alice.client.show_status()
             began = time.monotonic()
             assert alice.stop() == 0
             assert time.monotonic() - began < 5
@@ -200,30 +200,30 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
         repo, branch = join(alice, bob)
         until_equal(alice, bob, branch)
         text = "a text that nobody else may read"
-        alice.client.write(branch, text)
+        alice.client.write_post(branch, text)
         until_equal(alice, bob, branch)
         until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
         links = [
-            alice.client.members.invite(repo, "write", 3600)["invitation"],
-            alice.client.capability(repo)["capability"],
-            alice.client.branch_capability(branch)["capability"],
+            alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"],
+            alice.client.share_repo(repo)["capability"],
+            alice.client.share_branch(branch)["capability"],
         ]
         for link in links:
-            for call in (bob.client.join, bob.client.follow):
+            for call in (bob.client.join_repo, bob.client.follow_repo):
                 with suppress(ServiceError):  # of another kind, known already, or mistyped
                     call(link)
                 with suppress(ServiceError):
                     call(link[:-3] + "aaa")
         petnames = ["Bob from the office", "a laptop on a desk"]
-        alice.client.people.set_petname(bob.client.status()["user"], petnames[0])
-        alice.client.people.set_petname(bob.client.status()["node"], petnames[1], peer=True)
-        alice.client.members.remove(repo, petnames[0])
-        alice.client.renew_repo(repo)
+        alice.client.set_petname(bob.client.show_status()["user"], petnames[0])
+        alice.client.set_petname(bob.client.show_status()["node"], petnames[1], peer=True)
+        alice.client.remove_member(repo, petnames[0])
+        alice.client.start_epoch(repo)
         with suppress(ServiceError):
-            bob.client.write(branch, text)
+            bob.client.write_post(branch, text)
         for path in ("/status", "/branches/x/commits"):
-            httpx.get(f"{alice.client.base_url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
-            httpx.post(f"{alice.client.base_url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
+            httpx.get(f"{alice.client.url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
+            httpx.post(f"{alice.client.url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
         for peer in (alice, bob):
             run_ravel(peer, "debug", "bundle", str(tmp_path / f"{peer.home.name}.tar.gz"))
             peer.stop()

@@ -18,7 +18,7 @@ def _json(peer: Peer, *command: str) -> JsonObject:
 
 
 def _user(peer: Peer) -> str:
-    return str(peer.client.status()["user"])
+    return str(peer.client.show_status()["user"])
 
 
 def _held(peer: Peer) -> dict[str, str]:
@@ -26,7 +26,7 @@ def _held(peer: Peer) -> dict[str, str]:
 
 
 def _persons(peer: Peer, repo: str) -> dict[str, str]:
-    return {item["user"]: item["person"] for item in peer.client.members.list_all(repo)["members"]}
+    return {item["user"]: item["person"] for item in peer.client.list_members(repo)["members"]}
 
 
 def _shows(peer: Peer, persons: dict[str, str]) -> bool:
@@ -38,7 +38,9 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
     with peers(tmp_path, "laptop", "phone", "friend") as (laptop, phone, friend):
         laptop.client.create_repo("notes")
         friends = friend.client.create_repo("friends")["repo"]
-        laptop.client.join(friend.client.members.invite(friends, "write", 3600)["invitation"])
+        laptop.client.join_repo(
+            friend.client.create_invitation(friends, permission="write", expires_seconds=3600)["invitation"]
+        )
         until(lambda: _held(laptop).get("friends") == "write", "the laptop is in the friend's repo")
 
         link = run_ravel(laptop, "device", "add", "--local", "--qr").stdout

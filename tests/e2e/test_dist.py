@@ -23,6 +23,7 @@ from tests.support.machine import patience
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "clients" / "python"
 
 
 def _build(source: Path, target: str, out: Path) -> Path:
@@ -36,12 +37,15 @@ def _build(source: Path, target: str, out: Path) -> Path:
     return built
 
 
-def _install(wheel: Path, place: Path) -> Path:
-    """A fresh environment with the wheel in it; gives its `bin`."""
+def _install(place: Path, *wheels: Path) -> Path:
+    """A fresh environment with these wheels in it; gives its `bin`."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "--no-input"]
     done = subprocess.run(
-        [*pip, "install", "--no-deps", "--no-index", str(wheel)], check=False, capture_output=True, text=True
+        [*pip, "install", "--no-deps", "--no-index", *map(str, wheels)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     (site,) = place.glob("lib/python3*/site-packages")
@@ -52,8 +56,8 @@ def _install(wheel: Path, place: Path) -> Path:
 
 @pytest.mark.extended
 def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
-    wheel = _build(ROOT, "wheel", tmp_path / "dist")
-    bin_folder = _install(wheel, tmp_path / "venv")
+    wheels = _build(ROOT, "wheel", tmp_path / "dist"), _build(CLIENT, "wheel", tmp_path / "client")
+    bin_folder = _install(tmp_path / "venv", *wheels)
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAVEL", "PYTHON"))
     }
@@ -123,6 +127,9 @@ def test_the_wheel_holds_data_and_configs_and_the_sdist_makes_the_same(tmp_path:
 def test_the_version_is_the_projects() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
+    client = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]
+    assert client["version"] == VERSION
+    assert f"ravel-client=={VERSION}" in project["dependencies"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here to ask")

@@ -74,7 +74,7 @@ def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> 
         posts = "".join(f"line {number}\n" for number in range(600))
         done = run_ravel(alice, "write", branch, "-", "--json", stdin=f"{posts}\nthe last", forks=False)
         assert json.loads(done.stdout) == {"posts": 601}
-        window = alice.client.timeline(branch, 599, 10)
+        window = alice.client.show_timeline(branch, after_position=599, limit=10)
         assert [item["text"] for item in window["items"]] == ["line 599", "the last"]
         run_ravel(alice, "set", "add", branch, "-", stdin="pears\nplums\n", forks=False)
         run_ravel(alice, "set", "rm", branch, "-", stdin="plums\n", forks=False)

@@ -21,7 +21,7 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
         bob.stop()
         shutil.copytree(bob.home, tmp_path / "backup")
         bob.start()
-        first = bob.client.write(branch, "before the disk broke")["commit"]
+        first = bob.client.write_post(branch, "before the disk broke")["commit"]
         until_equal(alice, bob, branch)
         assert "1\t1\t0" in run_ravel(bob, "feed", "check", branch).stdout
         alice.stop()
@@ -29,14 +29,14 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
         shutil.rmtree(bob.home)
         shutil.copytree(tmp_path / "backup", bob.home)
         bob.start()
-        second = bob.client.write(branch, "after it was replaced")["commit"]
+        second = bob.client.write_post(branch, "after it was replaced")["commit"]
         alice.start()
         until_equal(alice, bob, branch)
         assert digest(alice, branch)["commits"] == 3
         for peer in (alice, bob):
             code = ERROR_KINDS["feed_forked"].exit_code
             answer = json.loads(run_ravel(peer, "feed", "check", branch, "--json", code=code).stdout)
-            user = bob.client.status()["user"]
+            user = bob.client.show_status()["user"]
             assert answer["fork_count"] == 1
             (fork,) = answer["forks"]
             assert (fork["author"], fork["sequence"], fork["commit_count"]) == (user, 1, 2)

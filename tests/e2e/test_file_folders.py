@@ -20,7 +20,7 @@ def _listed(peer: Peer) -> list[str]:
     names: list[str] = []
     after: int | None = 0
     while after is not None:
-        window = peer.client.list_files("main", after)
+        window = peer.client.list_files("main", after=after, limit=1000)
         names += [file["name"] for file in window["files"]]
         after = window["next"]
     return names

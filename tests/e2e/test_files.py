@@ -140,8 +140,10 @@ def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
         run_ravel(alice, "file", "add", "main", str(source))
-        link = alice.client.members.invite("notes", "read", 3600, 1)["invitation"]
-        bob.client.join(link)
+        link = alice.client.create_invitation("notes", permission="read", expires_seconds=3600, uses=1)[
+            "invitation"
+        ]
+        bob.client.join_repo(link)
         until(lambda: "source.bin" in run_ravel(bob, "file", "list", "main").stdout, "the commit has come")
         part = run_ravel(
             bob, "file", "get", "main", "source.bin", "-o", str(tmp_path / "part"), "--range", "0-10"
@@ -166,7 +168,7 @@ def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
 def test_a_name_leads_out_of_no_folder(standing: Peer, tmp_path: Path, name: str, local: str | None) -> None:
     here = tmp_path / "one" / "two"
     here.mkdir(parents=True)
-    added = standing.client.add_file("notes:main", name, [name.encode()])
+    added = standing.client.add_file("notes:main", [name.encode()], name=name)
     before = set(tmp_path.rglob("*"))
     done = subprocess.run(
         [*RAVEL, "--home", str(standing.home), "file", "get", "notes:main", str(added["file"])],

@@ -16,15 +16,15 @@ JsonObject = dict[str, Any]
 
 
 def _user(peer: Peer) -> str:
-    return str(peer.client.status()["user"])
+    return str(peer.client.show_status()["user"])
 
 
 def _node(peer: Peer) -> str:
-    return str(peer.client.status()["node"])
+    return str(peer.client.show_status()["node"])
 
 
 def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.members.list_all("shared")["members"]}
+    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
     return str(members.get(user, "none"))
 
 
@@ -56,7 +56,7 @@ def _until_agreed(members: list[Peer], branch: str) -> TimelineDigest:
     """Wait until they have the same timeline, epoch and members."""
 
     def view(peer: Peer) -> tuple[object, ...]:
-        shown = peer.client.members.list_all("shared")["members"]
+        shown = peer.client.list_members("shared")["members"]
         return (
             digest(peer, branch)["digest"],
             _epoch(peer)["epoch"],
@@ -74,13 +74,15 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         ann.client.create_repo("shared")
         branch = str(ann.client.list_branches("shared")["branches"][0]["branch"])
         for peer in everybody[1:]:  # one after the other: who came first is senior
-            peer.client.join(ann.client.members.invite("shared", "write", 3600)["invitation"])
+            peer.client.join_repo(
+                ann.client.create_invitation("shared", permission="write", expires_seconds=3600)["invitation"]
+            )
             _until_held(ann, _user(peer), "write")
         for admin in (ben, cat):
             run_ravel(ann, "member", "grant", "shared", _user(admin), "admin")
         _part(everybody)
         for peer in everybody:
-            peer.client.write(branch, f"hello from {peer.home.name}")
+            peer.client.write_post(branch, f"hello from {peer.home.name}")
         assert _until_agreed(everybody, branch)["commits"] == 6
 
         _part([ann, dan], [ben], [cat, eve])
@@ -89,9 +91,9 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         run_ravel(ben, "member", "exclude", "shared", _user(cat))
         run_ravel(cat, "member", "exclude", "shared", _user(ben))
         for peer in (ann, ben, cat, eve):
-            peer.client.write(branch, f"{peer.home.name}, parted")
+            peer.client.write_post(branch, f"{peer.home.name}, parted")
         until(lambda: _epoch(dan)["epoch"] == _epoch(ann)["epoch"], "dan is in ann's epoch")
-        unseen = str(dan.client.write(branch, "dan, parted")["commit"])
+        unseen = str(dan.client.write_post(branch, "dan, parted")["commit"])
         until(lambda: digest(ann, branch) == digest(dan, branch), "ann and dan agree")
         until(lambda: digest(cat, branch) == digest(eve, branch), "cat and eve agree")
 
@@ -104,18 +106,23 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
 
         run_ravel(ann, "member", "grant", "shared", _user(dan), "write")
         run_ravel(ann, "branch", "adopt", branch, unseen)
-        ann.client.write(branch, "for the three of us")
+        ann.client.write_post(branch, "for the three of us")
         until(lambda: _held(dan, _user(dan)) == "write", "dan has heard of it")
         until(lambda: bool(_epoch(dan)["epoch"] == _epoch(ann)["epoch"]), "dan has the merged epoch", 60)
-        dan.client.write(branch, "thank you")
+        dan.client.write_post(branch, "thank you")
         agreed = _until_agreed([ann, ben, dan], branch)
         assert _epoch(ann)["readers"] == 3
-        texts = [item["text"] for item in ann.client.timeline(branch, -1, 100)["items"]]
+        texts = [
+            item["text"] for item in ann.client.show_timeline(branch, after_position=-1, limit=100)["items"]
+        ]
         assert {"ann, parted", "ben, parted", "dan, parted", "for the three of us", "thank you"} <= set(texts)
         assert not {"cat, parted", "eve, parted"} & set(texts)
         assert agreed["commits"] == len(texts)
         for excluded in (cat, eve):
-            shown = [item["text"] for item in excluded.client.timeline(branch, -1, 100)["items"]]
+            shown = [
+                item["text"]
+                for item in excluded.client.show_timeline(branch, after_position=-1, limit=100)["items"]
+            ]
             assert not {"for the three of us", "thank you"} & set(shown)
             current = _epoch(ann)["epoch"]
             assert current not in [

@@ -52,4 +52,4 @@ def test_cut_and_refused_requests() -> None:
 def test_a_real_node(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         token = (alice.home / "api-token").read_text().strip()
-        _run("node.test.js", RAVEL_TEST_URL=str(alice.client.base_url), RAVEL_TEST_TOKEN=token)
+        _run("node.test.js", RAVEL_TEST_URL=str(alice.client.url), RAVEL_TEST_TOKEN=token)

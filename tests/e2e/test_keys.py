@@ -39,13 +39,13 @@ def test_a_sealed_node_starts_with_its_passphrase_alone(tmp_path: Path) -> None:
         assert SECOND not in wrong.stdout + wrong.stderr
         alice.start()
         alice.client.create_repo("notes")
-        alice.client.write("main", "hello")
+        alice.client.write_post("main", "hello")
         again = run_ravel(alice, "run", code=_code("already_running"))
         assert str(alice.pid) in again.stderr, "before any passphrase is asked for"
         run_ravel(alice, "--passphrase-file", "-", "fsck", stdin=FIRST)
         change = ("key", "change-passphrase", "--new-passphrase-file", second)
         run_ravel(alice, "--passphrase-file", first, *change)
-        alice.client.write("main", "a running daemon goes on")
+        alice.client.write_post("main", "a running daemon goes on")
         alice.stop()
         alice.environment = {"CREDENTIALS_DIRECTORY": str(tmp_path / "credentials")}
         alice.start()
@@ -64,22 +64,24 @@ def test_who_lost_a_disk_comes_back_by_words_and_an_invitation(tmp_path: Path) -
         bob.start()
         repo, branch = join(alice, bob)
         until(lambda: bool(digest(bob, branch)["commits"]), "the branch has come to bob")
-        bob.client.write(branch, "before")
+        bob.client.write_post(branch, "before")
         until_equal(alice, bob, branch)
-        user = bob.client.status()["user"]
+        user = bob.client.show_status()["user"]
         words = run_ravel(bob, "key", "words").stdout
         bob.kill()
 
         typed = " ".join(word for word in words.split() if word.isalpha())
         again = Peer(tmp_path / "again", keys=("--clear", "--words"), stdin=typed)
         again.start()
-        assert again.client.status()["user"] == user
-        again.client.join(alice.client.members.invite(repo, "write", 3600)["invitation"])
+        assert again.client.show_status()["user"] == user
+        again.client.join_repo(
+            alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        )
         run_ravel(again, "repo", "sync", repo)
-        again.client.write(branch, "after")
+        again.client.write_post(branch, "after")
         assert until_equal(alice, again, branch)["commits"] == 3
         run_ravel(alice, "feed", "check", branch)
-        members = alice.client.members.list_all(repo)["members"]
+        members = alice.client.list_members(repo)["members"]
         assert [one["permission"] for one in members if one["user"] == user] == ["write"]
     finally:
         for peer in (alice, bob, *([again] if again else [])):

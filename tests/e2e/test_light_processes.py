@@ -80,8 +80,8 @@ def test_a_daemon_and_a_command_import_only_what_they_need(tmp_path: Path) -> No
     assert _modules(by_status).isdisjoint(NEITHER_FOR_COMMANDS)
     commands = {name for name in _modules(by_status) if name.endswith("_commands")}
     assert commands == {"node.cli.node_commands"}
-    assert "node.client.http_client" in _modules(by_status), "it asked the daemon"
-    assert _modules(by_version).isdisjoint({*NEITHER_FOR_COMMANDS, "node.client", "node.cli.node_commands"})
+    assert "ravel.transport" in _modules(by_status), "it asked the daemon"
+    assert _modules(by_version).isdisjoint({*NEITHER_FOR_COMMANDS, "ravel.client", "node.cli.node_commands"})
     assert _modules(by_daemon).isdisjoint(NEITHER_FOR_DAEMONS)
     assert "sqlalchemy" in _modules(by_daemon), "it has opened its store"
 

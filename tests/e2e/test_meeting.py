@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 def _node(peer: Peer) -> str:
-    return str(peer.client.status()["node"])
+    return str(peer.client.show_status()["node"])
 
 
 def _met(peer: Peer, other: str) -> list[PeerView]:
@@ -26,9 +26,12 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
         repo = bob.client.create_repo("shared")["repo"]
         branch = bob.client.list_branches(repo)["branches"][0]["branch"]
         # Made before either has joined: a link names anyone who is connected.
-        links = [bob.client.members.invite(repo, "write", 3600)["invitation"] for _ in range(2)]
+        links = [
+            bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+            for _ in range(2)
+        ]
         for peer, link in zip((alice, carol), links, strict=True):
-            peer.client.join(link)
+            peer.client.join_repo(link)
         moving, staying = _node(carol), _node(alice)
         until(lambda: bool(_met(alice, moving)), "alice and carol are connected")
         carol.stop()
@@ -43,7 +46,7 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
         )
         bob.stop()
         until(lambda: carol.client.list_repos()["repos"][0]["permission"] == "write", "carol is a member")
-        carol.client.write(branch, "without bob")
+        carol.client.write_post(branch, "without bob")
         until_equal(alice, carol, branch)
 
 

@@ -13,11 +13,11 @@ NOT_PERMITTED = ERROR_KINDS["not_permitted"].exit_code
 
 
 def _user(peer: Peer) -> str:
-    return str(peer.client.status()["user"])
+    return str(peer.client.show_status()["user"])
 
 
 def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.members.list_all("shared")["members"]}
+    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
     return str(members.get(user, "none"))
 
 
@@ -34,7 +34,7 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         link = run_ravel(
             alice, "repo", "invite", "--local", "shared", "--uses", "2", "--permission", "read"
         ).stdout
-        carol.client.join(link.strip())
+        carol.client.join_repo(link.strip())
         until(lambda: _held(carol, _user(carol)) == "read", "carol has joined as a reader")
         run_ravel(alice, "member", "grant", "shared", _user(carol), "write")
         until(lambda: _held(carol, _user(carol)) == "write", "carol may write")
@@ -43,10 +43,10 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         run_ravel(carol, "write", branch, "hello")
         until_equal(alice, bob, branch)
 
-        node = alice.client.status()["node"]
+        node = alice.client.show_status()["node"]
         for peer in (bob, carol):  # away from alice, together
             peer.client.remove_peer(node)
-        bob.client.add_peer(carol.listen, carol.client.status()["node"])
+        bob.client.add_peer(carol.listen, carol.client.show_status()["node"])
         lost = json.loads(run_ravel(bob, "write", branch, "unseen", "--json").stdout)["commit"]
         until_equal(bob, carol, branch)
         run_ravel(carol, "member", "exclude", "shared", _user(bob), code=NOT_PERMITTED)

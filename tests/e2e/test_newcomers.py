@@ -49,8 +49,8 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
         until_equal(alice, bob, branch)
         assert [_erase_later(peer) for peer in (alice, bob)] == [4, 4]
 
-        link = alice.client.members.invite(repo, "write", 3600)["invitation"]
-        carol.client.join(link)
+        link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        carol.client.join_repo(link)
         until_equal(alice, carol, branch)
         assert run_ravel(carol, "set", "list", branch).stdout == "pears\n"
         assert _ask(carol, "dict", "get", branch, "colour")["value"] == "green"

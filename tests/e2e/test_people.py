@@ -14,12 +14,12 @@ LIKE_ANN = "\u0410nn"  # with a Cyrillic A
 
 
 def _user(peer: Peer) -> str:
-    return str(peer.client.status()["user"])
+    return str(peer.client.show_status()["user"])
 
 
 def _names(peer: Peer) -> dict[str, str]:
     """What members are called on a node, by id."""
-    return {item["user"]: item["name"] for item in peer.client.members.list_all("shared")["members"]}
+    return {item["user"]: item["name"] for item in peer.client.list_members("shared")["members"]}
 
 
 def test_people_are_seen_and_meant_by_their_names(tmp_path: Path) -> None:
@@ -49,9 +49,7 @@ def test_people_are_seen_and_meant_by_their_names(tmp_path: Path) -> None:
         assert ben[:8] in refused.stderr
         run_ravel(alice, "name", ben, "Ben")
         run_ravel(alice, "member", "grant", "shared", "ben", "manage")
-        held = {
-            item["user"]: item["permission"] for item in alice.client.members.list_all("shared")["members"]
-        }
+        held = {item["user"]: item["permission"] for item in alice.client.list_members("shared")["members"]}
         assert held[ben] == "manage"
         commit = json.loads(run_ravel(bob, "write", branch, "again", "--json").stdout)["commit"]
         until_equal(alice, bob, branch)

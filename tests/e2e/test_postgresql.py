@@ -20,7 +20,7 @@ def _url(server: PostgresqlServer) -> str:
 
 
 def _add_large(peer: Peer, branch: str) -> None:
-    peer.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
+    peer.client.add_file(branch, (bytes([number]) * (1 << 20) for number in range(3)), name="large")
 
 
 def test_a_store_in_postgresql_and_one_in_a_file_show_the_same(
@@ -32,21 +32,21 @@ def test_a_store_in_postgresql_and_one_in_a_file_show_the_same(
             peer.start()
         _, branch = join(alice, bob)
         for number in range(20):
-            alice.client.write(branch, f"post {number}")
+            alice.client.write_post(branch, f"post {number}")
         _add_large(alice, branch)
         until_equal(alice, bob, branch)
-        bob.client.write(branch, "from a file")
+        bob.client.write_post(branch, "from a file")
         assert until_equal(alice, bob, branch)["commits"] == 23
         assert not (alice.home / "ravel.sqlite").exists()
         postgresql_server.stop()
         try:
             with pytest.raises(ServiceError) as caught:
-                alice.client.write(branch, "while the server is away")
+                alice.client.write_post(branch, "while the server is away")
             assert caught.value.code == "storage_failed"
-            bob.client.write(branch, "meanwhile")
+            bob.client.write_post(branch, "meanwhile")
         finally:
             postgresql_server.start()
-        alice.client.write(branch, "the server is back")
+        alice.client.write_post(branch, "the server is back")
         until(
             lambda: digest(alice, branch)["commits"] == digest(bob, branch)["commits"] == 25, "both have all"
         )
@@ -77,7 +77,7 @@ def test_a_store_in_postgresql_is_cared_for_and_moves(
             texts = [bundle.extractfile(member).read().decode() for member in bundle]  # type: ignore[union-attr]  # files
         assert not [text for text in texts if PASSWORD in text]
         assert any('"database": "postgresql' in text for text in texts)
-        exported = alice.client.export()  # by a process of its own, which opens bodies
+        exported = alice.client.export_store()  # by a process of its own, which opens bodies
         assert exported["added"] == exported["commits"] > before["commits"]
         assert list((alice.home / "exports" / "bodies").iterdir())
         assert "ravel_store_bytes" in alice.client.page("/metrics")

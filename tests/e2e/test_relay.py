@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def _digest(peer: Peer) -> str:
-    return str(peer.client.digest("main")["digest"])
+    return str(peer.client.show_digest("main")["digest"])
 
 
 @pytest.mark.extended
@@ -33,24 +33,24 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         run_ravel(alice, "relay", "list", code=13)
         alice.start()
         assert "relay.enabled true" in run_ravel(alice, "relay", "list", code=10).stderr
-        alice.client.add_peer(relay.listen, str(relay.client.status()["node"]), relay=True)
+        alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
         alice.client.create_repo("notes")
-        alice.client.write("main", "a line from alice")
-        until(lambda: relay.client.list_relayed()["size"] > 0, "the relay keeps something")
-        link = alice.client.members.invite("notes", "write", 3600, 1)
+        alice.client.write_post("main", "a line from alice")
+        until(lambda: relay.client.list_relayed_topics()["size"] > 0, "the relay keeps something")
+        link = alice.client.create_invitation("notes", permission="write", expires_seconds=3600, uses=1)
         assert relay.listen in link["addresses"]
         shown = run_ravel(alice, "repo", "sync", "notes", "--timeout", "30", "--json").stdout
-        assert json.loads(shown)["held_by"] == [{"peer": relay.client.status()["node"], "relay": True}]
-        (topics,) = (one["topics"] for one in alice.client.status()["peers"])
+        assert json.loads(shown)["held_by"] == [{"peer": relay.client.show_status()["node"], "relay": True}]
+        (topics,) = (one["topics"] for one in alice.client.show_status()["peers"])
         assert sorted(topic["confirmed"] for topic in topics) == [2, 3], "all that was sent is durable there"
         assert "relay" in run_ravel(alice, "status").stdout
         alice.stop()
 
         bob.start()
-        bob.client.join(link["invitation"])
+        bob.client.join_repo(link["invitation"])
         until(lambda: _count(bob) == 2, "what alice wrote has come")
         until(lambda: _permission(bob) == "write", "bob is a member")
-        bob.client.write("main", "a line from bob")
+        bob.client.write_post("main", "a line from bob")
         until(lambda: _is_in_sync(bob), "all is kept")
         digest = _digest(bob)
         bob.stop()
@@ -60,16 +60,16 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         assert _digest(alice) == digest
         listed = run_ravel(relay, "relay", "list").stdout
         assert len(listed.splitlines()) == 5, "columns, two topics, what they take, and who may add more"
-        topic = relay.client.list_relayed()["topics"][0]["topic"]
+        topic = relay.client.list_relayed_topics()["topics"][0]["topic"]
         assert "pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
-        known = str(alice.client.status()["node"])
+        known = str(alice.client.show_status()["node"])
         run_ravel(relay, "relay", "allow", known)
         listed = run_ravel(relay, "relay", "list").stdout
         assert f"allowed  {known}" in listed
         assert listed.count("known peers\n") == 2
         run_ravel(relay, "relay", "deny", known[:8])
-        assert relay.client.list_relayed()["allowed"] == []
-        assert relay.client.status()["repos"] == 0
+        assert relay.client.list_relayed_topics()["allowed"] == []
+        assert relay.client.show_status()["repos"] == 0
         alice.stop()
         _look_for_secrets(alice, bob, relay, TopicKey(parse_id(topic)))
     finally:
@@ -129,6 +129,6 @@ def _permission(peer: Peer) -> str:
 
 
 def _is_in_sync(peer: Peer) -> bool:
-    connected = [one for one in peer.client.status()["peers"] if one["state"] == "connected"]
+    connected = [one for one in peer.client.show_status()["peers"] if one["state"] == "connected"]
     topics = [topic["state"] for one in connected for topic in one["topics"]]
     return bool(topics) and set(topics) == {"in sync"}

@@ -24,9 +24,9 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
         for number in range(5):
-            alice.client.write(branch, f"post {number}")
+            alice.client.write_post(branch, f"post {number}")
         content = os.urandom(3 << 20)
-        alice.client.add_file(branch, "large", iter([content]))
+        alice.client.add_file(branch, iter([content]), name="large")
         until_equal(alice, bob, branch)
         with bob.client.get_file(branch, "large") as download:
             assert b"".join(download.pieces) == content
@@ -50,22 +50,22 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         assert Path(done["repair"]["copy"]).exists()
 
         bob.start()
-        assert bob.client.status()["damaged"] == done["repair"]["damaged"]
+        assert bob.client.show_status()["damaged"] == done["repair"]["damaged"]
         assert "asked of peers" in run_ravel(bob, "doctor").stdout
         assert bob.client.list_repos()["repos"][0]["permission"] == "damaged"
-        shown = bob.client.timeline(branch, -1, 100)["items"]
+        shown = bob.client.show_timeline(branch, after_position=-1, limit=100)["items"]
         assert sum(item.get("damaged", False) for item in shown) == 1
         assert run_ravel(bob, "log", branch).stdout.count("damaged)") == 1
         with pytest.raises(ServiceError) as caught:
-            bob.client.write(branch, "by whose right?")
+            bob.client.write_post(branch, "by whose right?")
         assert caught.value.code == "damaged"
         assert digest(bob, branch) == before, "places are known"
 
         alice.start()
-        until(lambda: bob.client.status()["damaged"] == {"commits": 0, "blocks": 0}, "all is back", 60)
+        until(lambda: bob.client.show_status()["damaged"] == {"commits": 0, "blocks": 0}, "all is back", 60)
         alice.stop()
         assert bob.client.list_repos()["repos"][0]["permission"] == "write"
-        bob.client.write(branch, "goes on")
+        bob.client.write_post(branch, "goes on")
         with bob.client.get_file(branch, "large") as download:
             assert b"".join(download.pieces) == content, "without a peer"
         bob.stop()
@@ -79,7 +79,7 @@ def test_a_killed_repair_is_finished_by_the_next(tmp_path: Path) -> None:
         repo = str(alice.client.create_repo("notes")["repo"])
         branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
         for number in range(5):
-            alice.client.write(branch, f"post {number}")
+            alice.client.write_post(branch, f"post {number}")
         before = digest(alice, branch)
         alice.stop()
         with closing(sqlite3.connect(alice.home / "ravel.sqlite", isolation_level=None)) as connection:

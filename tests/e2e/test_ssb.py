@@ -47,7 +47,7 @@ def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> Non
             if one["name"] == branch_of(first.id)
         )
         until_equal(alice, bob, branch)
-        items = bob.client.timeline(branch, 0, 10)["items"]
+        items = bob.client.show_timeline(branch, after_position=0, limit=10)["items"]
         texts = [item["text"] or "" for item in items]
         assert [text.count("Grüße") for text in texts] == [1, 1, 1]
         for text, line in zip(texts, lines[::2], strict=True):

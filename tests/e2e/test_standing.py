@@ -31,7 +31,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
         run_ravel(bob, "repo", "join", "-", stdin=link)
         until(lambda: _standing(alice)["state"] == "in_sync", "alice and bob hold the same")
         assert _standing(alice)["unheld"] == 0
-        assert bob.client.status()["node"] in _standing(alice)["in_sync_with"]
+        assert bob.client.show_status()["node"] in _standing(alice)["in_sync_with"]
 
         used = ERROR_KINDS["expired"].exit_code
         refused = run_ravel(carol, "repo", "join", "-", "--json", stdin=link, code=used).stdout
@@ -40,7 +40,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
         shown = run_ravel(carol, "repo", "join", "-", "--follow", stdin=link).stdout
         assert "reading the repo without being a member" in shown
 
-        run_ravel(alice, "member", "exclude", "notes", bob.client.status()["user"])
+        run_ravel(alice, "member", "exclude", "notes", bob.client.show_status()["user"])
         for peer in (bob, carol):
             until(partial(_is_cut_off, peer), "it is told that it is cut off")
             told = json.loads(run_ravel(peer, "repo", "sync", "notes", "--json").stdout)

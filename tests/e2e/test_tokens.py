@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from node.client.client import ApiClient
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from ravel import Client, connect
 from tests.e2e.cluster import JsonObject, Peer, peers, run_ravel
 
 pytestmark = pytest.mark.slow
@@ -19,10 +19,10 @@ def _tokens(peer: Peer) -> dict[str, JsonObject]:
     return {str(one["name"]): one for one in listed["tokens"]}
 
 
-def _code(app: ApiClient, repo: str = "notes") -> str:
+def _code(app: Client, repo: str = "notes") -> str:
     """The code with which a write to a repo's `main` is refused; empty where it is done."""
     try:
-        app.write(f"{repo}:main", "hello")
+        app.write_post(f"{repo}:main", "hello")
     except ServiceError as error:
         return error.code
     return ""
@@ -52,7 +52,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
         absent = ERROR_KINDS["not_found"].exit_code
         run_ravel(alice, "token", "create", "--name", "more", "--may", "read", "--repo", "no", code=absent)
 
-        app = ApiClient(alice.client.base_url, secret)
+        app = connect(url=alice.client.url, token=secret)
         assert _code(app) == ""
         assert _code(app, "diary") == "insufficient_scope"
         assert [one["name"] for one in app.list_repos()["repos"]] == ["notes"]
@@ -64,7 +64,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
         alice.stop()
         alice.start()
         assert _tokens(alice)["chat"]["last_used_at"] == used["last_used_at"], "written when the daemon ends"
-        app = ApiClient(alice.client.base_url, secret)
+        app = connect(url=alice.client.url, token=secret)
         assert _code(app) == ""
         shown = run_ravel(alice, "token", "list").stdout
         assert "chat\tread,write\tnotes\t" in shown
@@ -74,7 +74,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
 
         alice.kill()
         alice.start()
-        app = ApiClient(alice.client.base_url, secret)
+        app = connect(url=alice.client.url, token=secret)
         assert _code(app) == "unauthorized", "a revocation is durable before it is answered"
         app.close()
         assert _tokens(alice) == {}

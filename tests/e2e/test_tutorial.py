@@ -53,7 +53,11 @@ def test_two_people_chat_and_see_one_order(tmp_path: Path) -> None:
 
 
 def _posts(peer: Peer, branch: str) -> list[str]:
-    return [item["text"] for item in peer.client.timeline(branch, -1, 100)["items"] if item["text"]]
+    return [
+        item["text"]
+        for item in peer.client.show_timeline(branch, after_position=-1, limit=100)["items"]
+        if item["text"]
+    ]
 
 
 @pytest.mark.extended

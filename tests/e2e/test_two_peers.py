@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from node.home.home import read_token
 from node.home.identity import open_keys
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from ravel.home import read_token
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import patience
@@ -28,19 +28,19 @@ def test_offline_writing_merges_and_heads_go_from_two_to_one(tmp_path: Path) -> 
         repo, branch = join(alice, bob)
         until_equal(alice, bob, branch)
         until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
-        node = alice.client.status()["node"]
+        node = alice.client.show_status()["node"]
         bob.client.remove_peer(node)
         for peer in (alice, bob):
-            peer.client.write(branch, f"offline {peer.home.name}")
+            peer.client.write_post(branch, f"offline {peer.home.name}")
         assert digest(alice, branch)["digest"] != digest(bob, branch)["digest"]
         bob.client.add_peer(alice.listen, node)
         until_equal(alice, bob, branch)
         two = digest(bob, branch)
         assert (len(two["heads"]), two["head_count"]) == (2, 2)
-        bob.client.write(branch, "seen both")
+        bob.client.write_post(branch, "seen both")
         merged = until_equal(alice, bob, branch)
         assert len(merged["heads"]) == 1
-        members = alice.client.members.list_all(repo)["members"]
+        members = alice.client.list_members(repo)["members"]
         assert sorted(member["permission"] for member in members) == ["owner", "write"]
 
 
@@ -56,7 +56,7 @@ def _import(peer: Peer, branch: str, count: int) -> None:
         for number in range(count)
     ]
     for start in range(0, count, 100):
-        peer.client.import_items(branch, items[start : start + 100], "jsonl")
+        peer.client.import_commits(branch, items[start : start + 100], "jsonl")
 
 
 def _has(peer: Peer, branch: str, count: int) -> bool:
@@ -106,7 +106,7 @@ def test_sigkill_during_an_import_loses_nothing_that_was_acknowledged(tmp_path: 
 
 def test_a_wrong_peer_key_is_refused_and_said(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
-        other = bob.client.status()["user"]
+        other = bob.client.show_status()["user"]
         bob.client.add_peer(alice.listen, other)
         until(
             lambda: "wrong_peer_key" in (bob.client.list_peers()["peers"][0]["last_error"] or ""),
@@ -124,7 +124,7 @@ def test_garbage_on_the_port_changes_nothing(standing: Peer) -> None:
 
 
 def test_the_api_is_closed_to_strangers_and_web_pages(standing: Peer) -> None:
-    base = standing.client.base_url
+    base = standing.client.url
     token = (standing.home / "api-token").read_text().strip()
     good = {"Authorization": f"Bearer {token}"}
     url = f"{base}/api/v1/status"
@@ -164,14 +164,14 @@ def test_a_daemon_stops_cleanly_and_quickly(tmp_path: Path) -> None:
         assert alice.stop(signal.SIGTERM) == 0
         assert not (alice.home / "run.json").exists()
         with pytest.raises(ServiceError) as caught:
-            alice.client.status()
+            alice.client.show_status()
         assert caught.value.code == "not_running"
 
 
 def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo = alice.client.create_repo("shared")["repo"]
-        link = alice.client.members.invite(repo, "write", 3600)["invitation"]
+        link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
         typo = link[:-10] + ("a" if link[-10] != "a" else "b") + link[-9:]
         for bad in (typo, link[:-1], "hello", "ravel:repo:abc"):
             run_ravel(bob, "repo", "join", bad, code=ERROR_KINDS["bad_link"].exit_code)
@@ -184,7 +184,7 @@ def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
 def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo = alice.client.create_repo("shared")["repo"]
-        alice.client.write("main", "hello")
+        alice.client.write_post("main", "hello")
         link = run_ravel(alice, "repo", "capability", "shared").stdout.strip()
         run_ravel(bob, "repo", "join", link, code=ERROR_KINDS["bad_link"].exit_code)
         shown = json.loads(run_ravel(bob, "repo", "follow", "-", "--json", stdin=f"{link}\n").stdout)
@@ -192,7 +192,7 @@ def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
         until(lambda: digest(bob, "main")["digest"] == digest(alice, "main")["digest"], "bob reads it")
         done = run_ravel(bob, "write", "main", "mine", code=ERROR_KINDS["not_permitted"].exit_code)
         assert "may read" in done.stderr
-        members = alice.client.members.list_all("shared")["members"]
+        members = alice.client.list_members("shared")["members"]
         assert [member["permission"] for member in members] == ["owner"]
         for peer in (alice, bob):
             assert "ravel:read" not in (peer.home / "daemon.log").read_text()
@@ -201,7 +201,7 @@ def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
 def test_a_daemon_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         free = 'listen = "127.0.0.1:0"'
-        taken = alice.client.base_url.removeprefix("http://")
+        taken = alice.client.url.removeprefix("http://")
         bob = Peer(tmp_path / "bob")
         config = bob.home / "config.toml"
         good = config.read_text()
@@ -251,9 +251,13 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
         for number in range(5):
-            alice.client.write("main", f"post {number}")
+            alice.client.write_post("main", f"post {number}")
         assert "ravel status" in run_ravel(alice, "repo", "sync", "notes", "--timeout", "0", code=24).stderr
-        bob.client.join(alice.client.members.invite("notes", "write", 3600, 1)["invitation"])
+        bob.client.join_repo(
+            alice.client.create_invitation("notes", permission="write", expires_seconds=3600, uses=1)[
+                "invitation"
+            ]
+        )
         assert json.loads(run_ravel(bob, "repo", "sync", "notes", "--json").stdout)["commits"] == 6
         assert _texts(bob) == _texts(alice)
 
@@ -262,15 +266,19 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
 def test_a_banned_peer_is_neither_served_nor_dialed_until_it_is_unbanned(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
-        bob.client.join(alice.client.members.invite("notes", "write", 3600, 1)["invitation"])
+        bob.client.join_repo(
+            alice.client.create_invitation("notes", permission="write", expires_seconds=3600, uses=1)[
+                "invitation"
+            ]
+        )
         until(lambda: _speaks(alice), "they are connected")
-        bob_id = str(bob.client.status()["node"])
+        bob_id = str(bob.client.show_status()["node"])
         run_ravel(alice, "peer", "ban", bob_id[:8])
         until(lambda: not _speaks(alice), "bob is gone")
         assert f"banned  {bob_id}" in run_ravel(alice, "peer", "list").stdout
         alice.stop()
         alice.start()
-        bob.client.write("main", "nobody hears this")
+        bob.client.write_post("main", "nobody hears this")
         log = alice.home / "daemon.log"
         until(lambda: "banned" in log.read_text(), "bob is turned away")
         assert not _speaks(alice)
@@ -285,4 +293,4 @@ def _speaks(peer: Peer) -> bool:
 
 
 def _texts(peer: Peer) -> list[str | None]:
-    return [item["text"] for item in peer.client.timeline("main", -1, 100)["items"]]
+    return [item["text"] for item in peer.client.show_timeline("main", after_position=-1, limit=100)["items"]]

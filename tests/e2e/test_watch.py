@@ -27,13 +27,13 @@ def _ended(watching: "subprocess.Popen[str]") -> int:
 def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        alice.client.write("main", "one")
+        alice.client.write_post("main", "one")
         watching = _watch(alice, "--from", "start", "--json")
         assert watching.stdout is not None
         lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
         assert [line["event"] for line in lines] == ["reset", "edit", "edit"]
         assert lines[2]["item"]["text"] == "one"
-        alice.client.write("main", "two")
+        alice.client.write_post("main", "two")
         two = json.loads(watching.stdout.readline())
         assert two["item"]["text"] == "two"
         assert alice.stop() == 0
@@ -42,7 +42,7 @@ def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
         assert error["code"] == "interrupted"
         assert error["next"].endswith(f"ravel watch main --from {two['cursor']}")
         alice.start()
-        alice.client.write("main", "three")
+        alice.client.write_post("main", "three")
         watching = _watch(alice, "--from", two["cursor"])
         assert watching.stdout is not None
         assert watching.stdout.readline().endswith(" three\n")
@@ -63,7 +63,7 @@ def test_a_command_runs_for_each_event_and_a_failed_one_comes_again(tmp_path: Pa
 
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        alice.client.write("main", "one")
+        alice.client.write_post("main", "one")
         watching = _watch(alice, "--from", "start", *options)
         until(lambda: len(seen()) == 3, "reset, root and one")
         until(lambda: cursor.read_text().strip() != "", "the cursor of the last one is kept")
@@ -72,7 +72,7 @@ def test_a_command_runs_for_each_event_and_a_failed_one_comes_again(tmp_path: Pa
         assert [line.split()[0] for line in seen()] == ["reset", "edit", "edit"]
         assert '"text": "one"' in seen()[2]
         script.write_text("#!/bin/sh\nexit 3\n")
-        alice.client.write("main", "two")
+        alice.client.write_post("main", "two")
         failed = run_ravel(alice, "watch", "main", *options, code=25).stderr
         assert "ended with 3" in failed
         assert f"--cursor-file {cursor}" in failed
@@ -89,7 +89,7 @@ def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
         for number in range(1, 6):
-            alice.client.write("main", str(number))
+            alice.client.write_post("main", str(number))
 
         def shown(*options: str) -> list[str | None]:
             answer = json.loads(run_ravel(alice, "log", "main", "--json", *options).stdout)
@@ -100,7 +100,7 @@ def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
         assert shown("--to", "3", "--limit", "2") == ["1", "2"]
         assert shown("--limit", "2") == ["4", "5"]
         assert shown("--by-time") == [None, "1", "2", "3", "4", "5"]
-        commit = alice.client.timeline("main", 2, 1)["items"][0]["commit"]
+        commit = alice.client.show_timeline("main", after_position=2, limit=1)["items"][0]["commit"]
         assert shown("--by-time", "--before", commit, "--limit", "1") == ["2"]
         assert shown("--by-time", "--after", commit[:12]) == ["4", "5"]
         assert json.loads(run_ravel(alice, "show", commit, "--json").stdout)["position"] == 3
@@ -108,7 +108,7 @@ def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
             "give a larger --to" in run_ravel(alice, "log", "main", "--from", "3", "--to", "3", code=3).stderr
         )
         run_ravel(alice, "log", "main", "--after", commit, code=3)
-        since = alice.client.timeline("main", -1, 1)["cursor"]
-        alice.client.write("main", "6")
-        (edit,) = alice.client.edits("main", since, positions=True)["edits"]
+        since = alice.client.show_timeline("main", after_position=-1, limit=1)["cursor"]
+        alice.client.write_post("main", "6")
+        (edit,) = alice.client.follow_edits("main", since=since, positions=True)["edits"]
         assert (edit["position_before"], edit["position"]) == (None, 6)

@@ -49,14 +49,12 @@ def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Pat
         page.open(address)
         page.until("document.getElementById('node')")
         page.until("document.getElementById('empty')")
-        assert page.evaluate("location.href") == f"{alice.client.base_url}/", (
-            "the code is gone from the address"
-        )
+        assert page.evaluate("location.href") == f"{alice.client.url}/", "the code is gone from the address"
         token = (alice.home / "api-token").read_text().strip()
         own = page.evaluate("sessionStorage.getItem('ravel-token')")
         assert own.startswith("ravel_"), "a token of its own, and not the node's"
         assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
-        page.open(f"{alice.client.base_url}/#reload")
+        page.open(f"{alice.client.url}/#reload")
         page.until("document.getElementById('node')")
         page.evaluate("document.getElementById('leave').click()")
         page.until("document.getElementById('login')")
@@ -75,7 +73,7 @@ def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Pat
         )
         page.until("document.getElementById('node')")
         assert {url.split("/")[2] for url in page.requested() if url.startswith("http")} == {
-            alice.client.base_url.removeprefix("http://")
+            alice.client.url.removeprefix("http://")
         }, "nothing comes from elsewhere"
         assert not any(token in url or own in url for url in page.requested())
 
@@ -84,10 +82,10 @@ def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Pat
 def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo(f"notes {HOSTILE[:40]}")
-        alice.client.write("main", HOSTILE)
+        alice.client.write_post("main", HOSTILE)
         _enter(page, alice)
         page.until(f"{ROWS}.length === 2")
-        alice.client.write("main", "second")
+        alice.client.write_post("main", "second")
         page.until(f"{ROWS}.length === 3")
         _show(page, "storage")
         page.until("document.getElementById('sizes')?.textContent.includes('free')")
@@ -103,7 +101,7 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
             {"id": name, "parents": parents, "author": HOSTILE, "time": 2**40, "text": name}
             for name, parents in (("a", []), ("b", ["a"]), ("c", ["a"]), ("d", ["b", "c"]))
         ]
-        alice.client.import_items("main", items, "test")
+        alice.client.import_commits("main", items, "test")
         page.until(f"{ROWS}.length === 7")
         merge = page.evaluate(
             f"[...{ROWS}].find((row) => row.querySelector('.said').textContent === 'd')"
@@ -122,9 +120,9 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
 
 def test_people_are_shown_by_their_names(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
-        alice.client.people.state_me("Ann", 3)
+        alice.client.state_me("Ann", color=3)
         _, branch = join(alice, bob)
-        alice.client.write(branch, "hello")
+        alice.client.write_post(branch, "hello")
         _enter(page, bob)
         _show(page, "members")
         who = f"[...{ROWS}].map((row) => row.querySelector('.who').textContent)[0]"
@@ -133,13 +131,13 @@ def test_people_are_shown_by_their_names(tmp_path: Path, page: Browser) -> None:
         page.until(members)
         page.until(f"[...{members}.querySelectorAll('.person')].some((one) => one.textContent === 'Ann')")
         assert page.evaluate(f"{members}.querySelectorAll('.person.colored').length") == 1
-        alice.client.people.set_petname(bob.client.status()["user"], "\u0410nn")
-        bob.client.people.state_me("\u0410nn", None)
-        mark = f" [{alice.client.status()['user'][:8]}]"
+        alice.client.set_petname(bob.client.show_status()["user"], "\u0410nn")
+        bob.client.state_me("\u0410nn", color=None)
+        mark = f" [{alice.client.show_status()['user'][:8]}]"
         page.until(f"{who} === 'Ann{mark}'")  # the rows that are there follow
         long = "<b>" + "x" * 60 + "</b>"
-        bob.client.people.set_petname(alice.client.status()["user"], long[:64])
-        bob.client.write(branch, "again")
+        bob.client.set_petname(alice.client.show_status()["user"], long[:64])
+        bob.client.write_post(branch, "again")
         page.until(f"[...{ROWS}].some((row) => row.querySelector('.who').textContent.startsWith('<b>xxxx'))")
         assert page.evaluate("document.querySelectorAll('#timeline b, #members b').length") == 0
         assert page.complaints() == []
@@ -149,7 +147,7 @@ def test_people_are_shown_by_their_names(tmp_path: Path, page: Browser) -> None:
 def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         config = alice.home / "config.toml"
-        port = alice.client.base_url.rpartition(":")[2]
+        port = alice.client.url.rpartition(":")[2]
         config.write_text(
             config.read_text().replace('listen = "127.0.0.1:0"', f'listen = "127.0.0.1:{port}"')
         )
@@ -159,7 +157,7 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
         alice.stop()
         page.until("document.getElementById('live').textContent.includes('not connected')")
         alice.start()
-        alice.client.write("main", "written after")
+        alice.client.write_post("main", "written after")
         page.until(f"{ROWS}.length === 2")
         assert _firsts(page)[0] == "written after"
 
@@ -168,14 +166,16 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
 def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
-        carol.client.join(alice.client.members.invite("shared", "write", 3600)["invitation"])
+        carol.client.join_repo(
+            alice.client.create_invitation("shared", permission="write", expires_seconds=3600)["invitation"]
+        )
         until_equal(alice, carol, branch)
         until_equal(alice, bob, branch)
-        node = alice.client.status()["node"]
+        node = alice.client.show_status()["node"]
         for peer in (bob, carol):
             peer.client.remove_peer(node)
-        bob.client.add_peer(carol.listen, carol.client.status()["node"])
-        lost = bob.client.write(branch, "unseen by alice")["commit"]
+        bob.client.add_peer(carol.listen, carol.client.show_status()["node"])
+        lost = bob.client.write_post(branch, "unseen by alice")["commit"]
         until_equal(bob, carol, branch)
         _enter(page, carol)
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('unseen by alice'))")
@@ -183,14 +183,14 @@ def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browse
         page.until("document.getElementById('peers')?.textContent.includes('connected')")
         _show(page, "members")
         page.until("document.getElementById('members')?.children.length === 3")
-        alice.client.members.remove("shared", bob.client.status()["user"])
+        alice.client.remove_member("shared", bob.client.show_status()["user"])
         carol.client.add_peer(alice.listen, node)
         struck = "document.querySelectorAll('#timeline > li.void').length"
         page.until(f"{struck} === 1")
         page.until("document.getElementById('members').children.length === 2")
-        page.open(f"{carol.client.base_url}/#reload")
+        page.open(f"{carol.client.url}/#reload")
         page.until(f"{struck} === 1")  # found again, not only followed
-        alice.client.adopt(branch, [lost])
+        alice.client.adopt_commits(branch, [lost])
         page.until(f"{struck} === 0")
         assert page.complaints() == []
 
@@ -199,12 +199,12 @@ def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browse
 def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "laptop", "phone") as (laptop, phone):
         laptop.client.create_repo("notes")
-        phone.client.devices.join(laptop.client.devices.add(3600)["link"])
+        phone.client.join_as_device(laptop.client.invite_device(expires_seconds=3600)["link"])
         until(lambda: _shown_as_one(laptop), "both have said so")
-        user = phone.client.status()["user"]
+        user = phone.client.show_status()["user"]
         branch = laptop.client.list_branches("notes")["branches"][0]["branch"]
         until_equal(laptop, phone, branch)
-        phone.client.write(branch, "from the phone")
+        phone.client.write_post(branch, "from the phone")
         until_equal(laptop, phone, branch)
         _enter(page, laptop)
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('from the phone'))")
@@ -214,13 +214,13 @@ def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> 
         members = "document.getElementById('members')"
         page.until(f"{members}?.children.length === 1")
         page.until(f"{members}.querySelector('li li').textContent.includes('device: {user[:16]}')")
-        first = laptop.client.status()["user"]
+        first = laptop.client.show_status()["user"]
         page.until(f"[...{ROWS}].every((row) => row.querySelector('.who').textContent === '{first[:12]}')")
         assert page.complaints() == []
 
 
 def _shown_as_one(peer: Peer) -> bool:
-    members = peer.client.members.list_all("notes")["members"]
+    members = peer.client.list_members("notes")["members"]
     return len(members) == 2 and len({item["person"] for item in members}) == 1
 
 
@@ -234,7 +234,7 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         page.until("document.getElementById('invite')")
         page.evaluate("document.getElementById('invite').requestSubmit()")
         page.until("document.getElementById('link')?.value.startsWith('ravel:invite:')")
-        (invitation,) = alice.client.members.invitations("notes")["invitations"]
+        (invitation,) = alice.client.list_invitations("notes")["invitations"]
         assert (invitation["permission"], invitation["uses"]) == ("write", 1)
         page.until("document.querySelector('.qr path').hasAttribute('d')")
         alarm = page.evaluate("document.querySelector('#invitation .error').textContent")
@@ -254,7 +254,7 @@ def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
         for text in ("first", "second"):
-            alice.client.write("main", text)
+            alice.client.write_post("main", text)
         alice.stop()
         harm(alice.home / "ravel.sqlite")
         run_ravel(alice, "fsck", "--repair", code=ERROR_KINDS["damaged"].exit_code)
@@ -272,7 +272,7 @@ def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
 def test_the_page_is_used_by_keyboard_and_fits_a_phone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        alice.client.write("main", "first\n\nand a second paragraph " + "long" * 100)
+        alice.client.write_post("main", "first\n\nand a second paragraph " + "long" * 100)
         page.show(360, 700, "dark")
         _enter(page, alice)
         page.until(f"{ROWS}.length === 2")

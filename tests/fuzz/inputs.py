@@ -11,7 +11,6 @@ from pathlib import Path
 
 from node.content.file_batch import EncryptedFile, FileBatch
 from node.home.config import default_config_text, parse_config
-from node.home.home import TOKEN_NAME, read_token
 from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
 from node.home.tokens import decode_tokens, encode_tokens
 from node.importers.git_history import GitHistory, _texts
@@ -27,6 +26,7 @@ from protocol.content import Imported
 from protocol.reach import host_of
 from protocol.signing import public_key
 from protocol.text import id_text
+from ravel.home import TOKEN_NAME, read_token
 from tests.fuzz.decoders import CONVERGENCE
 
 

@@ -15,7 +15,6 @@ import msgspec
 import trio
 
 from node.contract.access import ACTIONS
-from node.contract.files import encode_head
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from node.home.tokens import Token, digest_of, encode_tokens
@@ -52,6 +51,7 @@ from protocol.messages import (
 from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
 from protocol.text import id_text
+from ravel.files import encode_head
 from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.support.ids import as_epoch_id
 from tests.support.streams import ACCEPTOR_SEED, recorded_session

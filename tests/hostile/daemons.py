@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from node.authoring.author import Author
-from node.client.client import ApiClient
-from node.home.home import read_run_file
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.signing import public_key
+from ravel import connect
+from ravel.home import read_run_file
 from tests.e2e.cluster import Peer
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.raid import Raid, Raided, raid, warm_up
@@ -128,7 +128,7 @@ def _felt(peer: Peer, branch: str) -> Iterator[Felt]:
 
     def call_on(found: list[float], pause: float, calls: Sequence[Any]) -> None:
         number = 0
-        with closing(ApiClient.for_home(peer.home)) as client:
+        with closing(connect(peer.home)) as client:
             while not is_over.wait(pause):
                 began = time.perf_counter()
                 try:

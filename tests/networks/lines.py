@@ -5,17 +5,19 @@ them (`tests.networks.namespaces`) loses, delays and reorders packets, so that t
 it is not, daemons share the loopback, and a proxy (`tests.networks.proxies`) delays and cuts their streams.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import structs
 
-from node.client.client import ApiClient
 from protocol.links import invitation_text, parse_invitation
+from ravel import Client
+from ravel.exchange import Answer, Lost, Send
+from ravel.target import find_target
 from tests.e2e.cluster import Peer, run_ravel
 
 Place = Callable[[], AbstractContextManager[None]]
@@ -63,14 +65,14 @@ class Net(Protocol):
         """Give everything up."""
 
 
-class PlacedClient(ApiClient):
+class PlacedClient(Client):
     """Calls a daemon from where it is."""
 
     place: Place = staticmethod(nullcontext)
 
-    def _request(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401  # whatever the request takes
+    def _send(self, step: Send, content: Iterable[bytes] | None) -> Answer | Lost:
         with self.place():
-            return super()._request(*args, **more)
+            return super()._send(step, content)
 
 
 class PlacedPeer(Peer):
@@ -86,10 +88,10 @@ class PlacedPeer(Peer):
         self.net = net
 
     @property
-    def client(self) -> ApiClient:
+    def client(self) -> Client:
         """The API of the running daemon, called from where that is."""
         if self._client is None:
-            client = PlacedClient.for_home(self.home)
+            client = PlacedClient(find_target(self.home))
             client.place = self.place
             self._client = client
         return self._client
@@ -108,7 +110,7 @@ class PlacedPeer(Peer):
         """Join by the first one's link, over the line to it."""
         invitation = parse_invitation(link)
         first = structs.replace(invitation.peers[0], address=self.net.address(self.number))
-        self.client.join(invitation_text(structs.replace(invitation, peers=(first,))))
+        self.client.join_repo(invitation_text(structs.replace(invitation, peers=(first,))))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ _FLAPS = 12
 
 
 def _last_error(peer: PlacedPeer) -> str:
-    return "".join(str(other["last_error"] or "") for other in peer.client.status()["peers"])
+    return "".join(str(other["last_error"] or "") for other in peer.client.show_status()["peers"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,7 +35,7 @@ def test_a_line_that_is_cut_for_long_is_given_up_with_a_reason_and_dialed_again(
         for peer in (alice, bob):
             write(peer, branch, 300, peer.home.name)
         until(
-            lambda: bool(alice.client.status()["peers"] == []) or "idle" in _last_error(alice),
+            lambda: bool(alice.client.show_status()["peers"] == []) or "idle" in _last_error(alice),
             "alice has given the connection up",
             IDLE_TIMEOUT_SECONDS + 30,
         )

@@ -27,7 +27,9 @@ def gather(first: PlacedPeer, *others: PlacedPeer) -> str:
     repo = str(first.client.create_repo("shared")["repo"])
     branch = str(first.client.list_branches(repo)["branches"][0]["branch"])
     for other in others:
-        other.join(first.client.members.invite(repo, "write", 3600)["invitation"])
+        other.join(
+            first.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        )
     for other in others:
         until(partial(_may_write, other), f"{other.home.name} is a member", 60)
     return branch
@@ -41,7 +43,7 @@ def write(peer: PlacedPeer, branch: str, count: int, name: str) -> None:
         for number in range(count)
     ]
     for start in range(0, count, 500):
-        peer.client.import_items(branch, items[start : start + 500], "jsonl")
+        peer.client.import_commits(branch, items[start : start + 500], "jsonl")
 
 
 def until_agreed(branch: str, count: int, *peers: PlacedPeer, seconds: float = 60) -> None:
@@ -56,8 +58,8 @@ def until_agreed(branch: str, count: int, *peers: PlacedPeer, seconds: float = 6
 
 def topics_with(peer: PlacedPeer, other: PlacedPeer) -> list[TopicView]:
     """How a peer says that its topics stand with another."""
-    node = other.client.status()["node"]
-    found = [one for one in peer.client.status()["peers"] if one["peer"] == node]
+    node = other.client.show_status()["node"]
+    found = [one for one in peer.client.show_status()["peers"] if one["peer"] == node]
     return [topic for one in found for topic in one["topics"]]
 
 

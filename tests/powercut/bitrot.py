@@ -28,15 +28,7 @@ from node.care.repair import repair_store
 from node.content.files import FileService
 from node.exports.export_worker import ExportRequest, write_export
 from node.home.config import CONFIG_NAME
-from node.home.home import (
-    PSEUDONYM_KEY_NAME,
-    TOKEN_NAME,
-    create_home,
-    load_pseudonym_key,
-    lock_home,
-    open_home,
-    run_file,
-)
+from node.home.home import PSEUDONYM_KEY_NAME, create_home, load_pseudonym_key, lock_home, open_home, run_file
 from node.home.identity import open_keys
 from node.home.key_file import Keys
 from node.home.key_names import KEYS_NAME
@@ -49,6 +41,7 @@ from node.sync.feed_recovery import FeedRecovery
 from protocol.ids import BranchId, PeerId
 from protocol.keys import NodeSeed, UserSeed
 from protocol.text import id_text
+from ravel.home import TOKEN_NAME
 from storage.commits.commits import digest_timeline
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.database import DATABASE_NAME, StorageError

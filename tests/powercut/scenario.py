@@ -18,11 +18,11 @@ from typing import ClassVar, Final
 from blake3 import blake3
 
 from analytics.reading.export_reader import read_export
-from node.client.client import ApiClient
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
 from protocol.signing import public_key
 from protocol.text import id_text
+from ravel import Client, connect
 from tests.e2e.cluster import Peer
 from tests.powercut.checks import BACKUPS, EXPORTS, HOME, PASSPHRASE, lay_out
 from tests.powercut.disk import Disk
@@ -131,7 +131,7 @@ class Scenario:
         answered = threading.Semaphore(0)
 
         def work() -> None:
-            with suppress(ServiceError), closing(ApiClient.for_home(self._home)) as api:
+            with suppress(ServiceError), closing(connect(self._home)) as api:
                 while True:
                     self._post(api)
                     answered.release()
@@ -154,8 +154,10 @@ class Scenario:
         lay_out(state, root)
         self.recording.outage(seed, {path: (root / path).stat().st_ino for path in state.files})
 
-    def _post(self, api: ApiClient | None = None) -> None:
-        commit = (api or self._peer.client).write(self._branch, "x" * self._chance.randint(1, 2000))["commit"]
+    def _post(self, api: Client | None = None) -> None:
+        commit = (api or self._peer.client).write_post(self._branch, "x" * self._chance.randint(1, 2000))[
+            "commit"
+        ]
         self.recording.promise(commit=commit)
 
     def _import(self, count: int) -> None:
@@ -163,14 +165,14 @@ class Scenario:
             {"id": str(number), "parents": [], "author": "a", "time": 1, "text": "x" * 50}
             for number in range(count)
         ]
-        self._peer.client.import_items(self._branch, items, "cut")
-        for item in self._peer.client.timeline(self._branch, -1, 1000)["items"]:
+        self._peer.client.import_commits(self._branch, items, "cut")
+        for item in self._peer.client.show_timeline(self._branch, after_position=-1, limit=1000)["items"]:
             self.recording.promise(commit=item["commit"])
 
-    def _file(self, size: int, api: ApiClient | None = None) -> None:
+    def _file(self, size: int, api: Client | None = None) -> None:
         self._names += 1
         name, content = f"file {self._names}", self._chance.randbytes(size)
-        (api or self._peer.client).add_file(self._branch, name, [content])
+        (api or self._peer.client).add_file(self._branch, [content], name=name)
         self._files.append(name)
         self.recording.promise(file=name, hash=blake3(content).hexdigest())
 
@@ -185,7 +187,7 @@ class Scenario:
             self._file(_FILE_OF_ROWS)
 
     def _export(self) -> None:
-        self._peer.client.export()
+        self._peer.client.export_store()
         self.recording.promise(exported=read_export(self.recording.root / EXPORTS).rows)
 
     # --- commands ---

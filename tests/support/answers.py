@@ -11,8 +11,9 @@ import msgspec
 from starlette.routing import compile_path
 
 from node.api.api import route_path
-from node.client.http_client import HttpClient
 from node.contract.table import ENDPOINTS, ROUTED, AnyEndpoint
+from ravel.exchange import Answer
+from ravel.transport import HttpClient
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], AnyEndpoint], ...]] = tuple(
     (compile_path(route_path(endpoint))[0], endpoint) for endpoint in ROUTED
@@ -55,13 +56,14 @@ class CheckedHttpClient(HttpClient):
         method: str,
         path: str,
         **options: Any,  # noqa: ANN401  # as HttpClient has them
-    ) -> tuple[int, bytes]:
+    ) -> Answer:
         """As of HttpClient."""
-        status, content = super().request(method, path, **options)
+        answer = super().request(method, path, **options)
         endpoint = find_endpoint(method, unquote(path))
-        if endpoint is not None and endpoint.answer is not None and content[:1] == b"{":
-            _check_json(endpoint, json.loads(content), is_success=status < http.client.BAD_REQUEST)
-        return status, content
+        if endpoint is not None and endpoint.answer is not None and answer.content[:1] == b"{":
+            is_success = answer.status < http.client.BAD_REQUEST
+            _check_json(endpoint, json.loads(answer.content), is_success=is_success)
+        return answer
 
 
 def _promised(response: httpx.Response) -> AnyEndpoint | None:

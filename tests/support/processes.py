@@ -108,7 +108,7 @@ def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     # Also what a command imports when it runs.
     context.set_forkserver_preload(
-        ["node.cli.main", "node.daemon", "node.client.client", "httpx", "click.core", "pydantic", __name__]
+        ["node.cli.main", "node.daemon", "ravel.client", "httpx", "click.core", "pydantic", __name__]
     )
     return context
 

@@ -19,7 +19,6 @@ from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
 from node.api.http_server import serve_connection
 from node.api.service import NodeService
-from node.client.calls import path_part
 from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
 from protocol.ids import AnyId
@@ -32,6 +31,7 @@ from protocol.limits.users import (
 )
 from protocol.links import parse_invitation
 from protocol.text import id_text
+from ravel.operations import path_part
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
 from tests.support.answers import CHECKED

@@ -16,11 +16,10 @@ from node.api import edits as edits_module
 from node.api import event_streams, http_server
 from node.api.edits import EditSource, SharedReads, read_window
 from node.api.event_streams import Event
-from node.client.event_client import StreamEvent, read_events
-from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.text import parse_id
+from ravel.event_streams import StreamEvent
 from storage.commits.edits import START, Cursor
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
@@ -385,28 +384,3 @@ async def test_the_node_s_events_are_peers_and_repos(tmp_path: Path, monkeypatch
             assert {repo["name"] for repo in event.data["repos"]} == {"first", "second"}
         now = (await one.client.get("/api/v1/events")).json()
         assert {"peers", "repos"} <= set(now)
-
-
-def test_a_client_reads_events_and_says_when_they_end() -> None:
-    lines = [
-        "retry: 2000",
-        "",
-        ": still here",
-        "",
-        "id: 7",
-        "event: edit",
-        'data: {"a": 1}',
-        "",
-        "event: closing",
-    ]
-    events = read_events([*lines, "data: {}", ""], "again")
-    assert next(events) == StreamEvent("edit", "7", {"a": 1})
-    with pytest.raises(ServiceError, match="ended") as caught:
-        next(events)
-    assert (caught.value.code, caught.value.next_step) == ("interrupted", "again")
-    error = {"error": {"code": "storage_failed", "message": "disk full", "next": "free some"}}
-    with pytest.raises(ServiceError, match="disk full"):
-        next(read_events(["event: error", f"data: {json.dumps(error)}", ""], ""))
-    for nonsense in ("x", "[1]", "[" * 100_000):
-        with pytest.raises(ServiceError, match="without JSON"):
-            next(read_events([f"data: {nonsense}", ""], ""))

@@ -7,9 +7,9 @@ import pytest
 import trio
 
 from node.api import requests as api_requests
-from node.contract.files import encode_head
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.users import BODY_WAIT_SECONDS, FILE_BATCH_COUNT_MAX
+from ravel.files import encode_head
 from tests.support.relays import until
 from tests.support.served import AUTH, Served, served
 

@@ -96,7 +96,7 @@ def test_a_store_that_cannot_be_copied_is_answered_by_what_helps(
     with pytest.raises(ServiceError) as caught:
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
     assert (caught.value.code, caught.value.message) == (code, str(error))
-    assert next_step in caught.value.next_step
+    assert next_step in caught.value.advice
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
 
 

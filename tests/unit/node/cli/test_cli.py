@@ -1,5 +1,6 @@
 """The command line without a daemon: help, exit codes, JSON, and texts that cannot steer a terminal."""
 
+import ast
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import node
 from node.cli import main as main_module
 from node.cli.main import app
 from node.cli.progress import show_progress
@@ -102,9 +104,30 @@ def test_texts_are_cut_to_one_line() -> None:
     assert first_line(None, 10) == ""
 
 
-def test_errors_of_unknown_codes_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyError):
-        ServiceError("no_such_code", "")
+@pytest.mark.slow
+def test_the_node_makes_no_errors_of_unknown_codes() -> None:
+    made = [
+        call.args[0].value
+        for path in (Path(node.__file__).parent).rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "ServiceError"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    assert len(made) > 200
+    assert set(made) <= ERROR_KINDS.keys()
+
+
+def test_an_error_of_a_code_that_a_newer_node_says_has_the_exit_code_of_a_defect(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert fail(ServiceError("of_a_later_version", "no"), as_json=False) == 1
+    assert capsys.readouterr().err == "error: no\n"
+
+
+def test_an_error_is_shown_without_advice_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert fail(ServiceError("not_found", "gone"), as_json=False) == 4
     assert capsys.readouterr().err == "error: gone\n"
 

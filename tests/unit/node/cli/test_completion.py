@@ -22,8 +22,8 @@ class Api:
     def list_branches(self, repo: str) -> Any:  # noqa: ANN401  # the same
         return {"branches": [{"name": name} for name in (self.names if repo == "1" else ("main",))]}
 
-    def list_files(self, branch: str) -> Any:  # noqa: ANN401  # the same
-        assert branch == "main"
+    def list_files(self, branch: str, *, limit: int) -> Any:  # noqa: ANN401  # the same
+        assert (branch, limit) == ("main", 1000)
         names = ("a.txt", "$(rm -rf ~)", "a b", "-x", "`id`", "a;b", "a\nb", "~", "a.txt", "über.md")
         return {"files": [{"name": name} for name in names]}
 

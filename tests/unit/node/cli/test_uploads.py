@@ -220,7 +220,7 @@ def test_an_empty_folder_makes_no_request(tmp_path: Path) -> None:
 def _refused(daemon: Daemon, uploader: Uploader) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         uploader.run()
-    assert caught.value.next_step
+    assert caught.value.advice
     return caught.value
 
 

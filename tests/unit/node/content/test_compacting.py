@@ -365,7 +365,7 @@ async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manage
     for ask in (_items, _entries, _compact):
         with pytest.raises(ServiceError) as caught:
             await ask(alice)
-        assert (caught.value.code, "--without-missing" in caught.value.next_step) == ("incomplete", True)
+        assert (caught.value.code, "--without-missing" in caught.value.advice) == ("incomplete", True)
     with pytest.raises(ServiceError):
         await _texts(alice).pull("main", "notes")
     done = await _compact(alice, without_missing=True)

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
-from node.home.home import create_home, lock_home, open_home, read_run_file, run_file
+from node.home.home import create_home, lock_home, open_home, run_file
 from node.home.identity import open_keys
 from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text
+from ravel.home import read_run_file
 from tests.support.keys import no_passphrase
 
 PEER = id_text(AnyId(b"p" * 32))
@@ -156,7 +157,7 @@ def test_a_folder_without_a_node_is_said(tmp_path: Path) -> None:
     with pytest.raises(ServiceError) as caught:
         open_home(tmp_path)
     assert caught.value.code == "not_initialised"
-    assert caught.value.next_step == f"make one with: ravel --home {tmp_path} up"
+    assert caught.value.advice == f"make one with: ravel --home {tmp_path} up"
 
 
 def test_a_folder_is_held_by_one_process(tmp_path: Path) -> None:

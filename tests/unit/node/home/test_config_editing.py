@@ -106,7 +106,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing(
         set_key(path, name, value)
     assert caught.value.code == "bad_config"
     assert message in caught.value.message
-    assert caught.value.next_step
+    assert caught.value.advice
     assert path.read_text() == before
 
 
@@ -123,7 +123,7 @@ def test_another_store_than_the_nodes_is_refused(path: Path) -> None:
     with pytest.raises(ServiceError, match=r"without its repos") as caught:
         set_key(path, "storage.url", "postgresql://me:secret@db.example/ravel")
     assert "secret" not in str(caught.value)
-    assert "restore --storage-url" in caught.value.next_step
+    assert "restore --storage-url" in caught.value.advice
     store.unlink()  # as after `ravel restore --storage-url`
     change = set_key(path, "storage.url", "postgresql://me:secret@db.example/ravel")
     assert "secret" not in str(change)

@@ -80,7 +80,7 @@ def test_a_bad_value_is_named_with_its_place(path: Path, defect: str) -> None:
     assert caught.value.code == "bad_config"
     assert place in caught.value.message
     assert expected in caught.value.message
-    assert caught.value.next_step
+    assert caught.value.advice
 
 
 def test_a_bad_value_of_the_file_is_a_fault_even_where_it_is_overridden(path: Path) -> None:

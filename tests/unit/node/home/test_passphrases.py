@@ -79,7 +79,7 @@ def test_without_a_terminal_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ServiceError) as caught:
         ask_passphrase("Passphrase: ")
     assert caught.value.code == "locked"
-    assert "--passphrase-file" in caught.value.next_step
+    assert "--passphrase-file" in caught.value.advice
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from node.home import starting
-from node.home.home import RUN_NAME, lock_home
+from node.home.home import lock_home
 from node.home.starting import stop_daemon, wait_for_daemon
 from node.runtime.errors import ServiceError
+from ravel.home import RUN_NAME
 
 
 def _never(text: str) -> None:
@@ -43,7 +44,7 @@ def test_what_holds_the_folder_and_never_answers_is_waited_for_no_longer_than_th
     with lock_home(tmp_path), pytest.raises(ServiceError, match=f"process {os.getpid()} holds") as caught:
         wait_for_daemon(tmp_path, _never, seconds_max=-1)
     assert caught.value.code == "not_running"
-    assert "log" in caught.value.next_step
+    assert "log" in caught.value.advice
 
 
 def test_what_holds_the_folder_and_is_no_daemon_is_not_stopped(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_keyring_without_this_nodes_key_is_said(
     memory.kept = {} if kept is None else {(service, entry): kept}
     with pytest.raises(ServiceError, match="no key for this node") as caught:
         open_keys(tmp_path, no_passphrase)
-    assert (caught.value.code, "--words" in caught.value.next_step) == ("locked", True)
+    assert (caught.value.code, "--words" in caught.value.advice) == ("locked", True)
 
 
 def test_another_key_in_the_keyring_opens_nothing(tmp_path: Path, memory: MemoryKeyring) -> None:
@@ -97,7 +97,7 @@ def test_where_there_is_no_keyring_nothing_is_sealed(
     keyring.set_keyring(backend())
     with pytest.raises(ServiceError, match="no usable keyring") as caught:
         create_keys(tmp_path, fresh_keys(), "keyring")
-    assert (caught.value.code, "passphrase" in caught.value.next_step) == ("locked", True)
+    assert (caught.value.code, "passphrase" in caught.value.advice) == ("locked", True)
     assert list(tmp_path.iterdir()) == []
     assert memory.kept == {}
 
@@ -106,4 +106,4 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(ServiceError) as caught:
         get_key("entry")
-    assert (caught.value.code, "[keyring]" in caught.value.next_step) == ("missing_extra", True)
+    assert (caught.value.code, "[keyring]" in caught.value.advice) == ("missing_extra", True)

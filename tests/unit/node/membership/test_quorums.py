@@ -125,7 +125,7 @@ async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
         await _with_quorum(alice, bob, carol, removals=True)
         with pytest.raises(ServiceError, match="too few signers") as refused:
             await members_of(alice).remove("", _user(carol), "")
-        assert "propose-removal" in refused.value.next_step
+        assert "propose-removal" in refused.value.advice
         proposed = await _quorums_of(alice).propose_removal("", _user(carol), "")
         await together(alice, bob)
         await _quorums_of(bob).approve("", proposed["proposal"])

@@ -34,7 +34,7 @@ async def test_a_writer_is_told_which_right_is_lacking(tmp_path: Path, name: str
             await action(members_of(bob), owner)
         assert caught.value.code == "not_permitted"
         assert caught.value.message == f"{name} needs the permission {needed}, and you hold write in repo"
-        assert "ravel member list" in caught.value.next_step
+        assert "ravel member list" in caught.value.advice
         with pytest.raises(
             ServiceError, match="last owner"
         ):  # of who may, what stands against it is said as before
@@ -48,7 +48,7 @@ async def test_what_the_rules_refuse_names_who_can_help(tmp_path: Path) -> None:
         user = _user(bob)
         with pytest.raises(ServiceError, match="M2") as caught:
             bob.author.create_branch(bob.repo(), "more", is_unique=True)
-        assert f"ravel member grant REPO {user} PERMISSION" in caught.value.next_step
+        assert f"ravel member grant REPO {user} PERMISSION" in caught.value.advice
 
 
 def _user(node: Node) -> str:

@@ -76,6 +76,6 @@ def test_a_clock_that_cannot_be_used_is_named_and_nothing_is_written(
         author = Author(alice.replica, alice.user_seed, now_ms)
         with pytest.raises(ServiceError, match=when) as refused:
             author.write(branch, Post("when?"))
-        assert "set the clock" in refused.value.next_step
+        assert "set the clock" in refused.value.advice
         author.write(branch, Draft(Post("dated elsewhere"), timestamp=1_700_000_000_000))
         assert len(ids(alice)) == len(before) + 1

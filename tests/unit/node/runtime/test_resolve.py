@@ -38,7 +38,7 @@ def test_what_fits_more_than_one_lists_them() -> None:
     assert caught.value.code == "ambiguous"
     shown = ", ".join(f"repo{number}:main ({id_text(IDS[number])[:12]})" for number in (0, 1))
     assert caught.value.message == f"more than one branch fits 'main': {shown}"
-    assert "ravel use REPO" in caught.value.next_step
+    assert "ravel use REPO" in caught.value.advice
 
 
 def test_of_many_that_fit_some_are_listed_and_the_rest_counted() -> None:

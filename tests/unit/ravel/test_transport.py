@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from node.client.client import ApiClient
-from node.client.http_client import ConnectionLost, HttpClient, NoAnswer
-from node.runtime.errors import ServiceError
+from ravel import connect
+from ravel.errors import RavelError
+from ravel.transport import ConnectionLost, HttpClient, NoAnswer
 from tests.support.machine import patience
 
 EMPTY: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -84,8 +84,8 @@ def test_requests_one_after_the_other_share_a_connection() -> None:
 
     with _server(role) as url:
         client = _client(url)
-        assert client.request("GET", "/a", query={"q": "x y", "n": 1}) == (200, b"{}")
-        assert client.request("POST", "/b", body={"text": "é"}) == (200, b"{}")
+        assert client.request("GET", "/a", query={"q": "x y", "n": 1}).content == b"{}"
+        assert client.request("POST", "/b", body='{"text":"é"}'.encode()).content == b"{}"
         client.close()
     assert seen[0].startswith(b"GET /a?q=x+y&n=1 HTTP/1.1\r\n")
     assert b"Authorization: Bearer t\r\n" in seen[0]
@@ -109,7 +109,7 @@ def test_a_connection_that_the_daemon_has_closed_is_not_used_again() -> None:
         client = _client(url)
         client.request("GET", "/")
         assert closed.wait(patience(20))
-        assert client.request("GET", "/") == (200, b"{}")
+        assert client.request("GET", "/").content == b"{}"
         client.close()
 
 
@@ -128,7 +128,7 @@ def test_a_stream_has_a_connection_of_its_own() -> None:
         with client.open("GET", "/stream") as response:
             lines = response.lines()
             assert next(lines) == "a"
-            assert client.request("GET", "/") == (200, b"{}")
+            assert client.request("GET", "/").content == b"{}"
         client.close()
 
 
@@ -172,9 +172,9 @@ def test_a_refusal_that_comes_before_all_is_sent_is_the_answer() -> None:
         line.say(answer)
 
     with _server(refuse) as url:
-        api = ApiClient(url, "t")
-        with pytest.raises(ServiceError) as caught:
-            api.add_file("b", "name", (bytes(1 << 16) for _ in range(64)))
+        api = connect(url=url, token="t")
+        with pytest.raises(RavelError) as caught:
+            api.add_file("b", (bytes(1 << 16) for _ in range(64)), name="name")
         assert caught.value.code == "too_large"
 
 

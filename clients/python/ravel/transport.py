@@ -1,20 +1,21 @@
-"""HTTP to one daemon on this machine, over the standard library's client.
+"""HTTP to one daemon, over the standard library's client, for the client that waits.
 
-A command speaks to a loopback address, without TLS, proxies, redirects or compression. httpx serves all of these and
-takes five times as long to import as the rest of a command needs; most of it is trio, which a client has no use for.
+A command speaks to a loopback address, without proxies, redirects or compression. httpx serves all of these and takes
+five times as long to import as the rest of a command needs; so only the client that awaits uses it.
 
 Connections stay open between requests. A stream holds its own, so that other calls can be made while it is read.
 """
 
 import http.client
-import json
-import socket
+import select
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlencode, urlsplit
+
+from ravel.exchange import RUN_HEADER, Answer
 
 _IDLE_SECONDS_MAX: Final = 4.0
 """A connection that was idle for longer is not used again: the daemon closes it after 5 s."""
@@ -25,9 +26,24 @@ _LINE_SIZE_MAX: Final = 1 << 26
 class ConnectionLost(Exception):
     """No answer came, or not the whole of it."""
 
+    was_sent = True
+    """A part of the request may have reached the daemon."""
+
+
+class NotSent(ConnectionLost):
+    """No connection could be made, so that nothing reached the daemon."""
+
+    was_sent = False
+
 
 class NoAnswer(ConnectionLost):
     """None came in time."""
+
+
+_KINDS: Final[Mapping[str, type[http.client.HTTPConnection]]] = {
+    "http": http.client.HTTPConnection,
+    "https": http.client.HTTPSConnection,
+}
 
 
 class HttpResponse:
@@ -81,9 +97,9 @@ class HttpClient:
     """Requests to one origin. Thread-safe: each request has a connection to itself."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str], timeout: float) -> None:
-        """`base_url` is of the scheme http; its path stands before those of requests. `timeout`: seconds."""
+        """`base_url` is of the scheme http or https; its path stands before those of requests. `timeout`: seconds."""
         parts = urlsplit(base_url)
-        assert parts.scheme == "http", "the daemon's API has no TLS"
+        self._kind = _KINDS[parts.scheme]
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path
@@ -109,16 +125,19 @@ class HttpClient:
         path: str,
         *,
         query: Mapping[str, int | str] | None = None,
-        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
         content: Iterable[bytes] | None = None,
         timeout: float | None = None,
-    ) -> tuple[int, bytes]:
-        """The status and the whole content of an answer. Raises ConnectionLost.
+    ) -> Answer:
+        """The whole answer. Raises ConnectionLost.
 
-        `body` is sent as JSON, `content` as it is. `timeout`: seconds without a byte after which no answer is expected.
+        `body` is JSON, `content` any bytes, streamed. `timeout`: seconds without a byte after which no answer is expected.
         """
-        with self.open(method, path, query=query, body=body, content=content, timeout=timeout) as response:
-            return response.status, response.read()
+        with self.open(
+            method, path, query=query, headers=headers, body=body, content=content, timeout=timeout
+        ) as response:
+            return Answer(response.status, response.read(), response.header(RUN_HEADER))
 
     @contextmanager
     def open(
@@ -128,16 +147,15 @@ class HttpClient:
         *,
         query: Mapping[str, int | str] | None = None,
         headers: Mapping[str, str] | None = None,
-        body: object = None,
+        body: bytes | None = None,
         content: Iterable[bytes] | None = None,
         timeout: float | None = None,
     ) -> Iterator[HttpResponse]:
         """The same, with the content to be read while the block runs. Raises ConnectionLost."""
-        sent: bytes | _Content | None = None if content is None else _Content(content)
+        sent: bytes | _Content | None = body if content is None else _Content(content)
         told = {**self._headers, **(headers or {})}
         if body is not None:
             told["Content-Type"] = "application/json"
-            sent = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         target = self._prefix + path + (f"?{urlencode(query)}" if query else "")
         connection = self._take(self._timeout if timeout is None else timeout)
         is_reusable = False
@@ -166,7 +184,7 @@ class HttpClient:
                 connection.sock.settimeout(timeout)
                 return connection
             connection.close()
-        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        return self._kind(self._host, self._port, timeout=timeout)
 
     def _put_back(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
@@ -193,14 +211,9 @@ class _Content:
 
 def _is_open(connection: http.client.HTTPConnection) -> bool:
     """Whether an idle connection can be used. What is readable before a request is the end: the daemon has closed it."""
-    connection.sock.settimeout(0)
-    try:
-        connection.sock.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    waiting = select.poll()
+    waiting.register(connection.sock, select.POLLIN)
+    return not waiting.poll(0)
 
 
 def _send(
@@ -212,7 +225,12 @@ def _send(
 ) -> None:
     """Send a request. A daemon may refuse a long content before all of it is sent, and close: then its answer counts."""
     if connection.sock is None:
-        connection.connect()
+        try:
+            connection.connect()
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise NotSent(str(error)) from None
     try:
         connection.request(method, target, content, headers)
     except (BrokenPipeError, ConnectionResetError):
@@ -225,7 +243,7 @@ def _lost() -> Iterator[None]:
     """Raises what goes wrong with a connection as ConnectionLost."""
     try:
         yield
-    except TimeoutError as error:
+    except TimeoutError as error:  # also of the connection, whose daemon is too busy to accept it
         raise NoAnswer(str(error)) from None
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionLost(str(error) or type(error).__name__) from None

@@ -1,0 +1,211 @@
+"""The client to be awaited, under asyncio or trio: as `ravel.client`, by the same rules, over httpx."""
+
+import math
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import anyio
+import httpx
+
+from ravel.calls.all_calls import AsyncAllCalls
+from ravel.calls.files import GET_FILE
+from ravel.client import RAW_SECONDS_MAX
+from ravel.errors import error_of
+from ravel.event_streams import AsyncEventStream, Following, StreamCut
+from ravel.exchange import RUN_HEADER, Answer, Lost, Memory, Outcome, Send, Wait, exchange, new_key, too_slow
+from ravel.files import Download, cut_short, download_of, range_headers
+from ravel.operations import Operation, Request, raw_path, request_of
+from ravel.target import Target, find_target
+
+_TIMEOUT_SECONDS: Final = 60.0
+_PIECE_SIZE: Final = 1 << 20
+A = TypeVar("A")
+
+
+def connect_async(
+    home: str | Path | None = None,
+    url: str | None = None,
+    token: str | None = None,
+    *,
+    repo: str = "",
+    seconds_max: float = math.inf,
+) -> "AsyncClient":
+    """As `connect`, for a client whose methods are awaited: `async with ravel.connect_async() as client: ...`."""
+    return AsyncClient(find_target(home, url, token, repo), seconds_max)
+
+
+class AsyncClient(AsyncAllCalls):
+    """Calls one daemon, from one event loop. `connect_async` makes one."""
+
+    def __init__(self, target: Target, seconds_max: float = math.inf) -> None:
+        self._memory = Memory(target)
+        self._seconds_max = seconds_max
+        # The daemon is on this machine: what the environment says of proxies is meant for others.
+        self._http = httpx.AsyncClient(
+            timeout=min(_TIMEOUT_SECONDS, seconds_max),
+            trust_env=False,
+            limits=httpx.Limits(keepalive_expiry=4.0),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Give up the connections."""
+        await self._http.aclose()
+
+    @property
+    def url(self) -> str:
+        """Where the daemon answers."""
+        return self._memory.target.url
+
+    async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """The content of the answer to a request that this client has no method for. Raises RavelError.
+
+        `path` is below `/api/v1`, and may have a query. `body` is JSON.
+        """
+        key = "" if method == "GET" else new_key()
+        return await self._run(
+            Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX, key=key)
+        )
+
+    async def page(self, path: str) -> str:
+        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
+        outcome = await self._send(Send(self._memory.target, Request("GET", path)), None)
+        if not isinstance(outcome, Answer):
+            raise self._memory.target.lost()
+        return outcome.content.decode("utf-8", "replace")
+
+    @asynccontextmanager
+    async def get_file(
+        self, branch: str, file: str, *, start: int = 0, stop: int | None = None
+    ) -> AsyncIterator[Download[AsyncIterator[bytes]]]:
+        """A file's bytes from `start` to before `stop`, streamed.
+
+        Raises RavelError, on the way `interrupted` where the daemon or the connection stops: the rest may be asked for.
+        """
+        request = request_of(GET_FILE, {"branch": branch, "file": file})
+        send = Send(self._memory.target, Request("GET", request.path, headers=range_headers(start, stop)))
+        async with self._opened(send) as response, aclosing(_pieces(response)) as pieces:
+            yield download_of(lambda name: response.headers.get(name, ""), pieces)
+
+    async def _call(
+        self,
+        operation: Operation[A],
+        arguments: Mapping[str, object],
+        content: Iterable[bytes] | AsyncIterable[bytes] | None = None,
+    ) -> A:
+        key = "" if operation.method == "GET" or operation.takes_bytes else new_key()
+        return operation.read(await self._run(request_of(operation, arguments, key), content))
+
+    def _watch(
+        self, operation: Operation[Any], arguments: Mapping[str, object], *, reconnect: bool
+    ) -> AsyncEventStream:
+        following = Following(self._memory, request_of(operation, arguments), reconnect=reconnect)
+        return AsyncEventStream(following, self._stream_lines, anyio.sleep)
+
+    async def _run(
+        self, request: Request, content: Iterable[bytes] | AsyncIterable[bytes] | None = None
+    ) -> bytes:
+        steps = exchange(self._memory, request, is_streamed=content is not None)
+        outcome: Outcome = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as done:
+                answer: bytes = done.value
+                return answer
+            if isinstance(step, Wait):
+                await anyio.sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = await self._send(step, content)
+
+    async def _send(
+        self, step: Send, content: Iterable[bytes] | AsyncIterable[bytes] | None
+    ) -> Answer | Lost:
+        request = _built(
+            self._http, step, _streamed(content), min(step.request.seconds_max, self._seconds_max)
+        )
+        try:
+            response = await self._http.send(request)
+        except httpx.ConnectError:
+            return Lost(was_sent=False)
+        except httpx.TimeoutException:
+            return Lost(was_sent=True, is_slow=True)
+        except httpx.TransportError:
+            return Lost(was_sent=True)
+        return Answer(response.status_code, response.content, response.headers.get(RUN_HEADER, ""))
+
+    @asynccontextmanager
+    async def _opened(self, step: Send) -> AsyncIterator[httpx.Response]:
+        """An answer whose content is read while the block runs. Raises RavelError."""
+        request = _built(self._http, step, None, _TIMEOUT_SECONDS)
+        try:
+            response = await self._http.send(request, stream=True)
+        except httpx.TimeoutException:
+            raise too_slow() from None
+        except httpx.TransportError:
+            raise self._memory.target.lost() from None
+        async with aclosing(response):
+            if response.is_error:
+                raise error_of(response.status_code, await response.aread())
+            yield response
+
+    @asynccontextmanager
+    async def _stream_lines(self, step: Send) -> AsyncIterator[AsyncIterator[str]]:
+        async with self._opened(step) as response, aclosing(_lines(response)) as lines:
+            yield lines
+
+
+def _built(
+    http: httpx.AsyncClient, step: Send, content: AsyncIterable[bytes] | None, seconds: float
+) -> httpx.Request:
+    request = step.request
+    headers = {**step.target.headers, **request.headers}
+    if request.body is not None:
+        headers["Content-Type"] = "application/json"
+    return http.build_request(
+        request.method,
+        step.target.url + request.path,
+        params=dict(request.query) or None,
+        headers=headers,
+        content=request.body if content is None else content,
+        timeout=seconds,
+    )
+
+
+def _streamed(content: Iterable[bytes] | AsyncIterable[bytes] | None) -> AsyncIterable[bytes] | None:
+    """What is sent as it comes. An iterable that does not await is read in the event loop."""
+    if content is None or isinstance(content, AsyncIterable):
+        return content
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in content:
+            yield piece
+
+    return pieces()
+
+
+async def _lines(response: httpx.Response) -> AsyncGenerator[str]:
+    try:
+        async for line in response.aiter_lines():
+            yield line
+    except httpx.TransportError:
+        raise StreamCut from None
+
+
+async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
+    try:
+        async for piece in response.aiter_bytes(_PIECE_SIZE):
+            yield piece
+    except httpx.TransportError as error:
+        raise cut_short(error) from None

@@ -1,0 +1,54 @@
+"""All calls in two classes. Made from the table of endpoints by `make reference`."""
+
+from ravel.calls.branches import AsyncBranchesCalls, BranchesCalls
+from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
+from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
+from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
+from ravel.calls.files import AsyncFilesCalls, FilesCalls
+from ravel.calls.inbox import AsyncInboxCalls, InboxCalls
+from ravel.calls.members import AsyncMembersCalls, MembersCalls
+from ravel.calls.node import AsyncNodeCalls, NodeCalls
+from ravel.calls.peers import AsyncPeersCalls, PeersCalls
+from ravel.calls.people import AsyncPeopleCalls, PeopleCalls
+from ravel.calls.quorums import AsyncQuorumsCalls, QuorumsCalls
+from ravel.calls.repos import AsyncReposCalls, ReposCalls
+from ravel.calls.timelines import AsyncTimelinesCalls, TimelinesCalls
+from ravel.calls.tokens import AsyncTokensCalls, TokensCalls
+
+
+class AllCalls(
+    NodeCalls,
+    ReposCalls,
+    MembersCalls,
+    PeopleCalls,
+    DevicesCalls,
+    QuorumsCalls,
+    BranchesCalls,
+    CommitsCalls,
+    TimelinesCalls,
+    InboxCalls,
+    DocumentsCalls,
+    FilesCalls,
+    PeersCalls,
+    TokensCalls,
+):
+    """All methods that wait."""
+
+
+class AsyncAllCalls(
+    AsyncNodeCalls,
+    AsyncReposCalls,
+    AsyncMembersCalls,
+    AsyncPeopleCalls,
+    AsyncDevicesCalls,
+    AsyncQuorumsCalls,
+    AsyncBranchesCalls,
+    AsyncCommitsCalls,
+    AsyncTimelinesCalls,
+    AsyncInboxCalls,
+    AsyncDocumentsCalls,
+    AsyncFilesCalls,
+    AsyncPeersCalls,
+    AsyncTokensCalls,
+):
+    """All methods to be awaited."""

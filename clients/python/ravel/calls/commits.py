@@ -1,0 +1,94 @@
+"""Calls: commits. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Sequence
+
+    from ravel.types.commits import CommitView, VerdictView, VoidList, WrittenCommitView, WrittenPosts
+
+WRITE_POST: Final[Operation[WrittenCommitView]] = Operation(
+    name="write_post",
+    method="POST",
+    path="/branches/{branch}/commits",
+    answer="commits.WrittenCommitView",
+    body=("text",),
+)
+WRITE_POSTS: Final[Operation[WrittenPosts]] = Operation(
+    name="write_posts",
+    method="POST",
+    path="/branches/{branch}/commits/batch",
+    answer="commits.WrittenPosts",
+    body=("texts",),
+    seconds_max=3600.0,
+)
+SHOW_COMMIT: Final[Operation[CommitView]] = Operation(
+    name="show_commit", method="GET", path="/commits/{commit}", answer="commits.CommitView"
+)
+EXPLAIN_VERDICT: Final[Operation[VerdictView]] = Operation(
+    name="explain_verdict", method="GET", path="/commits/{commit}/verdict", answer="commits.VerdictView"
+)
+LIST_VOIDS: Final[Operation[VoidList]] = Operation(
+    name="list_voids", method="GET", path="/branches/{branch}/voids", answer="commits.VoidList"
+)
+
+
+class CommitsCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def write_post(self, branch: str, text: str) -> WrittenCommitView:
+        """Write a post on the heads of a branch. It is durable when the answer comes."""
+        return self._call(WRITE_POST, {"branch": branch, "text": text})
+
+    def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
+        """Write many posts, each following the one before it. All are durable when the answer comes.
+
+        They are stored some hundred at a time. Where that fails in between, the error says how many are
+        written: these are the first, and they stay.
+        """
+        return self._call(WRITE_POSTS, {"branch": branch, "texts": texts})
+
+    def show_commit(self, commit: str) -> CommitView:
+        """Show a commit with all it states."""
+        return self._call(SHOW_COMMIT, {"commit": commit})
+
+    def explain_verdict(self, commit: str) -> VerdictView:
+        """Explain the verdict on a commit: the rule and the commits that decide it."""
+        return self._call(EXPLAIN_VERDICT, {"commit": commit})
+
+    def list_voids(self, branch: str) -> VoidList:
+        """List the void commits of a branch, and why they are void."""
+        return self._call(LIST_VOIDS, {"branch": branch})
+
+
+class AsyncCommitsCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def write_post(self, branch: str, text: str) -> WrittenCommitView:
+        """Write a post on the heads of a branch. It is durable when the answer comes."""
+        return await self._call(WRITE_POST, {"branch": branch, "text": text})
+
+    async def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
+        """Write many posts, each following the one before it. All are durable when the answer comes.
+
+        They are stored some hundred at a time. Where that fails in between, the error says how many are
+        written: these are the first, and they stay.
+        """
+        return await self._call(WRITE_POSTS, {"branch": branch, "texts": texts})
+
+    async def show_commit(self, commit: str) -> CommitView:
+        """Show a commit with all it states."""
+        return await self._call(SHOW_COMMIT, {"commit": commit})
+
+    async def explain_verdict(self, commit: str) -> VerdictView:
+        """Explain the verdict on a commit: the rule and the commits that decide it."""
+        return await self._call(EXPLAIN_VERDICT, {"commit": commit})
+
+    async def list_voids(self, branch: str) -> VoidList:
+        """List the void commits of a branch, and why they are void."""
+        return await self._call(LIST_VOIDS, {"branch": branch})

@@ -1,0 +1,176 @@
+"""Calls: documents. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Mapping, Sequence
+
+    from ravel.types.document_values import DocumentSnapshot
+    from ravel.types.documents import (
+        DictEditResult,
+        DictEntryView,
+        DictWindow,
+        SetEditResult,
+        SetWindow,
+        TextPush,
+        TextView,
+    )
+
+SHOW_SET: Final[Operation[SetWindow]] = Operation(
+    name="show_set",
+    method="GET",
+    path="/branches/{branch}/set",
+    answer="documents.SetWindow",
+    query=("offset", "limit"),
+    defaults={"offset": 0, "limit": 100},
+)
+EDIT_SET: Final[Operation[SetEditResult]] = Operation(
+    name="edit_set",
+    method="POST",
+    path="/branches/{branch}/set",
+    answer="documents.SetEditResult",
+    body=("add", "remove"),
+    defaults={"add": (), "remove": ()},
+)
+SNAPSHOT_SET: Final[Operation[DocumentSnapshot]] = Operation(
+    name="snapshot_set",
+    method="POST",
+    path="/branches/{branch}/set/snapshots",
+    answer="document_values.DocumentSnapshot",
+)
+SHOW_DICT: Final[Operation[DictWindow]] = Operation(
+    name="show_dict",
+    method="GET",
+    path="/branches/{branch}/dict",
+    answer="documents.DictWindow",
+    query=("offset", "limit"),
+    defaults={"offset": 0, "limit": 100},
+)
+SHOW_ENTRY: Final[Operation[DictEntryView]] = Operation(
+    name="show_entry",
+    method="GET",
+    path="/branches/{branch}/dict/entry",
+    answer="documents.DictEntryView",
+    query=("key",),
+    defaults={"key": ""},
+)
+EDIT_DICT: Final[Operation[DictEditResult]] = Operation(
+    name="edit_dict",
+    method="POST",
+    path="/branches/{branch}/dict",
+    answer="documents.DictEditResult",
+    body=("put", "erase"),
+    defaults={"put": None, "erase": ()},
+)
+SNAPSHOT_DICT: Final[Operation[DocumentSnapshot]] = Operation(
+    name="snapshot_dict",
+    method="POST",
+    path="/branches/{branch}/dict/snapshots",
+    answer="document_values.DocumentSnapshot",
+)
+PULL_TEXT: Final[Operation[TextView]] = Operation(
+    name="pull_text",
+    method="GET",
+    path="/branches/{branch}/text",
+    answer="documents.TextView",
+    query=("root",),
+    defaults={"root": None},
+)
+PUSH_TEXT: Final[Operation[TextPush]] = Operation(
+    name="push_text",
+    method="POST",
+    path="/branches/{branch}/text",
+    answer="documents.TextPush",
+    body=("update",),
+)
+
+
+class DocumentsCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def show_set(self, branch: str, *, offset: int = 0, limit: int = 100) -> SetWindow:
+        """Show a window of a branch's set."""
+        return self._call(SHOW_SET, {"branch": branch, "offset": offset, "limit": limit})
+
+    def edit_set(self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> SetEditResult:
+        """Add items to a branch's set, and remove others."""
+        return self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove})
+
+    def snapshot_set(self, branch: str) -> DocumentSnapshot:
+        """Compact a set's history. Its content does not change."""
+        return self._call(SNAPSHOT_SET, {"branch": branch})
+
+    def show_dict(self, branch: str, *, offset: int = 0, limit: int = 100) -> DictWindow:
+        """Show a window of a branch's dict."""
+        return self._call(SHOW_DICT, {"branch": branch, "offset": offset, "limit": limit})
+
+    def show_entry(self, branch: str, *, key: str = "") -> DictEntryView:
+        """Show one entry of a branch's dict."""
+        return self._call(SHOW_ENTRY, {"branch": branch, "key": key})
+
+    def edit_dict(
+        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = ()
+    ) -> DictEditResult:
+        """Put values into a branch's dict, and erase others."""
+        return self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase})
+
+    def snapshot_dict(self, branch: str) -> DocumentSnapshot:
+        """Compact a dict's history. Its content does not change."""
+        return self._call(SNAPSHOT_DICT, {"branch": branch})
+
+    def pull_text(self, branch: str, *, root: str | None = None) -> TextView:
+        """Show a branch's text as one Yjs update and, optionally, as plain text."""
+        return self._call(PULL_TEXT, {"branch": branch, "root": root})
+
+    def push_text(self, branch: str, update: bytes) -> TextPush:
+        """Write a Yjs update to a branch's text."""
+        return self._call(PUSH_TEXT, {"branch": branch, "update": update})
+
+
+class AsyncDocumentsCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def show_set(self, branch: str, *, offset: int = 0, limit: int = 100) -> SetWindow:
+        """Show a window of a branch's set."""
+        return await self._call(SHOW_SET, {"branch": branch, "offset": offset, "limit": limit})
+
+    async def edit_set(
+        self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> SetEditResult:
+        """Add items to a branch's set, and remove others."""
+        return await self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove})
+
+    async def snapshot_set(self, branch: str) -> DocumentSnapshot:
+        """Compact a set's history. Its content does not change."""
+        return await self._call(SNAPSHOT_SET, {"branch": branch})
+
+    async def show_dict(self, branch: str, *, offset: int = 0, limit: int = 100) -> DictWindow:
+        """Show a window of a branch's dict."""
+        return await self._call(SHOW_DICT, {"branch": branch, "offset": offset, "limit": limit})
+
+    async def show_entry(self, branch: str, *, key: str = "") -> DictEntryView:
+        """Show one entry of a branch's dict."""
+        return await self._call(SHOW_ENTRY, {"branch": branch, "key": key})
+
+    async def edit_dict(
+        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = ()
+    ) -> DictEditResult:
+        """Put values into a branch's dict, and erase others."""
+        return await self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase})
+
+    async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
+        """Compact a dict's history. Its content does not change."""
+        return await self._call(SNAPSHOT_DICT, {"branch": branch})
+
+    async def pull_text(self, branch: str, *, root: str | None = None) -> TextView:
+        """Show a branch's text as one Yjs update and, optionally, as plain text."""
+        return await self._call(PULL_TEXT, {"branch": branch, "root": root})
+
+    async def push_text(self, branch: str, update: bytes) -> TextPush:
+        """Write a Yjs update to a branch's text."""
+        return await self._call(PUSH_TEXT, {"branch": branch, "update": update})

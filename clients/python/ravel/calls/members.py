@@ -1,0 +1,179 @@
+"""Calls: members. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Sequence
+
+    from ravel.types.members import (
+        InvitationLinkView,
+        InvitationList,
+        LeaveResult,
+        MemberList,
+        MembershipChange,
+        RemovalResult,
+    )
+
+LIST_MEMBERS: Final[Operation[MemberList]] = Operation(
+    name="list_members", method="GET", path="/repos/{repo}/members", answer="members.MemberList"
+)
+GRANT_PERMISSION: Final[Operation[MembershipChange]] = Operation(
+    name="grant_permission",
+    method="POST",
+    path="/repos/{repo}/members",
+    answer="members.MembershipChange",
+    body=("user", "permission"),
+)
+REMOVE_MEMBER: Final[Operation[RemovalResult]] = Operation(
+    name="remove_member",
+    method="POST",
+    path="/repos/{repo}/removals",
+    answer="members.RemovalResult",
+    body=("user", "keeps", "person"),
+    defaults={"keeps": "", "person": False},
+)
+LEAVE_REPO: Final[Operation[LeaveResult]] = Operation(
+    name="leave_repo",
+    method="POST",
+    path="/repos/{repo}/leave",
+    answer="members.LeaveResult",
+    body=("force",),
+    defaults={"force": False},
+)
+LIST_INVITATIONS: Final[Operation[InvitationList]] = Operation(
+    name="list_invitations", method="GET", path="/repos/{repo}/invitations", answer="members.InvitationList"
+)
+CREATE_INVITATION: Final[Operation[InvitationLinkView]] = Operation(
+    name="create_invitation",
+    method="POST",
+    path="/repos/{repo}/invitations",
+    answer="members.InvitationLinkView",
+    body=("permission", "expires_seconds", "uses", "reach"),
+    defaults={"permission": "write", "expires_seconds": 604800, "uses": 1, "reach": "machine"},
+)
+REVOKE_INVITATION: Final[Operation[MembershipChange]] = Operation(
+    name="revoke_invitation",
+    method="DELETE",
+    path="/repos/{repo}/invitations/{invitation}",
+    answer="members.MembershipChange",
+)
+ADOPT_COMMITS: Final[Operation[MembershipChange]] = Operation(
+    name="adopt_commits",
+    method="POST",
+    path="/branches/{branch}/adoptions",
+    answer="members.MembershipChange",
+    body=("commits",),
+)
+
+
+class MembersCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def list_members(self, repo: str) -> MemberList:
+        """List the members of a repo and what they may do."""
+        return self._call(LIST_MEMBERS, {"repo": repo})
+
+    def grant_permission(self, repo: str, user: str, permission: str) -> MembershipChange:
+        """Make a user a member, or raise a member's permission."""
+        return self._call(GRANT_PERMISSION, {"repo": repo, "user": user, "permission": permission})
+
+    def remove_member(self, repo: str, user: str, *, keeps: str = "", person: bool = False) -> RemovalResult:
+        """Exclude a member, or lower a member's permission."""
+        return self._call(REMOVE_MEMBER, {"repo": repo, "user": user, "keeps": keeps, "person": person})
+
+    def leave_repo(self, repo: str, *, force: bool = False) -> LeaveResult:
+        """Stop being a member of a repo."""
+        return self._call(LEAVE_REPO, {"repo": repo, "force": force})
+
+    def list_invitations(self, repo: str) -> InvitationList:
+        """List the invitations of a repo."""
+        return self._call(LIST_INVITATIONS, {"repo": repo})
+
+    def create_invitation(
+        self,
+        repo: str,
+        *,
+        permission: str = "write",
+        expires_seconds: int = 604800,
+        uses: int = 1,
+        reach: str = "machine",
+    ) -> InvitationLinkView:
+        """Make an invitation link."""
+        return self._call(
+            CREATE_INVITATION,
+            {
+                "repo": repo,
+                "permission": permission,
+                "expires_seconds": expires_seconds,
+                "uses": uses,
+                "reach": reach,
+            },
+        )
+
+    def revoke_invitation(self, repo: str, invitation: str) -> MembershipChange:
+        """End an invitation."""
+        return self._call(REVOKE_INVITATION, {"repo": repo, "invitation": invitation})
+
+    def adopt_commits(self, branch: str, commits: Sequence[str]) -> MembershipChange:
+        """Make void commits of a branch count again."""
+        return self._call(ADOPT_COMMITS, {"branch": branch, "commits": commits})
+
+
+class AsyncMembersCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def list_members(self, repo: str) -> MemberList:
+        """List the members of a repo and what they may do."""
+        return await self._call(LIST_MEMBERS, {"repo": repo})
+
+    async def grant_permission(self, repo: str, user: str, permission: str) -> MembershipChange:
+        """Make a user a member, or raise a member's permission."""
+        return await self._call(GRANT_PERMISSION, {"repo": repo, "user": user, "permission": permission})
+
+    async def remove_member(
+        self, repo: str, user: str, *, keeps: str = "", person: bool = False
+    ) -> RemovalResult:
+        """Exclude a member, or lower a member's permission."""
+        return await self._call(REMOVE_MEMBER, {"repo": repo, "user": user, "keeps": keeps, "person": person})
+
+    async def leave_repo(self, repo: str, *, force: bool = False) -> LeaveResult:
+        """Stop being a member of a repo."""
+        return await self._call(LEAVE_REPO, {"repo": repo, "force": force})
+
+    async def list_invitations(self, repo: str) -> InvitationList:
+        """List the invitations of a repo."""
+        return await self._call(LIST_INVITATIONS, {"repo": repo})
+
+    async def create_invitation(
+        self,
+        repo: str,
+        *,
+        permission: str = "write",
+        expires_seconds: int = 604800,
+        uses: int = 1,
+        reach: str = "machine",
+    ) -> InvitationLinkView:
+        """Make an invitation link."""
+        return await self._call(
+            CREATE_INVITATION,
+            {
+                "repo": repo,
+                "permission": permission,
+                "expires_seconds": expires_seconds,
+                "uses": uses,
+                "reach": reach,
+            },
+        )
+
+    async def revoke_invitation(self, repo: str, invitation: str) -> MembershipChange:
+        """End an invitation."""
+        return await self._call(REVOKE_INVITATION, {"repo": repo, "invitation": invitation})
+
+    async def adopt_commits(self, branch: str, commits: Sequence[str]) -> MembershipChange:
+        """Make void commits of a branch count again."""
+        return await self._call(ADOPT_COMMITS, {"branch": branch, "commits": commits})

@@ -1,0 +1,136 @@
+"""Calls: peers. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from ravel.types.peers import PeerBan, PeerList, PeerView, RelayAllowance, RelayedTopic, RelayedTopicList
+    from ravel.types.values import Empty
+
+LIST_PEERS: Final[Operation[PeerList]] = Operation(
+    name="list_peers", method="GET", path="/peers", answer="peers.PeerList"
+)
+ADD_PEER: Final[Operation[PeerView]] = Operation(
+    name="add_peer",
+    method="POST",
+    path="/peers",
+    answer="peers.PeerView",
+    body=("address", "peer", "relay"),
+    defaults={"relay": False},
+)
+REMOVE_PEER: Final[Operation[Empty]] = Operation(
+    name="remove_peer", method="DELETE", path="/peers/{peer}", answer="values.Empty"
+)
+BAN_PEER: Final[Operation[PeerBan]] = Operation(
+    name="ban_peer", method="PUT", path="/peers/{peer}/ban", answer="peers.PeerBan"
+)
+UNBAN_PEER: Final[Operation[PeerBan]] = Operation(
+    name="unban_peer", method="DELETE", path="/peers/{peer}/ban", answer="peers.PeerBan"
+)
+LIST_RELAYED_TOPICS: Final[Operation[RelayedTopicList]] = Operation(
+    name="list_relayed_topics", method="GET", path="/relay/topics", answer="peers.RelayedTopicList"
+)
+PIN_TOPIC: Final[Operation[RelayedTopic]] = Operation(
+    name="pin_topic", method="PUT", path="/relay/topics/{topic}/pin", answer="peers.RelayedTopic"
+)
+UNPIN_TOPIC: Final[Operation[RelayedTopic]] = Operation(
+    name="unpin_topic", method="DELETE", path="/relay/topics/{topic}/pin", answer="peers.RelayedTopic"
+)
+ALLOW_PEER: Final[Operation[RelayAllowance]] = Operation(
+    name="allow_peer", method="PUT", path="/relay/peers/{peer}", answer="peers.RelayAllowance"
+)
+DENY_PEER: Final[Operation[RelayAllowance]] = Operation(
+    name="deny_peer", method="DELETE", path="/relay/peers/{peer}", answer="peers.RelayAllowance"
+)
+
+
+class PeersCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def list_peers(self) -> PeerList:
+        """List peers, learned addresses and banned peers."""
+        return self._call(LIST_PEERS, {})
+
+    def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
+        """Keep a connection to a peer."""
+        return self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
+
+    def remove_peer(self, peer: str) -> Empty:
+        """Disconnect from a peer and stop dialing it."""
+        return self._call(REMOVE_PEER, {"peer": peer})
+
+    def ban_peer(self, peer: str) -> PeerBan:
+        """Disconnect from a peer, and neither dial nor serve it."""
+        return self._call(BAN_PEER, {"peer": peer})
+
+    def unban_peer(self, peer: str) -> PeerBan:
+        """Let a banned peer connect again."""
+        return self._call(UNBAN_PEER, {"peer": peer})
+
+    def list_relayed_topics(self) -> RelayedTopicList:
+        """List the topics that this node keeps for others, and the room that they take."""
+        return self._call(LIST_RELAYED_TOPICS, {})
+
+    def pin_topic(self, topic: str) -> RelayedTopic:
+        """Never delete a topic to make room. A full id may name a topic that is not here yet."""
+        return self._call(PIN_TOPIC, {"topic": topic})
+
+    def unpin_topic(self, topic: str) -> RelayedTopic:
+        """Let a topic be deleted to make room, like others."""
+        return self._call(UNPIN_TOPIC, {"topic": topic})
+
+    def allow_peer(self, peer: str) -> RelayAllowance:
+        """Make a peer a known peer of this relay, by its full id."""
+        return self._call(ALLOW_PEER, {"peer": peer})
+
+    def deny_peer(self, peer: str) -> RelayAllowance:
+        """Make a peer unknown to this relay."""
+        return self._call(DENY_PEER, {"peer": peer})
+
+
+class AsyncPeersCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def list_peers(self) -> PeerList:
+        """List peers, learned addresses and banned peers."""
+        return await self._call(LIST_PEERS, {})
+
+    async def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
+        """Keep a connection to a peer."""
+        return await self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
+
+    async def remove_peer(self, peer: str) -> Empty:
+        """Disconnect from a peer and stop dialing it."""
+        return await self._call(REMOVE_PEER, {"peer": peer})
+
+    async def ban_peer(self, peer: str) -> PeerBan:
+        """Disconnect from a peer, and neither dial nor serve it."""
+        return await self._call(BAN_PEER, {"peer": peer})
+
+    async def unban_peer(self, peer: str) -> PeerBan:
+        """Let a banned peer connect again."""
+        return await self._call(UNBAN_PEER, {"peer": peer})
+
+    async def list_relayed_topics(self) -> RelayedTopicList:
+        """List the topics that this node keeps for others, and the room that they take."""
+        return await self._call(LIST_RELAYED_TOPICS, {})
+
+    async def pin_topic(self, topic: str) -> RelayedTopic:
+        """Never delete a topic to make room. A full id may name a topic that is not here yet."""
+        return await self._call(PIN_TOPIC, {"topic": topic})
+
+    async def unpin_topic(self, topic: str) -> RelayedTopic:
+        """Let a topic be deleted to make room, like others."""
+        return await self._call(UNPIN_TOPIC, {"topic": topic})
+
+    async def allow_peer(self, peer: str) -> RelayAllowance:
+        """Make a peer a known peer of this relay, by its full id."""
+        return await self._call(ALLOW_PEER, {"peer": peer})
+
+    async def deny_peer(self, peer: str) -> RelayAllowance:
+        """Make a peer unknown to this relay."""
+        return await self._call(DENY_PEER, {"peer": peer})

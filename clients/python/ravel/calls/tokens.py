@@ -1,0 +1,118 @@
+"""Calls: tokens. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Sequence
+
+    from ravel.types.tokens import NewToken, TokenList, TokenView
+    from ravel.types.values import Empty
+
+CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
+    name="create_token",
+    method="POST",
+    path="/tokens",
+    answer="tokens.NewToken",
+    body=("name", "may", "repos", "branches", "expires_seconds"),
+    defaults={"repos": (), "branches": (), "expires_seconds": 7776000},
+)
+LIST_TOKENS: Final[Operation[TokenList]] = Operation(
+    name="list_tokens", method="GET", path="/tokens", answer="tokens.TokenList"
+)
+REVOKE_TOKEN: Final[Operation[Empty]] = Operation(
+    name="revoke_token", method="DELETE", path="/tokens/{token}", answer="values.Empty"
+)
+SHOW_TOKEN: Final[Operation[TokenView]] = Operation(
+    name="show_token", method="GET", path="/token", answer="tokens.TokenView"
+)
+
+
+class TokensCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def create_token(
+        self,
+        name: str,
+        may: Sequence[str],
+        *,
+        repos: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        expires_seconds: int = 7776000,
+    ) -> NewToken:
+        """Make a token for an app.
+
+        A name that an expired token has is free.
+        """
+        return self._call(
+            CREATE_TOKEN,
+            {
+                "name": name,
+                "may": may,
+                "repos": repos,
+                "branches": branches,
+                "expires_seconds": expires_seconds,
+            },
+        )
+
+    def list_tokens(self) -> TokenList:
+        """List tokens with what they may do and when they were last used."""
+        return self._call(LIST_TOKENS, {})
+
+    def revoke_token(self, token: str) -> Empty:
+        """Revoke a token, at once and for good.
+
+        Its event streams end within 15 s, and get no event before that.
+        """
+        return self._call(REVOKE_TOKEN, {"token": token})
+
+    def show_token(self) -> TokenView:
+        """Show the token that this request carries."""
+        return self._call(SHOW_TOKEN, {})
+
+
+class AsyncTokensCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def create_token(
+        self,
+        name: str,
+        may: Sequence[str],
+        *,
+        repos: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        expires_seconds: int = 7776000,
+    ) -> NewToken:
+        """Make a token for an app.
+
+        A name that an expired token has is free.
+        """
+        return await self._call(
+            CREATE_TOKEN,
+            {
+                "name": name,
+                "may": may,
+                "repos": repos,
+                "branches": branches,
+                "expires_seconds": expires_seconds,
+            },
+        )
+
+    async def list_tokens(self) -> TokenList:
+        """List tokens with what they may do and when they were last used."""
+        return await self._call(LIST_TOKENS, {})
+
+    async def revoke_token(self, token: str) -> Empty:
+        """Revoke a token, at once and for good.
+
+        Its event streams end within 15 s, and get no event before that.
+        """
+        return await self._call(REVOKE_TOKEN, {"token": token})
+
+    async def show_token(self) -> TokenView:
+        """Show the token that this request carries."""
+        return await self._call(SHOW_TOKEN, {})

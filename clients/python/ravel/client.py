@@ -1,0 +1,198 @@
+"""The client that waits: a method for each endpoint, answers with the types of `ravel.types`, errors as RavelError."""
+
+from __future__ import annotations  # a command that follows nothing does not import what follows
+
+import math
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from ravel.calls.all_calls import AllCalls
+from ravel.calls.files import GET_FILE
+from ravel.errors import error_of
+from ravel.exchange import Answer, Lost, Memory, Send, Wait, exchange, new_key, too_slow
+from ravel.operations import Operation, Request, raw_path, request_of
+from ravel.target import Target, find_target
+from ravel.transport import ConnectionLost, HttpClient, HttpResponse, NoAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from types import TracebackType
+
+    from ravel.event_streams import EventStream
+    from ravel.exchange import Outcome
+    from ravel.files import Download
+
+_TIMEOUT_SECONDS: Final = 60.0
+_PIECE_SIZE: Final = 1 << 20
+RAW_SECONDS_MAX: Final = 3600.0
+"""Seconds for which the answer to a raw request is waited for, as for the slowest of the operations."""
+A = TypeVar("A")
+
+
+def connect(
+    home: str | Path | None = None,
+    url: str | None = None,
+    token: str | None = None,
+    *,
+    repo: str = "",
+    seconds_max: float = math.inf,
+) -> Client:
+    """A client of the daemon of a folder (`home`, else RAVEL_HOME, else ~/.local/share/ravel), or of the one at `url`.
+
+    Without `token`, it shows the token in the folder. Names of branches mean first those of `repo`, an id, if one is
+    given. An answer may take `seconds_max`. Raises RavelError `not_running`, `not_initialised`, `bad_config`,
+    `bad_request`.
+    """
+    return Client(find_target(home, url, token, repo), seconds_max)
+
+
+class Client(AllCalls):
+    """Calls one daemon. Thread-safe. `connect` makes one."""
+
+    def __init__(self, target: Target, seconds_max: float = math.inf) -> None:
+        self._memory = Memory(target)
+        self._seconds_max = seconds_max
+        self._http = self._open_http(target)
+        self._http_of = target.url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self._http.close()
+
+    @property
+    def url(self) -> str:
+        """Where the daemon answers."""
+        return self._memory.target.url
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """The content of the answer to a request that this client has no method for. Raises RavelError.
+
+        `path` is below `/api/v1`, and may have a query. `body` is JSON.
+        """
+        key = "" if method == "GET" else new_key()
+        return self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX, key=key))
+
+    def page(self, path: str) -> str:
+        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
+        outcome = self._send(Send(self._memory.target, Request("GET", path)), None)
+        if not isinstance(outcome, Answer):
+            raise self._memory.target.lost()
+        return outcome.content.decode("utf-8", "replace")
+
+    @contextmanager
+    def get_file(
+        self, branch: str, file: str, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[Download[Iterator[bytes]]]:
+        """A file's bytes from `start` to before `stop`, streamed.
+
+        Raises RavelError, on the way `interrupted` where the daemon or the connection stops: the rest may be asked for.
+        """
+        from ravel.files import download_of, range_headers
+
+        request = request_of(GET_FILE, {"branch": branch, "file": file})
+        headers = range_headers(start, stop)
+        with self._opened(
+            Send(self._memory.target, Request("GET", request.path, headers=headers))
+        ) as response:
+            yield download_of(response.header, _pieces(response))
+
+    def _call(
+        self, operation: Operation[A], arguments: Mapping[str, object], content: Iterable[bytes] | None = None
+    ) -> A:
+        key = "" if operation.method == "GET" or operation.takes_bytes else new_key()
+        return operation.read(self._run(request_of(operation, arguments, key), content))
+
+    def _watch(
+        self, operation: Operation[Any], arguments: Mapping[str, object], *, reconnect: bool
+    ) -> EventStream:
+        from ravel.event_streams import EventStream, Following
+
+        following = Following(self._memory, request_of(operation, arguments), reconnect=reconnect)
+        return EventStream(following, self._stream_lines)
+
+    def _run(self, request: Request, content: Iterable[bytes] | None = None) -> bytes:
+        steps = exchange(self._memory, request, is_streamed=content is not None)
+        outcome: Outcome = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as done:
+                answer: bytes = done.value
+                return answer
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = self._send(step, content)
+
+    def _send(self, step: Send, content: Iterable[bytes] | None) -> Answer | Lost:
+        request = step.request
+        try:
+            return self._http_for(step.target).request(
+                request.method,
+                request.path,
+                query=request.query,
+                headers=request.headers,
+                body=request.body,
+                content=content,
+                timeout=min(request.seconds_max, self._seconds_max),
+            )
+        except ConnectionLost as lost:
+            return Lost(lost.was_sent, isinstance(lost, NoAnswer))
+
+    @contextmanager
+    def _opened(self, step: Send) -> Iterator[HttpResponse]:
+        """An answer whose content is read while the block runs. Raises RavelError."""
+        try:
+            with self._http_for(step.target).open(
+                "GET", step.request.path, query=step.request.query, headers=step.request.headers
+            ) as response:
+                if response.is_error:
+                    raise error_of(response.status, response.read())
+                yield response
+        except NoAnswer:
+            raise too_slow() from None
+        except ConnectionLost:
+            raise self._memory.target.lost() from None
+
+    @contextmanager
+    def _stream_lines(self, step: Send) -> Iterator[Iterator[str]]:
+        with self._opened(step) as response:
+            yield _lines(response)
+
+    def _http_for(self, target: Target) -> HttpClient:
+        if self._http_of != target.url:  # the daemon was started again
+            self._http.close()
+            self._http, self._http_of = self._open_http(target), target.url
+        return self._http
+
+    def _open_http(self, target: Target) -> HttpClient:
+        return HttpClient(target.url, target.headers, min(_TIMEOUT_SECONDS, self._seconds_max))
+
+
+def _lines(response: HttpResponse) -> Iterator[str]:
+    from ravel.event_streams import StreamCut
+
+    try:
+        yield from response.lines()
+    except ConnectionLost:
+        raise StreamCut from None
+
+
+def _pieces(response: HttpResponse) -> Iterator[bytes]:
+    from ravel.files import cut_short
+
+    try:
+        yield from response.pieces(_PIECE_SIZE)
+    except ConnectionLost as error:
+        raise cut_short(error) from None

@@ -1,0 +1,62 @@
+"""What goes wrong, as one exception: its code, a message for a person, and advice."""
+
+from typing import Any
+
+import msgspec
+
+
+class RavelError(Exception):
+    """An expected failure.
+
+    `code` is stable and meant for programs: docs/reference/exit-codes.md lists those that a node says, and a newer node may
+    say others. `message` is meant for a person. `advice` says what to do next, and may be empty.
+    """
+
+    def __init__(self, code: str, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.advice = advice
+
+    def as_json(self) -> dict[str, object]:
+        """The one JSON form of an error, in answers of the API and of commands."""
+        return {"error": {"code": self.code, "message": self.message, "next": self.advice}}
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str = ""
+    next: str = ""
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
+
+
+def read_error(content: bytes | str) -> RavelError | None:
+    """An error in its JSON form; None for what is none."""
+    try:
+        error = msgspec.json.decode(content, type=_ErrorAnswer).error
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return RavelError(error.code, error.message, error.next)
+
+
+def error_of(status: int, content: bytes) -> RavelError:
+    """The error that an answer of this HTTP status states; `incompatible` for what is none of the API's."""
+    return read_error(content) or incompatible(f"the daemon answered {status} without JSON")
+
+
+def incompatible(message: str) -> RavelError:
+    """The error for an answer that this client cannot read."""
+    return RavelError(
+        "incompatible", message, "check the address, and that client and daemon have the same version"
+    )
+
+
+def decode(content: bytes | str, kind: Any) -> Any:  # noqa: ANN401  # types of answers have no type of their own
+    """JSON as a value of a type. Fields that the type does not have are passed over. Raises RavelError `incompatible`."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise incompatible(f"the daemon sent what this client cannot read: {error}") from None

@@ -1,0 +1,129 @@
+"""What is sent, when it is sent again, and what comes of it: the rules of both clients, without input or output.
+
+A client runs `exchange`, which yields what to do next and is sent what came of it. A request is sent again where its
+answer was lost, and only where nothing can be done twice by that: it reads, or it had not been sent, or the daemon knows
+it by its idempotency key.
+"""
+
+import os
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Final
+
+from ravel.errors import RavelError, error_of
+from ravel.operations import Request
+from ravel.target import Target
+
+KEY_HEADER: Final = "Idempotency-Key"
+RUN_HEADER: Final = "Ravel-Run"
+"""Of an answer: the run of the daemon, another after each start. Of a request: it is for that run alone."""
+_WAITS: Final = (0.1, 0.4, 1.0)
+"""Seconds before each further attempt: a daemon that is being started again is back within them, mostly."""
+_HEALTH: Final = Request("GET", "/healthz")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request to a daemon, and say what came: an Answer, or a Lost."""
+
+    target: Target
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The daemon's answer. `run` is the one that it states."""
+
+    status: int
+    content: bytes
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """No answer, or not the whole of it. `was_sent`: a part of the request may have reached the daemon."""
+
+    was_sent: bool
+    is_slow: bool = False
+    """It did not come in time; what was asked for may go on."""
+
+
+Step = Send | Wait
+Outcome = Answer | Lost | None
+
+
+class Memory:
+    """What a client knows of its daemon: where it is, and the latest run that it stated."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.has_asked = False
+        """Whether the daemon was asked for its run. An older one states none."""
+
+    def note(self, answer: Answer) -> None:
+        """Take in what an answer states."""
+        if answer.run and answer.run != self.target.run:
+            self.target = replace(self.target, run=answer.run)
+
+
+def too_slow() -> RavelError:
+    """The error where no answer comes in time. What was asked for may go on."""
+    return RavelError("not_running", "the daemon does not answer in time", "look at its log")
+
+
+def new_key() -> str:
+    """An idempotency key: 128 random bits."""
+    return os.urandom(16).hex()
+
+
+def exchange(
+    memory: Memory, request: Request, *, is_streamed: bool = False
+) -> Generator[Step, Outcome, bytes]:
+    """The content of the answer. `is_streamed`: the request's content is gone once it was sent.
+
+    Raises RavelError as the daemon does, and `not_running`; `outcome_unknown` where a daemon that was started again cannot
+    tell whether it has written.
+    """
+    if request.key and not memory.target.run and not memory.has_asked:  # an address alone does not tell it
+        memory.has_asked = True
+        found = yield Send(memory.target, _HEALTH)
+        if isinstance(found, Answer):
+            memory.note(found)
+    headers = {**request.headers, **({KEY_HEADER: request.key} if request.key else {})}
+    was_sent, run = False, ""
+    for wait in (*_WAITS, None):
+        if not was_sent:
+            run = memory.target.run
+        outcome = yield Send(memory.target, replace(request, headers=headers))
+        if isinstance(outcome, Answer):
+            memory.note(outcome)
+            if outcome.status >= HTTPStatus.BAD_REQUEST:
+                raise error_of(outcome.status, outcome.content)
+            return outcome.content
+        assert outcome is not None, "a request has an answer or none"
+        was_sent = was_sent or outcome.was_sent
+        if outcome.is_slow:
+            raise too_slow()
+        is_known = bool(request.key and run)
+        if wait is None or (was_sent and (is_streamed or not (request.method == "GET" or is_known))):
+            break
+        if is_known and was_sent:
+            headers[RUN_HEADER] = run  # a daemon that was started since has forgotten the key
+        memory.target = memory.target.found_again()
+        yield Wait(wait)
+    memory.target = memory.target.found_again()
+    if was_sent:
+        raise RavelError(
+            "interrupted",
+            "the connection was lost before the answer came",
+            "look whether it was done, and do it again",
+        )
+    raise memory.target.lost()

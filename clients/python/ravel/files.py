@@ -1,0 +1,52 @@
+"""Files on their way to a node, and from it."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+
+from ravel.errors import RavelError, incompatible
+
+P = TypeVar("P", Iterator[bytes], AsyncIterator[bytes])
+
+
+def encode_head(name: str, size: int) -> bytes:
+    """The line before a file's content, of `size` bytes, in what `add_files` sends. `name` may be a path, by `/`."""
+    return msgspec.json.encode({"name": name, "size": size}) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Download(Generic[P]):
+    """A file on its way: the size, id and name of the whole, and the bytes that were asked for."""
+
+    size: int
+    file_id: str
+    name: str
+    pieces: P
+
+
+def range_headers(start: int, stop: int | None) -> Mapping[str, str]:
+    """What asks for a part. A range that begins at the very start is none: an empty file has no first byte."""
+    if not start and stop is None:
+        return {}
+    return {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
+
+
+def download_of(header: Callable[[str], str], pieces: P) -> "Download[P]":
+    """What an answer's headers state. Raises RavelError `incompatible`."""
+    found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", header("content-range"))
+    size = found[1] if found else header("content-length")
+    if not re.fullmatch(r"[0-9]{1,18}", size):
+        raise incompatible("the daemon sent a file without its size")
+    name = header("content-disposition").partition("''")[2]
+    return Download(int(size), header("etag").strip('"'), unquote(name), pieces)
+
+
+def cut_short(error: Exception) -> RavelError:
+    """The error where the bytes stop coming."""
+    return RavelError(
+        "interrupted", f"the daemon stopped sending: {error}", "run the command again to go on from here"
+    )

@@ -1,0 +1,131 @@
+"""The folder of a node on this machine: where it is, and where its daemon answers.
+
+The node writes what is read here. A daemon holds a lock on its folder as long as it runs.
+"""
+
+import fcntl
+import json
+import os
+import shlex
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ravel.errors import RavelError
+
+TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
+LOCK_NAME: Final = "lock"
+RUN_NAME: Final = "run.json"
+_TOKEN_SIZE: Final = 32
+_TOKEN_FILE_SIZE_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What a running daemon says of itself. `run` is another at each start; empty for a daemon before version 0.2."""
+
+    pid: int
+    api: str
+    listen: str
+    peer: str
+    run: str = ""
+
+
+def default_home() -> Path:
+    """The node's folder where none is named."""
+    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(state).expanduser() / "ravel"
+
+
+def find_home(home: str | Path | None = None) -> Path:
+    """The folder that is meant: the one given, else the one that RAVEL_HOME names, else the default one."""
+    given = home or os.environ.get("RAVEL_HOME") or default_home()
+    return Path(given).expanduser().absolute()
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Where the daemon of a folder answers. Raises RavelError `not_running`.
+
+    A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
+    asked, for it would be shown the token.
+    """
+    if not is_locked(path):
+        raise not_running(path)
+    try:
+        content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
+        api, listen, peer = (str(content[name]) for name in ("api", "listen", "peer"))
+        return RunFile(int(content["pid"]), api, listen, peer, str(content.get("run", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise not_running(path) from None
+
+
+def not_running(path: Path) -> RavelError:
+    """The error for a daemon that does not answer."""
+    return RavelError("not_running", f"no daemon runs in {path}", f"start it with: {command_for(path)} up")
+
+
+def command_for(path: Path) -> str:
+    """How to call `ravel` for a folder, for advice that can be pasted."""
+    return f"ravel --home {shlex.quote(str(path))}"
+
+
+def read_token(path: Path) -> str:
+    """The node's own token of its API. Raises RavelError `bad_config`, `not_initialised`."""
+    try:
+        token = bytes.fromhex(read_private(path / TOKEN_NAME, _TOKEN_FILE_SIZE_MAX).decode("ascii").strip())
+    except ValueError:
+        token = b""
+    if len(token) != _TOKEN_SIZE:
+        raise RavelError(
+            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: ravel --home {path} init"
+        )
+    return token.hex()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a daemon holds the folder. Asking takes its locks for a moment: a daemon that starts tries more than once."""
+    return _is_held(path / LOCK_NAME) or _is_held(path)
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a network file system that locks no folders: the file's lock is all there is
+        return False
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def read_private(path: Path, size_max: int) -> bytes:
+    """A file that only its owner may read. Raises RavelError `bad_config`, `not_initialised`."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise RavelError("bad_config", f"{path} is not a file", "restore it from a backup")
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise RavelError(
+                    "bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}"
+                )
+            content = file.read(size_max + 1)
+    except FileNotFoundError:
+        raise RavelError(
+            "not_initialised", f"{path} is not there", f"make it with: ravel --home {path.parent} init"
+        ) from None
+    except OSError as error:
+        raise RavelError(
+            "bad_config", f"{path} cannot be read: {error}", "check its owner and permissions"
+        ) from None
+    if len(content) > size_max:
+        raise RavelError("bad_config", f"{path} has more than {size_max} bytes", "restore it from a backup")
+    return content

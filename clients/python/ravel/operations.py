@@ -1,0 +1,148 @@
+"""What an operation of the API is, and how its arguments make a request."""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+from ravel.errors import RavelError, decode
+
+A = TypeVar("A")
+
+PREFIX: Final = "/api/v1"
+REPO_HEADER: Final = "Ravel-Repo"
+"""Of a request: the id of the repo whose branches are meant first where a branch is given by its name alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[A]):
+    """One operation: an endpoint as the client needs it.
+
+    - `answer`: module and name of the answer's type in `ravel.types`; empty for any JSON object.
+    - `query`, `body`: names of arguments. Without `body`, a request has none.
+    - `defaults`: what the node takes for an argument that is left out. Such arguments are not sent.
+    - `takes_bytes`: the body is content, streamed.
+    - `seconds_max`: how long an answer may take.
+    """
+
+    name: str
+    method: str
+    path: str
+    answer: str = ""
+    query: Sequence[str] = ()
+    body: Sequence[str] | None = None
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    takes_bytes: bool = False
+    seconds_max: float = 60.0
+
+    def read(self, content: bytes) -> A:
+        """The answer. Raises RavelError `incompatible`."""
+        answer: A = decode(content, _find_type(self.answer))
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: its path below the daemon's address, its query and headers, and its JSON body as bytes.
+
+    `key` is the request's idempotency key; empty where it has none.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, int | str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    seconds_max: float = 60.0
+    key: str = ""
+
+
+def request_of(operation: Operation[Any], arguments: Mapping[str, object], key: str = "") -> Request:
+    """The request of an operation with these arguments. What is as it is by default is left out.
+
+    Raises RavelError `bad_request` for what JSON or UTF-8 cannot say.
+    """
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if name not in operation.defaults or value != operation.defaults[name]
+    }
+    query = {name: _query_value(given[name]) for name in operation.query if given.get(name) is not None}
+    body = None
+    if operation.body is not None:
+        body = encode({name: given[name] for name in operation.body if name in given})
+    path = operation.path
+    for name, value in given.items():
+        if f"{{{name}}}" in operation.path:
+            path = path.replace(f"{{{name}}}", path_part(str(value)))
+    return Request(operation.method, PREFIX + path, query, {}, body, operation.seconds_max, key)
+
+
+def encode(body: object) -> bytes:
+    """A body as JSON, with bytes in base64. Raises RavelError `bad_request`."""
+    try:
+        text = json.dumps(
+            body, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_encode_other
+        )
+        return text.encode()
+    except UnicodeEncodeError:
+        raise _not_text() from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RavelError("bad_request", f"the request cannot be sent as JSON: {error}") from None
+
+
+def path_part(text: str) -> str:
+    """One segment of a path. A text of dots alone is written out: it would mean the segment above.
+
+    Raises RavelError `bad_request` for what is not UTF-8.
+    """
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:
+        raise _not_text() from None
+    return quoted.replace(".", "%2E") if text in (".", "..") else quoted
+
+
+def raw_path(path: str) -> str:
+    """A path below `/api/v1` that is given as text. Raises RavelError `bad_request` for what cannot be sent."""
+    if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
+        raise RavelError("bad_request", f"{path!r} is no path", "it begins with /, and is quoted as in a URL")
+    return path if path.startswith(f"{PREFIX}/") else PREFIX + path
+
+
+def _not_text() -> RavelError:
+    return RavelError("bad_request", "an argument is not UTF-8 text", "give it in UTF-8")
+
+
+def _query_value(value: object) -> int | str:
+    if isinstance(value, int):  # a bool among them
+        return int(value)
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _not_text() from None
+    return text
+
+
+def _encode_other(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+@cache
+def _find_type(name: str) -> Any:  # noqa: ANN401  # types of answers have no type of their own
+    """A type of answers, whose module is imported when it is first needed."""
+    if not name:
+        return dict[str, Any]
+    module, _, kind = name.partition(".")
+    return getattr(import_module(f"ravel.types.{module}"), kind)

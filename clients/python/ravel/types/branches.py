@@ -1,0 +1,84 @@
+"""Types of answers: branches. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class BranchList(TypedDict):
+    """The branches of a repo, without its root branch."""
+
+    branches: list[BranchView]
+
+
+class BranchView(TypedDict):
+    """A branch."""
+
+    branch: str
+    name: str
+    repo: str
+    archived: bool
+    commits: int
+    heads: list[str]
+    """At most 128."""
+    head_count: int
+    pending: int
+    """Commits that wait for their causes."""
+    unread: int
+    """Commits of a format version that this node does not know."""
+    void: int
+    rejected: int
+
+
+class BranchMerge(TypedDict):
+    """What a merge of two branches wrote."""
+
+    branch: str
+    """The branch that was merged into."""
+    commit: str | None
+    """The merge. Null: there was nothing new."""
+    carried: int
+    """How many commits were written again."""
+    left: int
+    """How many commits were too large, or could not be read."""
+    files_left: list[str]
+    """Names of files that were not carried."""
+    merged: str
+    """The branch that was taken from."""
+
+
+class BranchRenewal(TypedDict):
+    """A branch with new secrets."""
+
+    branch: str
+    generation: int
+
+
+class CompactionResult(TypedDict):
+    """What a compaction lets go."""
+
+    branch: str
+    commits: list[str]
+    """The commits that were written."""
+    bodies: int
+    """How many bodies may be erased on this node."""
+    size: int
+    """Their bytes."""
+    erased: int
+    """How many bodies are erased already."""
+    dry_run: bool
+
+
+class MergeResult(TypedDict):
+    """What a merge wrote."""
+
+    branch: str
+    """The branch that was merged into."""
+    commit: str | None
+    """The merge. Null: there was nothing new."""
+    carried: int
+    """How many commits were written again."""
+    left: int
+    """How many commits were too large, or could not be read."""
+    files_left: list[str]
+    """Names of files that were not carried."""

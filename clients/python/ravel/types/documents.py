@@ -1,0 +1,109 @@
+"""Types of answers: documents. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class SetWindow(TypedDict):
+    """A window of a set, ordered by the UTF-8 bytes of the items."""
+
+    branch: str
+    items: list[SetItemView]
+    total: int
+    next: int | None
+    """The `offset` of the next window. Null: there is none."""
+
+
+class SetEditResult(TypedDict):
+    """What was written to a set."""
+
+    branch: str
+    commits: list[str]
+    """Empty: nothing had to be written."""
+    added: list[str]
+    removed: list[str]
+
+
+class DictWindow(TypedDict):
+    """A window of a dict, ordered by the UTF-8 bytes of the keys."""
+
+    branch: str
+    entries: list[DictEntryFields]
+    total: int
+    next: int | None
+    """The `offset` of the next window. Null: there is none."""
+
+
+class DictEntryView(TypedDict):
+    """An entry of a branch's dict."""
+
+    key: str
+    value: str
+    commit: str
+    """The commit that put the value."""
+    conflicts: list[DictConflict]
+    branch: str
+
+
+class DictEditResult(TypedDict):
+    """What was written to a dict."""
+
+    branch: str
+    commits: list[str]
+    """Empty: nothing had to be written."""
+    put: list[str]
+    """Keys."""
+    erased: list[str]
+    """Keys."""
+
+
+class TextView(TypedDict):
+    """A branch's text."""
+
+    branch: str
+    update: str
+    """The whole text as one Yjs update of format v1, in base64."""
+    updates: int
+    """How many updates it was merged from."""
+    refused: int
+    """How many of these could not be merged."""
+    passed_over: int
+    """How many snapshots were passed over."""
+    text: str | None
+    """The root as plain text. Null: no root was asked for."""
+
+
+class TextPush(TypedDict):
+    """An update that was pushed."""
+
+    branch: str
+    commit: str | None
+    """Null: the update has nothing new."""
+    snapshot: str | None
+    """The snapshot that was due. Null: none was."""
+
+
+class SetItemView(TypedDict):
+    """An item of a set."""
+
+    item: str
+    tips: list[str]
+    """The commits that hold it there."""
+
+
+class DictEntryFields(TypedDict):
+    """An entry of a dict."""
+
+    key: str
+    value: str
+    commit: str
+    """The commit that put the value."""
+    conflicts: list[DictConflict]
+
+
+class DictConflict(TypedDict):
+    """Another value that was put at the same time."""
+
+    value: str
+    commit: str

@@ -1,0 +1,87 @@
+"""Types of answers: files. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class FileList(TypedDict):
+    """A window of a branch's files."""
+
+    files: list[FileView]
+    next: int | None
+    """The `after` of the next window. Null: there is none."""
+
+
+class FileView(TypedDict):
+    """A file of a branch. Name and size are as its author states them."""
+
+    file: str
+    """The id of the object."""
+    name: str
+    size: int | None
+    commit: str
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    time: int
+    """Unix seconds."""
+
+
+class AddedFiles(TypedDict):
+    """Files that are on the branch, all durable."""
+
+    branch: str
+    files: list[AddedFile]
+    """In the order of the request."""
+
+
+class RemovedFile(TypedDict):
+    """A file that was removed from a branch."""
+
+    commit: str
+    file: str
+    names: list[str]
+
+
+class ImportResult(TypedDict):
+    """What became of a batch."""
+
+    imported: int
+    """How many items became commits."""
+    already: int
+    """How many items were imported before."""
+    heads: int
+    """How many heads the branch has now."""
+
+
+class ImportedWindow(TypedDict):
+    """A window of what was imported from a source."""
+
+    items: list[str]
+    """Ids, in the order of their import."""
+    next: int | None
+    """The `after` of the next window. Null: there is none."""
+
+
+class AddedFile(TypedDict):
+    """A file of a request to add many."""
+
+    file: str
+    """The id of the object."""
+    name: str
+    size: int | None
+    commit: str
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    time: int
+    """Unix seconds."""
+    is_new: bool
+    """False: the branch had that name with that content already."""

@@ -1,0 +1,97 @@
+"""Types of answers: inbox. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from ravel.types.commits import BranchHeads, Origin
+
+
+class OfferList(TypedDict):
+    """The offers to a repo."""
+
+    offers: list[OfferView]
+
+
+class OfferMade(TypedDict):
+    """An offer that was made."""
+
+    offer: str
+    status: str
+    """What became of the offer."""
+
+
+class OfferAnswer(TypedDict):
+    """An offer that was answered, or a comment that was written."""
+
+    offer: str
+    status: str
+    """What became of the offer."""
+    commit: str
+
+
+class CommentList(TypedDict):
+    """The accepted comments on a document."""
+
+    items: list[CommentView]
+    """The latest, by their time."""
+
+
+class OfferView(TypedDict):
+    """An offer."""
+
+    offer: str
+    """The id of its commit."""
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    branch: str
+    """The branch that it is for."""
+    kind: str
+    """What is offered."""
+    note: str
+    status: str
+    """What became of the offer."""
+    readable: bool
+    """This node knows the form of the offer's link."""
+    commits: int
+    """How many of its commits are on this node."""
+
+
+class CommentView(TypedDict):
+    """A comment."""
+
+    time: int
+    """Unix seconds, as the author states them; of an imported commit, as imported."""
+    text: str | None
+    """Null where the kind has no text."""
+    imported_author: NotRequired[str]
+    """Of an imported commit: its author there."""
+    files: NotRequired[list[str]]
+    """Names of the files that it adds."""
+    erased: NotRequired[bool]
+    """True: the body is not on this node."""
+    unreadable: NotRequired[bool]
+    """True: the body is not what the commit states."""
+    damaged: NotRequired[bool]
+    """True: its blocks are damaged on this node."""
+    origin: NotRequired[Origin]
+    """Of a commit that a merge wrote again."""
+    continues: NotRequired[BranchHeads]
+    """Of the first commit of a fork."""
+    merged: NotRequired[BranchHeads]
+    """Of a merge."""
+    commit: str
+    offer: str
+    """The offer that it came by."""
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    kind: str
+    """The kind of the body: `post`, `imported`, `files`, ..."""

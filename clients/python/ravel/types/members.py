@@ -1,0 +1,107 @@
+"""Types of answers: members. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class MemberList(TypedDict):
+    """The members of a repo."""
+
+    members: list[MemberView]
+    """Devices of one person stand together, the first device first."""
+
+
+class MembershipChange(TypedDict):
+    """A change of who is in a repo, or of what counts there."""
+
+    commit: str
+    repo: str
+    voided: int
+    """How many commits became void by it, or ceased to be void."""
+
+
+class RemovalResult(TypedDict):
+    """A removal of a member."""
+
+    commit: str
+    repo: str
+    voided: int
+    """How many commits became void by it, or ceased to be void."""
+    epoch: str
+    other_devices: list[str]
+    """Users of the same person that are members still."""
+
+
+class LeaveResult(TypedDict):
+    """A removal, with the epoch that this node writes in now."""
+
+    commit: str
+    repo: str
+    voided: int
+    """How many commits became void by it, or ceased to be void."""
+    epoch: str
+
+
+class InvitationList(TypedDict):
+    """The invitations of a repo."""
+
+    invitations: list[InvitationView]
+
+
+class InvitationLinkView(TypedDict):
+    """A new invitation."""
+
+    invitation: str
+    """The link. It is a secret until it is used or expires."""
+    expires_at: int
+    """Unix seconds."""
+    addresses: list[str]
+    """Addresses (`host:port`) that the link names."""
+    reach: str
+    """From where the link's addresses can be dialed, at the farthest."""
+
+
+class MemberView(TypedDict):
+    """A member of a repo."""
+
+    user: str
+    permission: str
+    """A permission; each includes those before."""
+    person: str
+    """The user by whom the person is known whose device this is."""
+    name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    stated_name: str | None
+    """What the member calls itself. Null: nothing."""
+    petname: str | None
+    """What this user calls the member or its person. Null: nothing."""
+    looks_alike: bool
+    """Another person has a name that looks like this one."""
+    color: int | None
+
+
+class InvitationView(TypedDict):
+    """An invitation that was made."""
+
+    invitation: str
+    """The id of its commit."""
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    permission: str
+    """A permission; each includes those before."""
+    uses: int
+    expires_at: int
+    """Unix seconds."""
+    joined: list[str]
+    """Users who joined by it."""
+    joined_names: list[str]
+    """What they are called, in the same order."""
+    revoked: bool

@@ -1,0 +1,166 @@
+"""Types of answers: node. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from ravel.types.peers import LearnedAddress, PeerView
+from ravel.types.repos import RepoView
+
+
+class NodeStatus(TypedDict):
+    """The node at a glance."""
+
+    version: str
+    node: str
+    user: str
+    home: str
+    listen: str
+    """`host:port`; the host `*` stands for every interface."""
+    addresses: list[OwnAddressView]
+    """The farthest reaching first."""
+    uptime_seconds: int
+    repos: int
+    commits: int
+    pending: int
+    """Commits that wait for their causes."""
+    damaged: DamagedCounts
+    lost_writes: LostWrites
+    rejected: int
+    dropped: int
+    export: ExportStatus
+    peers: list[PeerView]
+
+
+class StorageUse(TypedDict):
+    """What the store takes on the disk."""
+
+    database: int
+    """Bytes."""
+    log: int
+    """Bytes."""
+    older: int
+    """Bytes of copies made before migrations and repairs."""
+    packs: int
+    """Bytes of files' content."""
+    free: int
+    """Bytes that are free on that disk."""
+    days: list[DayGrowth]
+    """The latest 30 days with commits, of the latest 100,000 commits."""
+    relay: RelayRoom | None
+    """Null: this node is no relay."""
+
+
+class LogLines(TypedDict):
+    """The latest lines of the daemon's log."""
+
+    lines: list[str]
+    """At most 1,000."""
+
+
+class NodeLists(TypedDict):
+    """Peers and repos."""
+
+    peers: list[PeerView]
+    known: list[LearnedAddress]
+    banned: list[str]
+    repos: list[RepoView]
+
+
+class ExportResult(TypedDict):
+    """What an export holds."""
+
+    path: str
+    """A path or a URL."""
+    commits: int
+    added: int
+    """Commits that this export added."""
+    relayed: int
+    """Commits that are kept for others."""
+    parts: int
+    """Files of all tables."""
+    watermark: int
+    unjudged_repos: int
+    """Repos whose members are not exported for damage."""
+
+
+class PageCode(TypedDict):
+    """A code for the web page."""
+
+    code: str
+    """Good once."""
+    path: str
+    """The page's path with the code behind the `#`."""
+    expires_seconds: int
+
+
+class QrCode(TypedDict):
+    """A QR code as an SVG path."""
+
+    size: int
+    """The side of the square in modules, with its white border."""
+    path: str
+    """The dark modules, one unit each."""
+
+
+class OwnAddressView(TypedDict):
+    """Where this node can be dialed."""
+
+    address: str
+    """`host:port`."""
+    reach: str
+    """From where it can be dialed, as far as is known."""
+    found_by: str
+    """How the node came to it: `network.advertise`, `network.listen`, an interface of this machine."""
+
+
+class DamagedCounts(TypedDict):
+    """What is damaged on this node, and asked of peers."""
+
+    commits: int
+    blocks: int
+    """Blocks of files."""
+
+
+class LostWrites(TypedDict):
+    """Repos in which own commits may have been lost."""
+
+    detail: str
+    repos: list[str]
+    """They are not written to until a peer was met."""
+
+
+class ExportStatus(TypedDict):
+    """How exports go since the daemon's start."""
+
+    destination: str
+    interval: int
+    """Minutes. 0: on request only."""
+    finished_at: int | None
+    """Unix seconds of the last good export."""
+    next_at: int | None
+    """Unix seconds of the next scheduled export."""
+    commits: int
+    """Commits in the last export."""
+    failures: int
+    last_error: str
+
+
+class DayGrowth(TypedDict):
+    """What came on one day, by this node's clock."""
+
+    day: str
+    """As 2026-01-31."""
+    commits: int
+    size: int
+    """Bytes."""
+
+
+class RelayRoom(TypedDict):
+    """The room that relayed topics take."""
+
+    topics: int
+    size: int
+    """Bytes."""
+    size_max: int
+    """Bytes."""

@@ -1,0 +1,118 @@
+"""Types of answers: peers. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class PeerList(TypedDict):
+    """Peers, learned addresses and banned peers."""
+
+    peers: list[PeerView]
+    known: list[LearnedAddress]
+    banned: list[str]
+
+
+class PeerView(TypedDict):
+    """A peer that this node keeps a connection to, or that is connected."""
+
+    peer: str
+    name: str
+    """What this user calls the peer (`ravel name`). Empty: nothing."""
+    address: str
+    direction: str
+    """Who opened the connection: `out`, this node."""
+    state: str
+    """The connection's state."""
+    since: int
+    """Unix seconds when it came into this state."""
+    last_error: str | None
+    relay: bool
+    source: str
+    """Where the address is from."""
+    reached_at: int | None
+    """Unix seconds when it last proved its key where it was dialed."""
+    topics: list[TopicView]
+
+
+class PeerBan(TypedDict):
+    """Whether a peer is banned."""
+
+    peer: str
+    banned: bool
+
+
+class RelayedTopicList(TypedDict):
+    """The topics that this node keeps for others."""
+
+    topics: list[RelayedTopic]
+    """The latest touched first."""
+    size: int
+    """Bytes."""
+    size_max: int
+    """Bytes."""
+    takes_strangers: bool
+    """Unknown peers may add topics."""
+    allowed: list[str]
+    """Known peers."""
+
+
+class RelayedTopic(TypedDict):
+    """A topic that this node keeps for others."""
+
+    topic: str
+    commits: int
+    size: int
+    """Bytes."""
+    pinned: bool
+    """It is not deleted to make room."""
+    touched_at: int
+    """Unix seconds."""
+    brought_by: str | None
+    """The peer that brought it. Null: the operator."""
+    known: bool
+    """A known peer has entrusted it."""
+    shared: bool
+    """Two peers have asked for it."""
+
+
+class RelayAllowance(TypedDict):
+    """Whether this relay knows a peer."""
+
+    peer: str
+    allowed: bool
+
+
+class LearnedAddress(TypedDict):
+    """An address that was learned of a peer that is not connected."""
+
+    peer: str
+    address: str
+    source: str
+    """Where the address is from."""
+    reached_at: int | None
+    """Unix seconds when the peer was last reached anywhere."""
+    failures: int
+    """Failed dials since then."""
+
+
+class TopicView(TypedDict):
+    """How a branch stands with a peer."""
+
+    branch: str
+    name: str
+    state: str
+    """`comparing`, `sending`, `receiving`, `in sync`, `not joined`, or `refused: ` and a relay's quota."""
+    behind: int
+    """Commits that the peer has and this node has not."""
+    bodiless: bool
+    """The peer has erased bodies that commits are judged by."""
+    to_send: int
+    sent: int
+    confirmed: int
+    """Sent, and durable on the peer or not taken by it."""
+    received: int
+    stalled_since: int | None
+    """Unix seconds."""
+    stalled_because: str | None
+    """`nothing_heard`: no sign of the peer. `takes_nothing`: it acknowledges nothing."""

@@ -1,0 +1,125 @@
+"""Types of answers: repos. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class RepoList(TypedDict):
+    """The repos of this node."""
+
+    repos: list[RepoView]
+
+
+class RepoView(TypedDict):
+    """A repo."""
+
+    repo: str
+    name: str
+    permission: str
+    """What this user may do; `former`: was a member; `joining`: no peer has answered yet; `damaged`: the
+    membership cannot be computed.
+    """
+    branches: int
+    commits: int
+    standing: RepoStanding
+
+
+class RepoFork(TypedDict):
+    """A repo that continues another."""
+
+    repo: str
+    name: str
+    branches: list[ForkedBranch]
+    files_left: list[str]
+    """Names of files that were not carried."""
+
+
+class EpochList(TypedDict):
+    """The epochs of a repo."""
+
+    epochs: list[EpochView]
+    """Causes first."""
+
+
+class NewEpoch(TypedDict):
+    """An epoch that was started."""
+
+    epoch: str
+    repo: str
+
+
+class RekeyedMember(TypedDict):
+    """A member who can get the current secrets again."""
+
+    user: str
+    repo: str
+
+
+class TagList(TypedDict):
+    """The named commits of a repo."""
+
+    tags: list[TagView]
+
+
+class RepoStanding(TypedDict):
+    """How a repo stands with other nodes and members, as far as this node knows."""
+
+    state: str
+    """`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no peer
+    is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that this
+    node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over.
+    """
+    sentence: str
+    """The same for people, in one sentence."""
+    in_sync_with: list[str]
+    """Connected peers that hold the same."""
+    since: int | None
+    """Unix seconds since when the first of them does, as far as was looked."""
+    behind: int
+    """Commits that a connected peer has and this node has not."""
+    unheld: int | None
+    """Own commits that no other node is known to hold. Null: nothing is known of it."""
+    behind_since: int | None
+    """Unix seconds since when members write with secrets that are not here, as who made these states them. Null:
+    they are here, or nothing is known of it.
+    """
+
+
+class ForkedBranch(TypedDict):
+    """A branch of a fork."""
+
+    branch: str
+    carried: int
+    """How many commits were written again."""
+
+
+class EpochView(TypedDict):
+    """An epoch of a repo."""
+
+    epoch: str
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    follows: list[str]
+    """The epochs that it replaces."""
+    readers: int
+    """How many users its secrets were sealed for."""
+    counts: bool
+    tip: bool
+    """No epoch follows it."""
+    open: bool
+    """This node has its secrets."""
+    current: bool
+    """This node writes in it."""
+
+
+class TagView(TypedDict):
+    """A named commit."""
+
+    name: str
+    branch: str
+    commit: str

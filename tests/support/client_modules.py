@@ -1,0 +1,412 @@
+"""The modules of the Python client that are made from the table of endpoints: the types of answers, and the calls.
+
+`python -m tests.reference` writes them into clients/python/ravel. A type has the name that it has in `node.contract`, and
+stands in the module of that name. A call is a method of the endpoint's name, for a client that waits and for one that
+awaits.
+
+What the node bounds, the client does not: a newer node may allow more, so a text stays `str` where the node takes one of
+a few, and a count stays `int`.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import msgspec
+from msgspec import NODEFAULT, structs
+
+from node.contract.table import ENDPOINTS, AnyEndpoint
+from node.contract.values import Id
+
+FOLDER: Final = Path(__file__).parents[2] / "clients" / "python" / "ravel"
+_MADE: Final = "Made from the table of endpoints by `make reference`."
+_CONTRACT: Final = "node.contract."
+_INDENT: Final = "    "
+_WIDTH: Final = 118
+"""Characters of a line of a docstring, with its indentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a call: its name, its type as text, and its default as text, "" where it must be given."""
+
+    name: str
+    type: str
+    default: str = ""
+
+    @property
+    def text(self) -> str:
+        """As a signature has it."""
+        return f"{self.name}: {self.type}" + (f" = {self.default}" if self.default else "")
+
+
+def modules() -> dict[str, str]:
+    """Path of each module, from the package's folder -> its text, formatted."""
+    types: dict[str, list[type]] = {}
+    for kind in _answer_types():
+        types.setdefault(_subject(kind), []).append(kind)
+    subjects: dict[str, list[AnyEndpoint]] = {}
+    for endpoint in ENDPOINTS:
+        subjects.setdefault(_subject_of(endpoint), []).append(endpoint)
+    found = {"types/__init__.py": f'"""Types of answers. Start with `values`. {_MADE}"""\n'}
+    found["calls/__init__.py"] = f'"""One method for each endpoint. Start with `repos`. {_MADE}"""\n'
+    for subject, kinds in types.items():
+        found[f"types/{subject}.py"] = _types_module(subject, kinds)
+    for subject, endpoints in subjects.items():
+        found[f"calls/{subject}.py"] = _calls_module(subject, endpoints)
+    found["calls/all_calls.py"] = _all_calls(subjects)
+    return _formatted(found)
+
+
+def write() -> None:
+    """Write them, and remove what is no longer made."""
+    made = modules()
+    for path, text in made.items():
+        (FOLDER / path).parent.mkdir(exist_ok=True)
+        (FOLDER / path).write_text(text)
+    for folder in ("types", "calls"):
+        for file in (FOLDER / folder).glob("*.py"):
+            if f"{folder}/{file.name}" not in made:
+                file.unlink()
+
+
+# --- types ---
+
+
+def _answer_types() -> list[type]:
+    """All types of answers and events, each once, and all that they hold."""
+    found: dict[type, None] = {}
+    waiting = [kind for endpoint in ENDPOINTS for kind in _answers(endpoint)]
+    while waiting:
+        kind = waiting.pop(0)
+        if is_typeddict(kind) and kind not in found:
+            found[kind] = None
+            waiting += _held(get_type_hints(kind).values())
+    by_name = {kind.__name__ for kind in found}
+    assert len(by_name) == len(found), "two types of answers have one name"
+    return list(found)
+
+
+def _answers(endpoint: AnyEndpoint) -> Iterator[Any]:
+    yield endpoint.answer
+    for event in endpoint.events:
+        yield event.data
+
+
+def _held(hints: Iterable[Any]) -> Iterator[Any]:
+    for hint in hints:
+        yield hint
+        yield from _held(get_args(hint))
+
+
+def _types_module(subject: str, kinds: list[type]) -> str:
+    imports: dict[str, set[str]] = {}
+    bodies = [_type_text(kind, subject, imports) for kind in kinds]
+    uses = {"Any": "Any]", "NotRequired": "NotRequired["}
+    needed = [name for name, use in uses.items() if any(use in body for body in bodies)]
+    lines = [f'"""Types of answers: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
+    lines += [f"from typing import {', '.join([*needed, 'TypedDict'])}", ""]
+    lines += [
+        f"from ravel.types.{module} import {', '.join(sorted(names))}"
+        for module, names in sorted(imports.items())
+    ]
+    return "\n".join([*lines, *bodies]) + "\n"
+
+
+def _type_text(kind: type, subject: str, imports: dict[str, set[str]]) -> str:
+    lines = ["", "", f"class {kind.__name__}(TypedDict):", _docstring(kind.__doc__ or "", 1)]
+    required: frozenset[str] = getattr(kind, "__required_keys__")  # noqa: B009  # of a TypedDict, which has no type
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        inner = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+        for other in _held([inner]):
+            if is_typeddict(other) and _subject(other) != subject:
+                imports.setdefault(_subject(other), set()).add(other.__name__)
+        text = _type_name(inner)
+        lines.append(f"{_INDENT}{name}: {text if name in required else f'NotRequired[{text}]'}")
+        if inner != Id and (described := _described(inner)):
+            lines.append(_docstring(described, 1))
+    return "\n".join(lines)
+
+
+def _described(hint: Any) -> str:  # noqa: ANN401  # annotations have no type of their own
+    metas = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, msgspec.Meta)]
+    return next((one.description for one in reversed(metas) if one.description), "")
+
+
+def _type_name(hint: Any, *, is_argument: bool = False) -> str:  # noqa: ANN401  # as above
+    """A type as source text. An argument may be any sequence or mapping."""
+    origin, inner = get_origin(hint), get_args(hint)
+
+    def name(one: Any) -> str:  # noqa: ANN401  # as above
+        return _type_name(one, is_argument=is_argument)
+
+    if origin is Annotated:
+        return name(inner[0])
+    if origin in (Union, UnionType):
+        return " | ".join(map(name, inner))
+    if origin is Literal or hint is str:
+        return "str"
+    if origin is list or (origin is tuple and inner[1:] == (...,)):
+        return f"{'Sequence' if is_argument else 'list'}[{name(inner[0])}]"
+    if origin is dict:
+        return f"{'Mapping' if is_argument else 'dict'}[{name(inner[0])}, {name(inner[1])}]"
+    if hint is Any:
+        return "Any"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return "Mapping[str, object]"
+    simple: dict[Any, str] = {NoneType: "None", int: "int", bool: "bool", bytes: "bytes"}
+    if hint in simple:
+        return simple[hint]
+    assert is_typeddict(hint), f"the client has no text for {hint}"
+    return str(hint.__name__)
+
+
+# --- calls ---
+
+
+def _calls_module(subject: str, endpoints: list[AnyEndpoint]) -> str:
+    types: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        if is_typeddict(endpoint.answer):
+            types.setdefault(_subject(endpoint.answer), set()).add(endpoint.answer.__name__)
+    operations = [_operation(endpoint) for endpoint in endpoints]
+    called = [endpoint for endpoint in endpoints if not endpoint.is_download]
+    waiting = [line for endpoint in called for line in _methods(endpoint, is_async=False)]
+    awaiting = [line for endpoint in called for line in _methods(endpoint, is_async=True)]
+    body = "\n".join([*operations, *waiting, *awaiting])
+    collections = [
+        name for name in ("AsyncIterable", "Iterable", "Mapping", "Sequence") if f"{name}[" in body
+    ]
+    streams = [name for name in ("AsyncEventStream", "EventStream") if f"-> {name}" in body]
+    lines = [f'"""Calls: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
+    lines += [f"from typing import TYPE_CHECKING, {'Any, ' if 'Any]' in body else ''}Final", ""]
+    lines += [
+        "from ravel.callers import AsyncCaller, SyncCaller",
+        "from ravel.operations import Operation",
+        "",
+    ]
+    lines += ["if TYPE_CHECKING:  # a command calls one or two, and imports their types"]
+    if collections:
+        lines += [f"{_INDENT}from collections.abc import {', '.join(collections)}", ""]
+    if streams:
+        lines += [f"{_INDENT}from ravel.event_streams import {', '.join(streams)}"]
+    for module, names in sorted(types.items()):
+        lines.append(f"{_INDENT}from ravel.types.{module} import {', '.join(sorted(names))}")
+    lines += ["", *operations]
+    title = _class_name(subject)
+    lines += [
+        "",
+        "",
+        f"class {title}(SyncCaller):",
+        f'{_INDENT}"""Methods that wait for the answer."""',
+        *waiting,
+    ]
+    lines += [
+        "",
+        "",
+        f"class Async{title}(AsyncCaller):",
+        f'{_INDENT}"""The same to be awaited."""',
+        *awaiting,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _operation(endpoint: AnyEndpoint) -> str:
+    answer = (
+        f"{_subject(endpoint.answer)}.{endpoint.answer.__name__}" if is_typeddict(endpoint.answer) else ""
+    )
+    defaults = {one.name: one.default for one in _optional(endpoint)}
+    parts = [f'name="{endpoint.name}"', f'method="{endpoint.method}"', f'path="{endpoint.path}"']
+    parts += [f'answer="{answer}"'] if answer else []
+    if endpoint.query:
+        parts.append(f"query={tuple(one.name for one in endpoint.query)!r}")
+    if endpoint.request is not None:
+        parts.append(f"body={tuple(endpoint.body_fields)!r}")
+    if defaults:
+        parts.append(f"defaults={_braced(defaults)}")
+    if endpoint.takes_bytes:
+        parts.append("takes_bytes=True")
+    if endpoint.seconds_max != type(endpoint).__dataclass_fields__["seconds_max"].default:
+        parts.append(f"seconds_max={endpoint.seconds_max}")
+    kind = _answer_name(endpoint)
+    return f"{endpoint.name.upper()}: Final[Operation[{kind}]] = Operation({', '.join(parts)})"
+
+
+def _answer_name(endpoint: AnyEndpoint) -> str:
+    return "bytes" if endpoint.is_download else _type_name(endpoint.answer)
+
+
+def _methods(endpoint: AnyEndpoint, *, is_async: bool) -> list[str]:
+    """The method of an endpoint, and of one with events another that follows them."""
+    kind = _answer_name(endpoint)
+    parameters, options = _required(endpoint), _optional(endpoint)
+    given = [one.name for one in (*parameters, *options)]
+    extra = ""
+    if endpoint.takes_bytes:
+        content = "Iterable[bytes]" + (" | AsyncIterable[bytes]" if is_async else "")
+        parameters.append(Parameter("content", content))
+        extra = ", content"
+    call = f"self._call({endpoint.name.upper()}, {_arguments(given)}{extra})"
+    about = f"{endpoint.summary}\n\n{endpoint.details}".strip()
+    lines = _method(endpoint.name, parameters, options, kind, about, call, is_async=is_async)
+    if endpoint.events:
+        assert endpoint.name.startswith("follow_"), "the method that follows is called after it"
+        options = [one for one in options if one.name != "limit"]
+        given = [one.name for one in (*parameters, *options)]
+        options.append(Parameter("reconnect", "bool", "True"))
+        names = ", ".join(f"`{one.name}`" for one in endpoint.events)
+        lines += _method(
+            endpoint.name.replace("follow_", "watch_"),
+            parameters,
+            options,
+            "AsyncEventStream" if is_async else "EventStream",
+            f"Follow events as they come: {names}.\n\nWith `reconnect`, a stream that is cut goes on where it was.",
+            f"self._watch({endpoint.name.upper()}, {_arguments(given)}, reconnect=reconnect)",
+            is_async=False,
+        )
+    return lines
+
+
+def _method(
+    name: str,
+    parameters: list[Parameter],
+    options: list[Parameter],
+    kind: str,
+    about: str,
+    call: str,
+    *,
+    is_async: bool,
+) -> list[str]:
+    texts = ["self", *(one.text for one in parameters)]
+    texts += ["*", *(one.text for one in options)] if options else []
+    return [
+        "",
+        f"{_INDENT}{'async ' if is_async else ''}def {name}({', '.join(texts)}) -> {kind}:",
+        _docstring(about, 2),
+        f"{_INDENT * 2}return {'await ' if is_async else ''}{call}",
+    ]
+
+
+def _arguments(names: list[str]) -> str:
+    return _braced({name: name for name in names})
+
+
+def _braced(values: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
+
+
+def _required(endpoint: AnyEndpoint) -> list[Parameter]:
+    """Parts of the path, and fields of the body that have no default."""
+    found = [Parameter(one.name, "str") for one in endpoint.path_parameters]
+    for name, field in endpoint.body_fields.items():
+        if field.required:
+            found.append(Parameter(name, _type_name(field.type, is_argument=True)))
+    return found
+
+
+def _optional(endpoint: AnyEndpoint) -> list[Parameter]:
+    """What may be left out, with what the node takes then."""
+    found = []
+    for one in endpoint.query:
+        default = bool(one.default) if one.type is bool else one.default
+        kind = one.type.__name__ + (" | None" if default is None else "")
+        found.append(Parameter(one.name, kind, _literal(default)))
+    for name, field in endpoint.body_fields.items():
+        if not field.required:
+            kind = _type_name(field.type, is_argument=True)
+            default = _field_default(field)
+            found.append(
+                Parameter(
+                    name, kind if default != "None" or kind.endswith("None") else f"{kind} | None", default
+                )
+            )
+    return found
+
+
+def _field_default(field: structs.FieldInfo) -> str:
+    if field.default is not NODEFAULT:
+        return _literal(field.default)
+    assert field.default_factory in (list, dict), f"the client has no text for the default of {field.name}"
+    return "()" if field.default_factory is list else "None"
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _all_calls(subjects: Iterable[str]) -> str:
+    names = [(subject, _class_name(subject)) for subject in subjects]
+    lines = [f'"""All calls in two classes. {_MADE}"""', ""]
+    lines += [f"from ravel.calls.{subject} import Async{name}, {name}" for subject, name in sorted(names)]
+    for prefix, about in (("", "All methods that wait."), ("Async", "All methods to be awaited.")):
+        bases = ", ".join(f"{prefix}{name}" for _, name in names)
+        lines += ["", "", f"class {prefix}AllCalls({bases}):", f'{_INDENT}"""{about}"""']
+    return "\n".join(lines) + "\n"
+
+
+# --- text ---
+
+
+def _subject(kind: type) -> str:
+    assert kind.__module__.startswith(_CONTRACT), f"{kind} is no type of the contract"
+    return kind.__module__.removeprefix(_CONTRACT)
+
+
+def _subject_of(endpoint: AnyEndpoint) -> str:
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_CONTRACT) and vars(module).get(endpoint.name.upper()) is endpoint:
+            return name.removeprefix(_CONTRACT)
+    raise AssertionError(f"no module of the contract defines {endpoint.name.upper()}")
+
+
+def _class_name(subject: str) -> str:
+    return "".join(map(str.capitalize, subject.split("_"))) + "Calls"
+
+
+def _docstring(text: str, depth: int) -> str:
+    """A docstring of this text, whose paragraphs are filled."""
+    indent = _INDENT * depth
+    paragraphs = []
+    for paragraph in text.strip().split("\n\n"):
+        lines, line = [], ""
+        for word in paragraph.split():
+            # The first line has the quotes before it, and the last may have them after it.
+            if line and len(indent) + len(line) + len(word) + 7 > _WIDTH:
+                lines.append(line)
+                line = ""
+            line = f"{line} {word}".strip()
+        paragraphs.append("\n".join([*lines, line]))
+    filled = "\n\n".join(paragraphs)
+    end = "\n" if "\n" in filled else ""
+    body = f'"""{filled}{end}"""'.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
+    return indent + body
+
+
+def _formatted(made: dict[str, str]) -> dict[str, str]:
+    """The modules in the form of all our code."""
+    ruff = [str(Path(sys.executable).with_name("ruff"))]
+    told = ["--isolated", "--quiet", "--config", "line-length=110", "--config", 'target-version="py311"']
+    with TemporaryDirectory() as folder:
+        for path, text in made.items():
+            (Path(folder) / path).parent.mkdir(exist_ok=True)
+            (Path(folder) / path).write_text(text)
+        order = ["--config", 'lint.isort.known-first-party=["ravel"]', "--select", "I", "--fix", folder]
+        subprocess.run([*ruff, "check", *told, *order], check=True)
+        subprocess.run([*ruff, "format", *told, folder], check=True)
+        return {path: (Path(folder) / path).read_text() for path in made}
