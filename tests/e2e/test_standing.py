@@ -62,7 +62,7 @@ def test_a_repo_is_deleted_where_another_node_holds_it(tmp_path: Path) -> None:
         run_ravel(alice, "write", "main", "the only copy")
         refused = run_ravel(alice, "repo", "forget", "notes", code=ERROR_KINDS["last_copy"].exit_code).stderr
         assert "--accept-loss" in refused
-        link = run_ravel(alice, "repo", "invite", "notes").stdout
+        link = run_ravel(alice, "repo", "invite", "notes", "--local").stdout
         run_ravel(bob, "repo", "join", "-", stdin=link)
         until(lambda: _standing(alice)["state"] == "in_sync", "alice and bob hold the same")
         run_ravel(bob, "repo", "forget", "notes")
