@@ -6,6 +6,7 @@ Every count is bounded by its type; `decode_message` is the only parser.
 Announce and Summary say which topics and what of them; Reconcile finds what one side lacks; Publications and Receipt bring
 it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays. Those of circuits carry
 the bytes of another session, which a relay passes on.
+Features says what a side knows.
 """
 
 import re
@@ -30,6 +31,8 @@ from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
+    FEATURE_COUNT_MAX,
+    FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
@@ -52,6 +55,15 @@ class UnknownMessage(DecodeError):
 
     def __init__(self, tag: str) -> None:
         super().__init__("unknown_message", tag)
+
+
+Feature = Annotated[str, Meta(min_length=1, max_length=FEATURE_NAME_SIZE_MAX, pattern=r"^[a-z][a-z0-9-]*\Z")]
+
+
+class Features(MessageForm, frozen=True, tag="features1"):
+    """What the sender's version knows beyond the core (`protocol.features`). Said before any topic is announced."""
+
+    features: Annotated[tuple[Feature, ...], Meta(max_length=FEATURE_COUNT_MAX)]
 
 
 class Announce(MessageForm, frozen=True, tag="announce2"):
@@ -199,7 +211,8 @@ class Goodbye(MessageForm, frozen=True, tag="goodbye1"):
 
 
 Message = (
-    Announce
+    Features
+    | Announce
     | Summary
     | Reconcile
     | Publications

@@ -22,6 +22,7 @@ from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.introducing import Introducing
 from protocol.limits.peers import TOPIC_COUNT_MAX
 from protocol.machines.conversation import (
+    FEATURES,
     INTRODUCTIONS,
     MESSAGES,
     RELAY,
@@ -41,6 +42,7 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    Features,
     Fetch,
     Introduce,
     Message,
@@ -81,7 +83,7 @@ from protocol.session_events import (
 from protocol.topic_progress import TopicProgress
 from protocol.transfer import Transfer
 
-_EARLY: Final = {Word.RELAY: RELAY, Word.INTRODUCTIONS: INTRODUCTIONS}
+_EARLY: Final = {Word.FEATURES: FEATURES, Word.RELAY: RELAY, Word.INTRODUCTIONS: INTRODUCTIONS}
 
 
 class Session:
@@ -99,7 +101,9 @@ class Session:
         """Circuits on this session; events of theirs go through `handle` like all others."""
         self._is_dialer = is_dialer
         self._is_relay = is_relay
-        self._early = {Word.RELAY: Early.UNSAID, Word.INTRODUCTIONS: Early.UNSAID}
+        self._early = dict.fromkeys(_EARLY, Early.UNSAID)
+        self.peer_features: frozenset[str] | None = None
+        """What the peer has said that it knows; None: it has not said."""
         self._deposited = 0
         self._topics: dict[BlindTopic, TopicProgress] = {}  # by blinded topic
         self._transfer = Transfer(self._topics)
@@ -252,6 +256,9 @@ class Session:
         match what, message:
             case Pass.JOIN, Announce():
                 return self._announced(message)
+            case Pass.EARLY_FEATURES, Features(features):
+                self.peer_features = frozenset(features)
+                return self._agree(Word.FEATURES)
             case Pass.EARLY_RELAY, _:
                 return self._agree(Word.RELAY)
             case Pass.EARLY_INTRODUCTIONS, _:
@@ -286,12 +293,14 @@ class Session:
         """The peer says a word that it may say before it announces topics."""
         step = _EARLY[word].find(self._early[word], EarlyWord.WORD)
         self._early[word] = step.to
-        if word is Word.INTRODUCTIONS:
-            self._introducing.peer_takes_part()
-            return []
-        self._introducing.peer_is_relay()
-        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
-        return [Send(Deposit(entrusted))] if entrusted else []
+        match word:
+            case Word.INTRODUCTIONS:
+                self._introducing.peer_takes_part()
+            case Word.RELAY:
+                self._introducing.peer_is_relay()
+                entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+                return [Send(Deposit(entrusted))] if entrusted else []
+        return []
 
     def _open_topics(self, topics: tuple[TopicKey, ...]) -> list[Output]:
         if not self._is_relay:

@@ -114,6 +114,7 @@ export interface PeerView {
   direction: "in" | "out";
   last_error: string | null;
   name: string;
+  newer_features: string[];
   peer: string;
   reached_at: number | null;
   relay: boolean;

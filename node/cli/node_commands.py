@@ -70,6 +70,10 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
+        if peer["newer_features"]:
+            print_fields(
+                [("  is newer", f"it has {', '.join(peer['newer_features'])}, which this node lacks")]
+            )
         print_table(
             ("branch", "state", "behind", "to send", "sent", "confirmed", "received"),
             (

@@ -60,6 +60,10 @@ class PeerView(TypedDict):
     since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]
     last_error: str | None
     relay: bool
+    newer_features: Annotated[
+        list[str],
+        Meta(description="Features of the peer's version that this node's has not. Empty: none is known."),
+    ]
     source: AddressSourceText
     reached_at: Annotated[
         int | None, Meta(description="Unix seconds when it last proved its key where it was dialed.")

@@ -22,10 +22,10 @@ import trio
 from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
-from node.sync.circuit_port import CircuitHandler, CircuitPort, is_of_large_circuit
+from node.sync.circuit_port import CircuitHandler, CircuitPort
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
-from node.sync.rate_limit import TokenBucket
+from node.sync.rate_limit import MessageRates
 from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
 from node.sync.session_queries import (
@@ -40,25 +40,21 @@ from node.sync.session_queries import (
 )
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
+from protocol.features import FEATURES, FILES, find_newer, has_feature
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
     IDLE_TIMEOUT_SECONDS,
-    KEEP_ALIVE_SECONDS,
-    KEEP_ALIVES_AT_ONCE_MAX,
-    MESSAGES_AT_ONCE_MAX,
-    MESSAGES_PER_SECOND_MAX,
     STRANGER_IDLE_SECONDS,
     SUMMARIES_AT_ONCE,
     TOPIC_COUNT_MAX,
-    UNKNOWN_MESSAGES_AT_ONCE_MAX,
-    UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
     Blocks,
+    Features,
     Goodbye,
     Introductions,
     KeepAlive,
@@ -179,9 +175,7 @@ class Connection:
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = BatchOrder()
-        self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
-        self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
-        self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+        self._rates = MessageRates()
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -192,6 +186,11 @@ class Connection:
     def peer_is_relay(self) -> bool:
         """Whether the peer has said that it keeps topics for others."""
         return self._session.peer_is_relay
+
+    @property
+    def newer_features(self) -> list[str]:
+        """Features of the peer's version that this one has not, sorted."""
+        return find_newer(self._session.peer_features or ())
 
     def new_circuit(self) -> int:
         """A number for a circuit that this side asks for."""
@@ -233,6 +232,7 @@ class Connection:
     async def _converse(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._write)
         nursery.start_soon(self._keep_alive)
+        self._say(Features(FEATURES))
         if self._hub.relay is not None:
             self._say(Relay())
         if self._introducer is not None:
@@ -295,8 +295,11 @@ class Connection:
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
-        Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time.
+        Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time. A peer
+        whose version knows no files is not asked: it would pass over the question.
         """
+        if not has_feature(self._session.peer_features, FILES):
+            return None
 
         def say() -> bool:
             if self._is_ending() or not self.has_joined(topic):
@@ -339,7 +342,7 @@ class Connection:
             except DecodeError as error:
                 self.part(f"bad_message:{error.reason}")
                 return
-            refusal = self._find_flood(message)
+            refusal = self._rates.find_flood(message, trio.current_time())
             if refusal:
                 self.part(refusal)
                 return
@@ -351,6 +354,8 @@ class Connection:
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._handle(MessageReceived(message))
+            if isinstance(message, Features) and self.newer_features:
+                log.info("peer of a newer version", peer=id_text(self.peer), features=self.newer_features)
             if self.is_stranger and isinstance(message, Announce):
                 self._look_whether_known()
 
@@ -372,19 +377,6 @@ class Connection:
             self.account = self._hub.ledger.of_peer(self.peer)
             if self._met is not None:
                 self._met()
-
-    def _find_flood(self, message: Message | None) -> str:
-        """Why a message (None: of an unknown kind) is one too many, or an empty text.
-
-        The smallest cost the sender nothing, and this node its time.
-        """
-        now = trio.current_time()
-        if message is None and not self._unknown.try_acquire(now):
-            return "too_many_unknown_messages"
-        if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
-            return "too_many_keep_alives"
-        is_taken = is_of_large_circuit(message) or self._messages.try_acquire(now)
-        return "" if is_taken else "too_many_messages"
 
     async def _write(self) -> None:
         try:

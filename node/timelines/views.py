@@ -99,6 +99,7 @@ def peer_view(state: PeerState, branches: dict[TopicKey, Branch], now: int, petn
         "since": int(state.since),
         "last_error": state.last_error,
         "relay": state.connection is not None and state.connection.peer_is_relay,
+        "newer_features": state.connection.newer_features if state.connection is not None else [],
         "source": state.source,
         "reached_at": state.reached_at,
         "topics": [

@@ -45,6 +45,10 @@ INTRODUCTIONS_SENT_AT_ONCE_MAX: Final = 4
 """Introductions sent on one topic without a pause; one more for each keep-alive since."""
 INTRODUCTIONS_TAKEN_AT_ONCE_MAX: Final = 8
 """Introductions taken on one topic without a pause; two more for each keep-alive since, for streams stall."""
+FEATURE_COUNT_MAX: Final = 64
+"""Features that one side names: five times as many as there are."""
+FEATURE_NAME_SIZE_MAX: Final = 32
+"""Characters of one of them."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 

@@ -1,8 +1,8 @@
 """The machines of a session's life: what may be said before topics are announced, and about which topics what.
 
-The first table is about words that a side says before it announces topics, or not at all. What is compared (`relay2`) and
-which peers are told about others (`introductions1`) must be agreed before anything is. The second one takes every message
-of the peer's to the part that it is for, by how the topic stands that it is about.
+The first tables are about words that a side says before it announces topics, or not at all. What a side knows (`features1`),
+what is compared (`relay2`) and which peers are told about others (`introductions1`) must be agreed before anything is. The
+last one takes every message of the peer's to the part that it is for, by how the topic stands that it is about.
 """
 
 from enum import Enum
@@ -48,6 +48,7 @@ def _said_early(title: str, again: Refuse, late: Refuse) -> Table[Early, EarlyWo
     )
 
 
+FEATURES: Final = _said_early("Saying features1", Refuse("second_features"), Refuse("late_features"))
 RELAY: Final = _said_early("Saying relay2", Refuse("second_relay"), Refuse("late_relay"))
 INTRODUCTIONS: Final = _said_early(
     "Saying introductions1", Refuse("second_introductions"), Refuse("late_introductions")
@@ -69,6 +70,7 @@ class Word(Enum):
 
     ALIVE = "alive1"
     GOODBYE = "goodbye1"
+    FEATURES = "features1"
     ANNOUNCE = "announce2"
     RELAY = "relay2"
     INTRODUCTIONS = "introductions1"
@@ -93,6 +95,7 @@ class Pass(Enum):
     """What a message is passed to."""
 
     JOIN = "join topics that are followed here, and note the others"
+    EARLY_FEATURES = "*Saying features1*"
     EARLY_RELAY = "*Saying relay2*"
     EARLY_INTRODUCTIONS = "*Saying introductions1*"
     OPEN_TOPICS = "follow the topics, where that may be"
@@ -110,6 +113,7 @@ _OF_CIRCUITS: Final = (Word.CIRCUIT_OPEN, Word.CIRCUIT_DATA, Word.CIRCUIT_CREDIT
 _GENERAL: Final = (
     Word.ALIVE,
     Word.GOODBYE,
+    Word.FEATURES,
     Word.ANNOUNCE,
     Word.RELAY,
     Word.INTRODUCTIONS,
@@ -140,6 +144,7 @@ MESSAGES: Final = Table(
         (_A.NOTHING, _W.ALIVE): go(_A.NOTHING),
         (_A.NOTHING, _W.GOODBYE): Refuse("peer_left"),
         (_A.NOTHING, _W.ANNOUNCE): go(_A.NOTHING, Pass.JOIN),
+        (_A.NOTHING, _W.FEATURES): go(_A.NOTHING, Pass.EARLY_FEATURES),
         (_A.NOTHING, _W.RELAY): go(_A.NOTHING, Pass.EARLY_RELAY),
         (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
         (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),

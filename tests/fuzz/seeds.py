@@ -34,6 +34,7 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    Features,
     Fetch,
     Introduce,
     Introductions,
@@ -217,6 +218,7 @@ def _sessions() -> Seeds:
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
+        "says-what-it-knows": [Features(("files", "newer")), *both],
         "introduces": [
             Introductions(),
             *both,

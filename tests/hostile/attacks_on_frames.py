@@ -16,6 +16,7 @@ from protocol.messages import (
     Announce,
     Blocks,
     Deposit,
+    Features,
     Fetch,
     Goodbye,
     Introduce,
@@ -270,6 +271,14 @@ async def introductions_twice(mallory: Attacker) -> None:
     """That one takes part in introductions is said once."""
     peer = await mallory.meet()
     await peer.say(Introductions(), Introductions())
+    await peer.wait_ended()
+
+
+@attack(Role.STRANGER, ends=("second_features",))
+async def features_twice(mallory: Attacker) -> None:
+    """What a side knows is said once."""
+    peer = await mallory.meet()
+    await peer.say(Features(("files",)), Features(()))
     await peer.wait_ended()
 
 

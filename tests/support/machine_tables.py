@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from protocol.machines.circuits import CIRCUIT, TAKING
 from protocol.machines.comparing import COMPARING
-from protocol.machines.conversation import INTRODUCTIONS, MESSAGES, RELAY, Word
+from protocol.machines.conversation import FEATURES, INTRODUCTIONS, MESSAGES, RELAY, Word
 from protocol.machines.reconciling import RECONCILING
 from protocol.machines.table import Refuse, Step, Table
 from protocol.machines.transfer import SENDING, SERVING
@@ -14,6 +14,7 @@ from protocol.machines.transfer import SENDING, SERVING
 AnyTable = Table[Any, Any, Any]
 MACHINES: Final[tuple[AnyTable, ...]] = (
     MESSAGES,
+    FEATURES,
     RELAY,
     INTRODUCTIONS,
     COMPARING,

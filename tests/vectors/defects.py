@@ -31,6 +31,8 @@ from protocol.limits.formats import (
 from protocol.limits.peers import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
+    FEATURE_COUNT_MAX,
+    FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
     REASON_SIZE_MAX,
@@ -344,6 +346,11 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
     yield refuse("deposit_of_nothing", "bad_shape", ["deposit1", []])
     yield refuse("refusal_too_long", "bad_shape", ["refused1", ID, "x" * (REASON_SIZE_MAX + 1)])
+    names = [f"feature-{number}" for number in range(FEATURE_COUNT_MAX + 1)]
+    yield refuse("features_too_many", "bad_shape", ["features1", names])
+    yield refuse("feature_too_long", "bad_shape", ["features1", ["x" * (FEATURE_NAME_SIZE_MAX + 1)]])
+    yield refuse("feature_with_newline", "bad_shape", ["features1", ["files\n"]])
+    yield refuse("feature_of_nothing", "bad_shape", ["features1", [""]])
     yield refuse("summary_of_a_round_too_many", "bad_shape", ["sum3", ID, SUMMARY_ROUND_MAX + 1, [], 0, ID])
     yield refuse("summary_of_a_whole_head", "bad_shape", ["sum3", ID, 0, [ID], 1, ID])
     yield refuse(

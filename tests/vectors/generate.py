@@ -92,6 +92,7 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    Features,
     Fetch,
     Goodbye,
     Introduce,
@@ -121,6 +122,7 @@ from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused
+from tests.vectors.newer_messages import newer_messages
 from tests.vectors.person_names import person_names
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
 from tests.vectors.syncs import syncs
@@ -427,6 +429,7 @@ def messages() -> list[JsonObject]:
     """One message of each kind."""
     topic = hashing.blind_topic(TopicKey(BRANCH_ID), SessionId(EPOCH))
     made: list[Message] = [
+        Features(("documents", "files")),
         Announce((hashing.announced_topic(TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=True),)),
         Summary(topic, 0, (ShortId(EPOCH[:16]),), 300, Digest(BRANCH_ID)),
         Reconcile(topic, 0, b"a frame"),
@@ -567,6 +570,7 @@ FILES = {
     "said_kinds.json": declared_kinds,
     "files.json": files,
     "messages.json": messages,
+    "newer_messages.json": newer_messages,
     "links.json": links,
     "device_links.json": device_links,
     "capabilities.json": capabilities,

@@ -8,6 +8,7 @@ are not here. Where the docs leave something to another document (RFC 8439, RFC 
 
 import base64
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -128,6 +129,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
     },
 }  # fmt: skip
 MESSAGES: dict[str, Shapes] = {
+    "features1": {"features": [str]},
     "announce2": {"topics": [ID]},
     "sum3": {"topic": ID, "round": range(5), "heads": [16], "count": NUMBER, "digest": ID},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
@@ -467,9 +469,28 @@ def open_message(frame: bytes) -> tuple[str, dict[str, Any]]:
     """The tag, and the fields by name."""
     tag, fields = tagged(frame, MESSAGES)
     require(len(fields.get("heads", ())) <= 64, "at most 64 heads")
+    features = fields.get("features", ())
+    require(len(features) <= 64, "at most 64 features")
+    require(all(re.fullmatch("[a-z][a-z0-9-]{0,31}", one) for one in features), "names of features")
     require(len(fields.get("items", ())) <= 1024, "at most 1,024 publications")
     require(len(fields.get("peers", [None])) in range(1, 17), "1 to 16 peers")
     return tag, fields
+
+
+def take_message(frame: bytes) -> tuple[str, dict[str, Any]] | None:
+    """The same of what a newer version may have said; None: its kind is not known, so it is passed over."""
+    tag = re.match(rb"[\x91-\x9f][\xa1-\xbf]([a-z][a-z0-9-]*)", frame)
+    require(tag is not None and len(tag[1]) >= frame[1] - 0xA0, "a tag behind the shortest headers")
+    name = frame[2 : 2 + frame[1] - 0xA0].decode()
+    if name not in MESSAGES:
+        return None
+    try:
+        value = msgspec.msgpack.decode(frame, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"not MessagePack: {error}") from None
+    known = pack(value[: 1 + len(MESSAGES[name])])
+    require(frame[1:].startswith(known[1:]), "known fields in their one encoding")
+    return open_message(known)
 
 
 # --- section 10: links and text ---

@@ -13,6 +13,7 @@ import pytest
 from protocol.body import Body, UnknownBody, decode_body
 from protocol.codec import DecodeError, encode
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
+from protocol.features import FEATURES
 from protocol.messages import kinds as message_kinds
 
 ROOT: Final = Path(__file__).parents[3]
@@ -53,6 +54,10 @@ def test_each_profile_has_a_page_that_states_its_kinds() -> None:
         page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
         assert f"Profile `{name}` of" in page
         assert tags_in_tables(page) == set[str]().union(*cells), name
+
+
+def test_the_features_that_a_node_says_are_the_profiles() -> None:
+    assert list(FEATURES) == sorted(profiles())
 
 
 def test_every_body_and_message_is_of_the_core_or_of_one_profile() -> None:

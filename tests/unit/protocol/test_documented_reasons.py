@@ -95,7 +95,7 @@ ELSEWHERE: Final = {
     "output.reason": set[str](),  # that of a `Close`
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
-    "refusal": returned("node/sync/connection.py", "_find_flood")
+    "refusal": returned("node/sync/rate_limit.py", "find_flood")
     | returned("node/sync/admission.py", "admit")
     | {"banned"},
     "cut": {"stopping", "defect"},

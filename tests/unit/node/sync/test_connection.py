@@ -21,12 +21,14 @@ from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view
 from protocol.block import encrypt_block
 from protocol.codec import encode
+from protocol.features import FEATURES
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest
 from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
     Announce,
     Blocks,
+    Features,
     Fetch,
     Goodbye,
     KeepAlive,
@@ -194,6 +196,24 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
                 await source.fetch(branch.topic, BlockId(b"w" * 32))
     assert stranger.ended == Ended("peer_does_not_answer")
     assert alice.hub.sources == []
+
+
+async def test_a_peer_whose_version_knows_no_files_is_not_asked_for_blocks(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Its user is told nothing of that; this node's is told what the peer knows and this node does not."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            assert (await stranger.hear(Features)).features == FEATURES
+            await stranger.say(Features(("documents", "newer")))
+            await stranger.join(branch)
+            (source,) = alice.hub.sources
+            assert await source.fetch(branch.topic, BlockId(b"w" * 32)) is None
+            assert isinstance(source, Connection)
+            assert source.newer_features == ["newer"]
+            await stranger.say(Goodbye("bye"))
+    assert stranger.ended == Ended("peer_left")
 
 
 async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(

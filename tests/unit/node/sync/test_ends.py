@@ -186,7 +186,7 @@ ENDS: Final[dict[str, Callable[[Node, Stranger], Awaitable[None]]]] = {
 async def test_the_peer_reads_the_reason_before_the_end(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    monkeypatch.setattr("node.sync.connection.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
+    monkeypatch.setattr("node.sync.rate_limit.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
     heard: list[str] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
@@ -330,7 +330,7 @@ async def test_a_field_behind_the_known_ones_changes_nothing_of_them(
 async def test_unknown_messages_are_signs_of_life_and_few_a_second_are_passed_over_for_ever(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("node.sync.connection.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
+    monkeypatch.setattr("node.sync.rate_limit.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
     with fail_after(6000), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with met(alice) as stranger:

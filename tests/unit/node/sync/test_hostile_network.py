@@ -241,8 +241,8 @@ async def test_a_flood_of_tiny_messages_ends_the_connection(
     bound: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(f"node.sync.connection.{bound}", 8)
-    monkeypatch.setattr("node.sync.connection.MESSAGES_PER_SECOND_MAX", 1)
+    monkeypatch.setattr(f"node.sync.rate_limit.{bound}", 8)
+    monkeypatch.setattr("node.sync.rate_limit.MESSAGES_PER_SECOND_MAX", 1)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             await stranger.say(*[KeepAlive()] * 8)

@@ -1,0 +1,36 @@
+"""What this version knows beyond the core of docs/protocol.md: the profiles, by name, as `features1` says them.
+
+A peer that names more is of a newer version, which this node's user is told. One that says no `features1` is older than
+that message, and may know all that was there before it.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+FILES: Final = "files"
+FEATURES: Final = (
+    "circuits",
+    "compaction",
+    "devices",
+    "documents",
+    FILES,
+    "forks",
+    "imports",
+    "inbox",
+    "introductions",
+    "names",
+    "quorum",
+    "relay",
+    "single-branch",
+)
+"""Sorted. A feature whose messages change in a way that older nodes cannot pass over gets a new name."""
+
+
+def find_newer(said: Iterable[str]) -> list[str]:
+    """Of the features that a peer has said, those that this version has not, sorted."""
+    return sorted(set(said) - set(FEATURES))
+
+
+def has_feature(said: Collection[str] | None, feature: str) -> bool:
+    """Whether a peer has a feature that this version has; None: it has said none, so it is older than `features1`."""
+    return said is None or feature in said
