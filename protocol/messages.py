@@ -26,7 +26,7 @@ from protocol.ids import (
     ShortId,
     TopicKey,
 )
-from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
+from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     CIRCUIT_DATA_SIZE_MAX,
@@ -157,6 +157,12 @@ class Introduce(MessageForm, frozen=True, tag="introduce1"):
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
 
 
+class Seen(MessageForm, frozen=True, tag="seen1"):
+    """Where the sender sees the receiver, which dialed it: an address and the port of that connection."""
+
+    address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
+
+
 CircuitNumber = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 """Names a circuit on one connection. The side that dialed the connection gives odd numbers, the other one even ones."""
 
@@ -224,6 +230,7 @@ Message = (
     | Deposit
     | Introductions
     | Introduce
+    | Seen
     | Circuits
     | CircuitOpen
     | CircuitData

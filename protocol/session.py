@@ -50,10 +50,12 @@ from protocol.messages import (
     Receipt,
     Reconcile,
     Refused,
+    Seen,
     Summary,
     Want,
 )
 from protocol.session_events import (
+    AddressSeen,
     BatchIngested,
     BatchLoaded,
     BlocksLoaded,
@@ -281,6 +283,8 @@ class Session:
                 return self._transfer.fetched(message)
             case Pass.LEARN, Introduce():
                 return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
+            case Pass.NOTE, Seen(address):
+                return [AddressSeen(address)]
             case Pass.TAKE_CIRCUITS, Circuits():
                 return self.circuits.receive(message)
             case Pass.CARRY, CircuitOpen() | CircuitData() | CircuitCredit() | CircuitClose():

@@ -305,6 +305,13 @@ class FindPeers:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressSeen:
+    """The peer says where it sees this node (host:port), which need not be true."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class LearnPeers:
     """The peer says where these can be dialed, who follow this topic."""
 
@@ -368,6 +375,7 @@ Output = (
     | OpenTopics
     | FindPeers
     | LearnPeers
+    | AddressSeen
     | OpenReconciliation
     | HandleFrame
     | CircuitsAgreed

@@ -81,8 +81,8 @@ export interface NodeStatus {
 /** Where this node can be dialed. */
 export interface OwnAddressView {
   address: string;
-  found_by: "configured" | "listen" | "interface";
-  reach: "machine" | "network" | "anywhere";
+  found_by: "configured" | "listen" | "interface" | "peers";
+  reach: "machine" | "network" | "anywhere" | "unknown";
 }
 
 /** What is damaged on this node, and asked of peers. */

@@ -62,7 +62,11 @@ class OwnAddressView(TypedDict):
     reach: Annotated[
         str,
         one_of(
-            "machine", "network", "anywhere", description="From where it can be dialed, as far as is known."
+            "machine",
+            "network",
+            "anywhere",
+            "unknown",
+            description="From where it can be dialed. `unknown`: nobody from outside has come in yet.",
         ),
     ]
     found_by: Annotated[
@@ -71,7 +75,11 @@ class OwnAddressView(TypedDict):
             "configured",
             "listen",
             "interface",
-            description="How the node came to it: `network.advertise`, `network.listen`, an interface of this machine.",
+            "peers",
+            description=(
+                "How the node came to it: `network.advertise`, `network.listen`, an interface of this machine, peers that "
+                "see it there."
+            ),
         ),
     ]
 

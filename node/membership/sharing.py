@@ -254,7 +254,10 @@ class Sharing:
             branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
         }
         own = self._network.introducer.own.peer
-        found = [(PeerAddress(one.address, own), one.reach) for one in self._addresses.told]
+        found = [
+            (PeerAddress(one.address, own), one.reach if one.reach is not None else Reach.MACHINE)
+            for one in self._addresses.told
+        ]
         found += [
             (PeerAddress(state.address, state.peer), told_reach(state.address))
             for state in self._network.peers
@@ -287,8 +290,10 @@ class _Ways:
     reach: Reach
 
 
-def reach_text(reach: Reach) -> str:
+def reach_text(reach: Reach | None) -> str:
     """What the API calls it."""
+    if reach is None:
+        return "unknown"
     return next(text for text, one in _REACHES.items() if one is reach)
 
 

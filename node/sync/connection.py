@@ -62,13 +62,16 @@ from protocol.messages import (
     Publications,
     Receipt,
     Relay,
+    Seen,
     UnknownMessage,
     decode_message,
     encode_message,
 )
+from protocol.reach import host_of
 from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
 from protocol.session_events import (
+    AddressSeen,
     BatchIngested,
     BlocksWanted,
     CheckDue,
@@ -140,10 +143,13 @@ class Connection:
         is_known: bool = False,
         met: Callable[[], None] | None = None,
         circuits: CircuitHandler | None = None,
+        across: str = "",
+        seen: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
         `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
         knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this connection has any.
+        `across` is where the peer is (host:port), which it is told if it dialed; `seen` is called with what it tells.
         """
         self._met = met
         ledger = hub.ledger
@@ -171,6 +177,8 @@ class Connection:
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
         self._circuits = CircuitPort(self, circuits)
+        self._across = across
+        self._seen = seen
         self._questions = BlockRequests()
         self._reading = trio.CancelScope()
         self._written = trio.Event()
@@ -237,6 +245,8 @@ class Connection:
             self._say(Relay())
         if self._introducer is not None:
             self._say(Introductions())
+        if not self._stream.is_dialer and host_of(self._across) is not None:
+            self._say(Seen(self._across))
         self._circuits.begin()
         self.topics_changed()
         await self._read()
@@ -435,6 +445,8 @@ class Connection:
                 CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
             ):
                 self._circuits.perform(output)
+            case AddressSeen():
+                self._seen(output.address)
             case LoadSummary():
                 self._start(self._load_summaries, (output.topic,))
             case _:

@@ -361,6 +361,8 @@ class Network:
             network=network_key(across),
             is_known=met is None,
             met=met,
+            across=across,
+            seen=lambda address: self._note_claim(state, address, across),
         )
         state.met_at = trio.current_time()
         self._settle_duplicates(state)
@@ -374,6 +376,11 @@ class Network:
             state.connection = None
             self._ended.set()
             self._ended = trio.Event()
+
+    def _note_claim(self, state: PeerState, address: str, across: str) -> None:
+        """A peer says where it sees this node: nobody's word counts who has come by themselves."""
+        if state.direction == "out":
+            self._own_addresses.note_claim(state.peer, address, across)
 
     async def _keep_reached(self, learned: Learned) -> None:
         state = next(one for one in self._sought if one.peer == learned.peer)

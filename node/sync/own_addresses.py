@@ -1,8 +1,9 @@
 """Knows where this node can be dialed, how each address was found, and how far it reaches.
 
-Sources: `[network] advertise`, the address that the node listens on, and this machine's interfaces. What leads nowhere
-from elsewhere is not said to: a public IPv6 address counts as public only once somebody from outside has come in, for
-home routers refuse what comes in by IPv6 unless they are told otherwise.
+Sources: `[network] advertise`, the address that the node listens on, this machine's interfaces, and what peers say that
+they see, once several at different places agree. What is not known to work from outside is not said to: a public IPv6
+address counts as public only once somebody from outside has come in, for home routers refuse what comes in by IPv6 unless
+they are told otherwise. The same holds of what peers see, which may be a router that forwards no port.
 
 Left to others: `node.sync.interfaces` asks the system, `node.membership.sharing` puts addresses into links.
 """
@@ -16,9 +17,16 @@ from typing import Final
 import structlog
 import trio
 
+from node.runtime.subnets import subnet_of
 from node.sync.interfaces import InterfaceAddress
-from protocol.limits.peers import INTERFACES_LOOK_SECONDS, OWN_ADDRESSES_TOLD_MAX
-from protocol.reach import Host, Reach, host_of, reach_of
+from protocol.ids import PeerId
+from protocol.limits.peers import (
+    INTERFACES_LOOK_SECONDS,
+    OBSERVERS_AGREED_MIN,
+    OBSERVERS_MAX,
+    OWN_ADDRESSES_TOLD_MAX,
+)
+from protocol.reach import Host, Reach, host_of, may_travel, reach_of
 
 log = structlog.get_logger()
 
@@ -36,17 +44,20 @@ class FoundBy(StrEnum):
     CONFIGURED = "configured"  # [network] advertise
     LISTEN = "listen"  # [network] listen names one address
     INTERFACE = "interface"
+    PEERS = "peers"  # that see this node there
 
 
 @dataclass(frozen=True, slots=True)
 class OwnAddress:
-    """Where this node can be dialed (host:port). `reach` is how far that is known to work."""
+    """Where this node can be dialed (host:port). `reach` is how far that is known to work; None: it is not known to."""
 
     address: str
-    reach: Reach
+    reach: Reach | None
     found_by: FoundBy
 
 
+_RANKS: Final = (Reach.EVERYBODY, None, Reach.PRIVATE, Reach.MACHINE)
+"""What is tried first by who may be anywhere: what may work before what cannot."""
 Look = Callable[[], Awaitable[tuple[InterfaceAddress, ...]]]
 
 
@@ -63,6 +74,9 @@ class OwnAddresses:
         self._look = look
         self.interfaces: tuple[InterfaceAddress, ...] = ()
         self._entered: set[int] = set()  # versions of IP by which somebody from outside has come in
+        self._claims: dict[
+            PeerId, tuple[Host, str]
+        ] = {}  # by peer: where it sees this node, and where it is itself
         self._changed: list[Callable[[Collection[str]], None]] = []
 
     @property
@@ -88,6 +102,7 @@ class OwnAddresses:
                 gone = {str(one.host) for one in self.interfaces} - {str(one.host) for one in found}
                 self.interfaces = found
                 self._entered.clear()  # that was another network
+                self._claims.clear()
                 log.info("network changed", addresses=[str(one.host) for one in found])
                 for tell in self._changed:
                     tell(gone)
@@ -100,6 +115,33 @@ class OwnAddresses:
         if not self.is_near(across):
             self._entered.add(host.version)
 
+    def note_claim(self, peer: PeerId, address: str, across: str) -> None:
+        """A peer that this node has dialed, at `across`, says that it sees this node at an address.
+
+        What it says of a narrower network than the one that both are in is not taken.
+        """
+        host, place = host_of(address), host_of(across)
+        if host is None or place is None or not may_travel(address, across):
+            return
+        is_public = reach_of(place) is Reach.EVERYBODY
+        self._claims.pop(peer, None)
+        self._claims[peer] = (host, subnet_of(across) if is_public else str(place))
+        if len(self._claims) > OBSERVERS_MAX:
+            del self._claims[next(iter(self._claims))]
+
+    def _agreed(self) -> list[Host]:
+        """Of each version of IP the host that most peers see, if they are enough and at different places."""
+        places: dict[Host, set[str]] = {}
+        for host, place in self._claims.values():
+            places.setdefault(host, set()).add(place)
+        best: dict[int, Host] = {}
+        for host, found in places.items():  # of equals the latest
+            if len(found) >= OBSERVERS_AGREED_MIN and len(found) >= len(
+                places.get(best.get(host.version, host), ())
+            ):
+                best[host.version] = host
+        return [best[version] for version in sorted(best)]
+
     def is_near(self, address: str) -> bool:
         """Whether an address is in a network that this machine is on."""
         host = host_of(address)
@@ -111,9 +153,11 @@ class OwnAddresses:
     def known(self) -> list[OwnAddress]:
         """All addresses, the farthest reaching first."""
         unique: dict[str, OwnAddress] = {}
-        for one in self._configured() + self._listening() + self._of_interfaces():
+        for one in self._configured() + self._listening() + self._of_interfaces() + self._seen_by_peers():
             unique.setdefault(one.address, one)
-        return sorted(unique.values(), key=lambda one: (-one.reach, list(FoundBy).index(one.found_by)))
+        return sorted(
+            unique.values(), key=lambda one: (_RANKS.index(one.reach), list(FoundBy).index(one.found_by))
+        )
 
     @property
     def told(self) -> list[OwnAddress]:
@@ -128,7 +172,7 @@ class OwnAddresses:
     @property
     def reach(self) -> Reach | None:
         """How far this node can be dialed; None: nowhere."""
-        return max((one.reach for one in self.known), default=None)
+        return max((one.reach for one in self.known if one.reach is not None), default=None)
 
     def _configured(self) -> list[OwnAddress]:
         if self._advertise in ("", NOTHING):
@@ -160,6 +204,18 @@ class OwnAddresses:
                 address = shown_address(one.host, self._port)
                 found.append(OwnAddress(address, self._proven(one.host, reach), FoundBy.INTERFACE))
         return found
+
+    def _seen_by_peers(self) -> list[OwnAddress]:
+        """As others see this machine: behind a router that forwards the same port, or none."""
+        return [
+            OwnAddress(
+                shown_address(host, self._port),
+                reach_of(host) if host.version in self._entered or self.is_near(f"{host}:1") else None,
+                FoundBy.PEERS,
+            )
+            for host in self._agreed()
+            if host.version in self._versions and not self._advertise
+        ]
 
     def _proven(self, host: Host, reach: Reach) -> Reach:
         if reach is Reach.EVERYBODY and host.version == 6 and 6 not in self._entered:

@@ -206,6 +206,11 @@ INTERFACE_ADDRESSES_MAX: Final = 32
 """Addresses of this machine's interfaces that are looked at: a router with more is no place for a node to name them all."""
 INTERFACES_LOOK_SECONDS: Final = 15.0
 """Seconds between two looks whether this machine's addresses have changed, a millisecond each."""
+OBSERVERS_MAX: Final = 64
+"""Peers whose word on where they see this node is remembered, the latest."""
+OBSERVERS_AGREED_MIN: Final = 2
+"""Of them, those in different subnets that must see the same host: keys are free, subnets are not. More would leave nodes
+with a relay and a friend without an address."""
 OWN_ADDRESSES_TOLD_MAX: Final = 4
 """Own addresses in one link, which names LINK_PEER_COUNT_MAX: peers that have the repo need places, too."""
 

@@ -82,6 +82,7 @@ class Word(Enum):
     WANT = "want1"
     REFUSED = "refused1"
     INTRODUCE = "introduce1"
+    SEEN = "seen1"
     FETCH = "fetch1"
     CIRCUITS = "circuits1"
     CIRCUIT_OPEN = "circuit-open1"
@@ -104,6 +105,7 @@ class Pass(Enum):
     SERVE = "*Answering want1 and fetch1*"
     INGEST = "verify and store the batch, then say `receipt1`"
     LEARN = "note where peers can be dialed"
+    NOTE = "note where the peer sees this node"
     TAKE_CIRCUITS = "*Saying circuits1*"
     CARRY = "*A circuit on one session*"
     HAND_OVER = "hand the blocks to who asked for them"
@@ -118,6 +120,7 @@ _GENERAL: Final = (
     Word.RELAY,
     Word.INTRODUCTIONS,
     Word.DEPOSIT,
+    Word.SEEN,
     Word.CIRCUITS,
     *_OF_CIRCUITS,
 )
@@ -148,6 +151,7 @@ MESSAGES: Final = Table(
         (_A.NOTHING, _W.RELAY): go(_A.NOTHING, Pass.EARLY_RELAY),
         (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
         (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),
+        (_A.NOTHING, _W.SEEN): go(_A.NOTHING, Pass.NOTE),
         (_A.NOTHING, _W.CIRCUITS): go(_A.NOTHING, Pass.TAKE_CIRCUITS),
         **{(_A.NOTHING, word): go(_A.NOTHING, Pass.CARRY) for word in _OF_CIRCUITS},
         # A relay says so where it does not keep a topic: it cannot be joined then.

@@ -45,6 +45,7 @@ from protocol.messages import (
     Reconcile,
     Refused,
     Relay,
+    Seen,
     Summary,
     Want,
     encode_message,
@@ -221,6 +222,7 @@ def _sessions() -> Seeds:
         "says-what-it-knows": [Features(("files", "newer")), *both],
         "introduces": [
             Introductions(),
+            Seen("198.51.100.7:50123"),
             *both,
             Introduce(root, (PeerAddress("192.0.2.7:7474", _ID),)),
             0,

@@ -25,6 +25,7 @@ from protocol.links import PeerAddress
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
+    AddressSeen,
     BatchIngested,
     BatchLoaded,
     BlocksLoaded,
@@ -200,6 +201,8 @@ class _Node:
                     self._give(CircuitsTaken())
                 case CircuitReceived():
                     assert 0 < len(output.data) <= CIRCUIT_WINDOW_SIZE
+                case AddressSeen():
+                    assert output.address
                 case HandOver():
                     for wanted, item in output.blocks:
                         assert item is None or block_id(item) == wanted

@@ -28,6 +28,7 @@ from protocol.messages import (
     Reconcile,
     Refused,
     Relay,
+    Seen,
     Summary,
     Want,
     encode_message,
@@ -279,6 +280,15 @@ async def features_twice(mallory: Attacker) -> None:
     """What a side knows is said once."""
     peer = await mallory.meet()
     await peer.say(Features(("files",)), Features(()))
+
+
+@attack(Role.STRANGER)
+async def addresses_that_nobody_asked_about(mallory: Attacker) -> None:
+    """Who has come by itself says where this node is seen, over and over: it is not believed, and dialed nowhere."""
+    peer = await mallory.meet()
+    for number in range(200):
+        await peer.say(Seen(f"203.0.113.{number}:7474"), Seen("no address at all"))
+    await peer.say(Goodbye("bye"))
     await peer.wait_ended()
 
 

@@ -18,6 +18,7 @@ from protocol.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
+    AddressSeen,
     CheckDue,
     CircuitClosed,
     CircuitCredited,
@@ -200,8 +201,10 @@ class Network:
                 self.after(done - self.now, lambda: self._take(link, end, output))
             case OpenReconciliation() | HandleFrame():
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
-            case HandOver() | OpenTopics() | FindPeers() | LearnPeers():
-                raise AssertionError("nobody asks for blocks, deposits topics or introduces peers here")
+            case HandOver() | OpenTopics() | FindPeers() | LearnPeers() | AddressSeen():
+                raise AssertionError(
+                    "nobody asks for blocks, deposits topics, introduces peers or sees any here"
+                )
             case (
                 CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
             ):

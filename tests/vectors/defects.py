@@ -20,6 +20,7 @@ from protocol.ids import AnyId, BlockId, CommitId, RepoId, Signature, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, InvitationSeed, ReadSecret
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
+    ADDRESS_SIZE_MAX,
     DEP_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
@@ -369,6 +370,7 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse(
         "introduction_of_too_many", "bad_shape", ["introduce1", ID, [at] * (INTRODUCED_COUNT_MAX + 1)]
     )
+    yield refuse("seen_address_too_long", "bad_shape", ["seen1", "a" * (ADDRESS_SIZE_MAX + 1)])
     yield refuse("circuit_address_too_short", "bad_shape", ["circuit-open1", 1, ID[:31]])
     yield refuse("circuit_data_of_nothing", "bad_shape", ["circuit-data1", 1, b""])
     yield refuse(

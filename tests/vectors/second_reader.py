@@ -140,6 +140,7 @@ MESSAGES: dict[str, Shapes] = {
     "deposit1": {"topics": [ID]},
     "introductions1": {},
     "introduce1": {"topic": ID, "peers": PEERS},
+    "seen1": {"address": str},
     "circuits1": {},
     "circuit-open1": {"circuit": NUMBER, "address": ID},
     "circuit-data1": {"circuit": NUMBER, "data": bytes},

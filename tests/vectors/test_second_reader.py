@@ -549,6 +549,7 @@ BOUNDS_NOT_CHECKED: Final = {
     "message_circuit_credit_too_large",
     "message_circuit_data_of_nothing",
     "message_circuit_data_too_large",
+    "message_seen_address_too_long",
     "message_deposit_of_nothing",
     "message_fetch_of_nothing",
     "message_fetch_of_too_many",

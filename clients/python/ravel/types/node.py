@@ -109,9 +109,11 @@ class OwnAddressView(TypedDict):
     address: str
     """`host:port`."""
     reach: str
-    """From where it can be dialed, as far as is known."""
+    """From where it can be dialed. `unknown`: nobody from outside has come in yet."""
     found_by: str
-    """How the node came to it: `network.advertise`, `network.listen`, an interface of this machine."""
+    """How the node came to it: `network.advertise`, `network.listen`, an interface of this machine, peers that see
+    it there.
+    """
 
 
 class DamagedCounts(TypedDict):

@@ -28,6 +28,8 @@ class PeerView(TypedDict):
     """Unix seconds when it came into this state."""
     last_error: str | None
     relay: bool
+    newer_features: list[str]
+    """Features of the peer's version that this node's has not. Empty: none is known."""
     source: str
     """Where the address is from."""
     reached_at: int | None

@@ -242,3 +242,23 @@ async def test_a_peer_is_found_at_another_of_its_addresses_and_there_first_from_
             assert at_alice._proven == {bob.key: there}
             at_alice.forget(bob.key)
             assert at_alice._proven == {}
+
+
+async def test_a_dialed_peer_says_where_it_sees_this_node_and_who_dials_is_not_believed(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[PeerId, str, str]] = []
+    monkeypatch.setattr(
+        "node.sync.own_addresses.OwnAddresses.note_claim", lambda _, *claim: heard.append(claim)
+    )
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            there = at_bob.introducer.own.address
+            at_alice.keep(bob.key, there)
+            await until(lambda: bool(heard))
+            ((peer, seen, across),) = heard
+            assert (peer, across) == (bob.key, there)
+            (state,) = at_bob.peers
+            assert seen == state.address
+            at_bob._note_claim(state, "8.8.4.4:1", state.address)
+            assert len(heard) == 1, "of who has come by itself nothing is taken"

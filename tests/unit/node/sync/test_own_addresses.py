@@ -16,7 +16,13 @@ from node.sync.interfaces import (
 )
 from node.sync.network import listening_address, open_listener
 from node.sync.own_addresses import FoundBy, OwnAddresses
-from protocol.limits.peers import INTERFACE_ADDRESSES_MAX, INTERFACES_LOOK_SECONDS, OWN_ADDRESSES_TOLD_MAX
+from protocol.ids import PeerId
+from protocol.limits.peers import (
+    INTERFACE_ADDRESSES_MAX,
+    INTERFACES_LOOK_SECONDS,
+    OBSERVERS_MAX,
+    OWN_ADDRESSES_TOLD_MAX,
+)
 from protocol.reach import Reach
 
 MACHINE, NEAR, FAR = Reach.MACHINE, Reach.PRIVATE, Reach.EVERYBODY
@@ -38,7 +44,7 @@ async def _own(listen: str, *interfaces: str, advertise: str = "") -> OwnAddress
     return own
 
 
-def _shown(own: OwnAddresses) -> list[tuple[str, Reach]]:
+def _shown(own: OwnAddresses) -> list[tuple[str, Reach | None]]:
     return [(one.address, one.reach) for one in own.known]
 
 
@@ -60,7 +66,7 @@ async def test_a_node_on_every_interface_knows_those_of_its_versions() -> None:
     ],
 )
 async def test_a_node_on_one_address_knows_that(
-    listen: str, expected: list[tuple[str, Reach]], is_open: bool
+    listen: str, expected: list[tuple[str, Reach | None]], is_open: bool
 ) -> None:
     own = await _own(listen, *LAN)
     assert _shown(own) == expected
@@ -226,3 +232,80 @@ async def test_a_port_that_is_taken_by_one_version_is_said(
         await open_listener("*:7474")
     with pytest.raises(OSError, match="no port is free"):
         await open_listener("*:0")
+
+
+# --- what peers see ---
+
+
+def _peer(number: int) -> PeerId:
+    return PeerId(bytes([number]) * 32)
+
+
+def _found(own: OwnAddresses) -> list[tuple[str, Reach | None]]:
+    return [(one.address, one.reach) for one in own.known if one.found_by is FoundBy.PEERS]
+
+
+async def test_what_peers_at_different_places_see_alike_is_an_address() -> None:
+    own = await _own("*:5", *LAN)
+    own.note_claim(_peer(1), "203.0.113.5:4001", "93.184.216.34:7474")
+    assert _found(own) == [], "documentation's addresses are not public"
+    own.note_claim(_peer(1), "8.8.4.4:4001", "93.184.216.34:7474")
+    own.note_claim(_peer(2), "8.8.4.4:4002", "93.184.216.99:7474")
+    assert _found(own) == [], "two keys in one subnet are one liar's"
+    own.note_claim(_peer(2), "8.8.4.4:4002", "93.184.217.99:7474")
+    assert _found(own) == [("8.8.4.4:5", None)], "nobody knows whether the router forwards the port"
+    own.note_entry("93.184.216.34:4000")
+    assert _found(own) == [("8.8.4.4:5", Reach.EVERYBODY)]
+    assert own.reach is Reach.EVERYBODY
+
+
+@pytest.mark.parametrize(
+    "claim, across",
+    [
+        ("192.168.0.1:1", "93.184.216.34:7474"),
+        ("127.0.0.1:1", "93.184.216.34:7474"),
+        ("127.0.0.1:1", "192.168.1.9:7474"),
+        ("169.254.169.254:80", "192.168.1.9:7474"),
+        ("[::ffff:8.8.4.4]:1", "93.184.216.34:7474"),
+        ("[fe80::1%eth0]:1", "192.168.1.9:7474"),
+        ("host.example:1", "93.184.216.34:7474"),
+        ("8.8.4.4", "93.184.216.34:7474"),
+        ("8.8.4.4:1", "unknown"),
+        ("", ""),
+    ],
+)
+async def test_a_claim_that_cannot_be_true_there_is_dropped(claim: str, across: str) -> None:
+    own = await _own("*:5", *LAN)
+    for number in range(9):
+        own.note_claim(_peer(number), claim, across.replace("93.184.216", f"93.184.{number}"))
+    assert _found(own) == []
+    assert own._claims == {}
+
+
+async def test_peers_of_this_network_may_see_another_private_address() -> None:
+    """A container's host forwards its port."""
+    own = await _own("*:5", "172.17.0.2/16")
+    own.note_claim(_peer(1), "192.168.1.7:4001", "192.168.1.9:7474")
+    own.note_claim(_peer(2), "192.168.1.7:4002", "192.168.1.9:7475")
+    assert _found(own) == [], "one machine"
+    own.note_claim(_peer(3), "192.168.1.7:4002", "192.168.1.10:7474")
+    assert _found(own) == [("192.168.1.7:5", None)]
+
+
+async def test_most_peers_are_believed_and_so_many_are_remembered() -> None:
+    own = await _own("*:5", *LAN)
+    for number in range(OBSERVERS_MAX + 1):
+        liar = number % 3 == 0
+        own.note_claim(_peer(number), "8.8.8.8:1" if liar else "8.8.4.4:1", f"93.184.{number}.1:7474")
+    assert len(own._claims) == OBSERVERS_MAX
+    assert _found(own) == [("8.8.4.4:5", None)]
+    own.note_claim(_peer(100), "[2606:4700::1]:1", "[2606:4701::1]:7474")
+    own.note_claim(_peer(101), "[2606:4700::1]:1", "[2606:4702::1]:7474")
+    assert _found(own) == [("8.8.4.4:5", None), ("[2606:4700::1]:5", None)]
+
+
+async def test_what_the_user_says_makes_others_views_needless() -> None:
+    own = await _own("*:5", *LAN, advertise="host.example:7")
+    for number in range(3):
+        own.note_claim(_peer(number), "8.8.4.4:1", f"93.184.{number}.1:7474")
+    assert _found(own) == []

@@ -33,6 +33,7 @@ from protocol.messages import (
     Reconcile,
     Refused,
     Relay,
+    Seen,
     Summary,
     Want,
 )
@@ -128,6 +129,7 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.REFUSED: Refused(topic, "topic_full"),
         Word.INTRODUCE: Introduce(topic, (PeerAddress("192.0.2.7:7474", PeerId(b"b" * 32)),)),
         Word.FETCH: Fetch(topic, (BlockId(b"b" * 32),)),
+        Word.SEEN: Seen("198.51.100.7:50123"),
         Word.CIRCUITS: Circuits(),
         Word.CIRCUIT_OPEN: CircuitOpen(2, CircuitAddress(b"a" * 32)),
         Word.CIRCUIT_DATA: CircuitData(2, b"bytes"),
