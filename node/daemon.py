@@ -45,6 +45,8 @@ from node.runtime.readiness import READY, STOPPING, notify
 from node.sync.addresses import AddressSource
 from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
+from node.sync.circuit_quotas import CircuitQuotas
+from node.sync.circuit_switch import CircuitSwitch
 from node.sync.feed_recovery import FeedRecovery
 from node.sync.hub import Hub
 from node.sync.interfaces import list_addresses
@@ -53,7 +55,7 @@ from node.sync.network import Network, listening_address, open_listener
 from node.sync.own_addresses import NOTHING, OwnAddresses
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
-from protocol.limits.formats import MIB
+from protocol.limits.formats import KIB, MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
@@ -138,6 +140,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         own_address="" if advertise == NOTHING else advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
         addresses=addresses,
+        takes_circuits=home.config.network.circuits and hub.relay is None,
+        switch=_circuit_switch(home.config.relay, hub.relay, node_key),
     )
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
@@ -238,6 +242,21 @@ def _relay_quotas(config: RelayConfig) -> RelayQuotas:
         subnet_topic_count=config.subnet_topics_max,
         takes_strangers=config.accept == ANYONE,
     )
+
+
+def _circuit_switch(
+    config: RelayConfig, relay: RelayService | None, node_key: PeerId
+) -> CircuitSwitch | None:
+    if relay is None or not config.circuits:
+        return None
+    quotas = CircuitQuotas(
+        total=config.circuits_max,
+        peer=config.peer_circuits_max,
+        rate=config.circuit_rate_max * KIB,
+        day=config.circuit_day_max * MIB,
+        takes_strangers=config.accept == ANYONE,
+    )
+    return CircuitSwitch(node_key, quotas, relay.visitor)
 
 
 async def _wait_for(signals: AsyncIterator[int]) -> None:

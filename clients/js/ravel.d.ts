@@ -115,12 +115,15 @@ export interface PeerView {
   last_error: string | null;
   name: string;
   newer_features: string[];
+  path: "direct" | "relayed";
   peer: string;
   reached_at: number | null;
   relay: boolean;
   since: number;
   source: "configured" | "link" | "introduction" | "lan" | "incoming";
   state: "connected" | "dialing" | "waiting";
+  through: string | null;
+  through_name: string;
   topics: TopicView[];
 }
 

@@ -9,6 +9,7 @@ from node.cli.shared import (
     SetOption,
     client,
     iso_time,
+    path_line,
     print_fields,
     print_json,
     print_table,
@@ -67,7 +68,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         print_fields((one["name"], one["standing"]["sentence"]) for one in repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
-        print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
+        print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
         if peer["newer_features"]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, path_line, print_answer, print_fields, print_json, print_table
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
 
@@ -46,7 +46,7 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
         (
             (
                 item["peer"],
-                item["address"],
+                path_line(item),
                 item["direction"],
                 item["state"],
                 item["source"],

@@ -17,6 +17,7 @@ from node.runtime.errors import ServiceError, kind_of
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
     from node.home.key_file import Keys
     from ravel import Client
+    from ravel.types.peers import PeerView
 
 SetOption = Annotated[
     list[str] | None,
@@ -136,6 +137,13 @@ def display_safe(text: str) -> str:
         "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
         for char in text.replace("\t", " ")
     )
+
+
+def path_line(peer: "PeerView") -> str:
+    """Where a connection goes: the peer's address, or the relay between."""
+    if peer["through"] is None:
+        return peer["address"]
+    return f"through relay {peer['through_name'] or peer['through']}"
 
 
 def iso_time(seconds: int) -> str:

@@ -54,7 +54,15 @@ class PeerView(TypedDict):
 
     peer: Id
     name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
-    address: str
+    address: Annotated[str, Meta(description="`host:port`, or `relay:` and the id of the relay between.")]
+    path: Annotated[
+        str,
+        one_of(
+            "direct", "relayed", description="What the connection goes through, or would: `relayed`, a relay."
+        ),
+    ]
+    through: Annotated[Id | None, Meta(description="That relay. Null: none.")]
+    through_name: Annotated[str, Meta(description="What this user calls it, or its address. Empty: nothing.")]
     direction: Annotated[str, one_of("in", "out", description="Who opened the connection: `out`, this node.")]
     state: Annotated[str, one_of("connected", "dialing", "waiting", description="The connection's state.")]
     since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]

@@ -15,7 +15,15 @@ from types import MappingProxyType
 from typing import Final
 
 from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
-from node.home.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
+from node.home.relay_config import (
+    ACCEPT_CHOICES,
+    ANYONE,
+    RELAY_BOUNDS,
+    RELAY_KEYS,
+    RELAY_NUMBERS,
+    RELAY_TEXT,
+    RelayConfig,
+)
 from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
@@ -59,7 +67,8 @@ class NetworkConfig:
     """[network]: an empty `advertise` stands for the addresses that the node finds of itself.
 
     `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
-    the local network, and this node found there by those who know its key.
+    the local network, and this node found there by those who know its key. `circuits`: whether relays are used for talking
+    to peers that cannot be dialed.
     """
 
     listen: str = LISTEN_DEFAULT
@@ -67,6 +76,7 @@ class NetworkConfig:
     peers: tuple[PeerConfig, ...] = ()
     introductions: bool = True
     discover_lan: bool = False
+    circuits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,7 @@ class Config:
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("workers",),
-    "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
+    "network": ("listen", "advertise", "peers", "introductions", "discover_lan", "circuits"),
     "api": ("listen",),
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
@@ -146,6 +156,9 @@ introductions = true
 # Whether peers are looked for on the local network (mDNS), and this node is found there by those who know its key.
 # Others on that network can tell that some Ravel node runs here.
 discover_lan = false
+# Whether peers that cannot be dialed are reached through the relays that this node uses, and may reach it that way. Such a
+# relay learns which nodes talk, when and how much, and not what.
+circuits = true
 
 [api]
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
@@ -226,13 +239,15 @@ def read_config(
             reader.peers(),
             reader.flag("network", "introductions", default=True),
             reader.flag("network", "discover_lan", default=False),
+            reader.flag("network", "circuits", default=True),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         reader.export(),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
-            *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
+            reader.flag("relay", "circuits", default=True),
+            *(reader.relay_number(key) for key in RELAY_NUMBERS),
         ),
         StorageConfig(
             reader.database("storage", "url"),
@@ -274,6 +289,10 @@ class _Reader:
                 section, key, f"[{section}] {key} is a number from {low} to {high}, not {value!r}"
             )
         return value
+
+    def relay_number(self, key: str) -> int:
+        low, high = RELAY_BOUNDS.get(key, (1, SIZE_MAX_MIB))
+        return self.whole("relay", key, getattr(RelayConfig(), key), low=low, high=high)
 
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
         value = self.text(section, key, default)

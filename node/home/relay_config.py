@@ -10,16 +10,24 @@ ACCEPT_CHOICES: Final = (ANYONE, KNOWN)
 
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """[relay]: sizes are MiB of publications; `peer_` bounds one peer, `subnet_` strangers of one subnet together."""
+    """[relay]: sizes are MiB of publications; `peer_` bounds one peer, `subnet_` strangers of one subnet together.
+
+    `circuit_rate_max` is KiB a second of one peer's circuits, `circuit_day_max` MiB a day.
+    """
 
     enabled: bool = False
     accept: str = ANYONE
+    circuits: bool = True
     size_max: int = 10_240
     topic_size_max: int = 1_024
     peer_size_max: int = 4_096
     subnet_size_max: int = 8_192
     peer_topics_max: int = 10_000
     subnet_topics_max: int = 20_000
+    circuits_max: int = 1_024
+    peer_circuits_max: int = 32
+    circuit_rate_max: int = 4_096
+    circuit_day_max: int = 20_480
 
 
 RELAY_NUMBERS: Final = (
@@ -29,9 +37,20 @@ RELAY_NUMBERS: Final = (
     "subnet_size_max",
     "peer_topics_max",
     "subnet_topics_max",
+    "circuits_max",
+    "peer_circuits_max",
+    "circuit_rate_max",
+    "circuit_day_max",
 )
 """Its keys that are numbers."""
-RELAY_KEYS: Final = ("enabled", "accept", *RELAY_NUMBERS)
+RELAY_BOUNDS: Final = {
+    "circuits_max": (1, 100_000),
+    "peer_circuits_max": (1, 256),
+    "circuit_rate_max": (64, 16_777_216),
+}
+"""The least and the most of those that have bounds of their own. At less than 64 KiB a second a session over a
+circuit is cut off."""
+RELAY_KEYS: Final = ("enabled", "accept", *RELAY_NUMBERS, "circuits")
 
 RELAY_TEXT: Final = """\
 [relay]
@@ -50,4 +69,14 @@ subnet_size_max = 8192
 # Topics that one peer, and that strangers from one subnet together, may add.
 peer_topics_max = 10000
 subnet_topics_max = 20000
+# Whether peers that cannot dial each other may talk through this relay. It passes the bytes of their own encrypted session
+# on, and cannot read them.
+circuits = true
+# Such circuits at a time: of all peers, and of one peer that asks for them. Strangers from one subnet have twice the latter.
+circuits_max = 1024
+peer_circuits_max = 32
+# KiB per second, and MiB per day, that one peer may send and get on all its circuits. Strangers from one subnet together
+# have twice as much.
+circuit_rate_max = 4096
+circuit_day_max = 20480
 """

@@ -30,7 +30,10 @@ class Peers:
         names = dict(self._hub.replica.by_topic)
         now = self._hub.clock_ms() // 1000
         people = self._hub.replica.people
-        return [peer_view(state, names, now, people.peer_name(state.peer)) for state in self._network.peers]
+        return [
+            peer_view(state, names, now, people.peer_name(state.peer), self._relay_name(state.through))
+            for state in self._network.peers
+        ]
 
     async def list_all(self) -> PeerList:
         """The same, as an answer."""
@@ -97,6 +100,14 @@ class Peers:
         await self._hub.write(self._forget, key)
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
+
+    def _relay_name(self, relay: PeerId | None) -> str:
+        """What this user calls a relay, or where it is."""
+        if relay is None:
+            return ""
+        petname = self._hub.replica.people.peer_name(relay)
+        direct = (one.address for one in self._network.peers if one.peer == relay and one.through is None)
+        return petname or next(direct, "")
 
     def _find(self, text: str, peers: Iterable[PeerId]) -> PeerId:
         """One of some peers by id, unique prefix, or what this user calls it."""

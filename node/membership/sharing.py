@@ -262,6 +262,7 @@ class Sharing:
             (PeerAddress(state.address, state.peer), told_reach(state.address))
             for state in self._network.peers
             if state.direction == "out"
+            and state.through is None
             and state.connection is not None
             and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
         ]

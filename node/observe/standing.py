@@ -14,7 +14,8 @@ from sqlalchemy import bindparam, func, select
 
 from node.contract.repos import RepoStanding
 from node.sync.hub import Hub
-from node.sync.network import Network, PeerState
+from node.sync.network import Network
+from node.sync.peer_state import PeerState
 from protocol.ids import PeerId, TopicKey, UserId
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress

@@ -54,7 +54,14 @@ class Watching:
         """All metrics as text. Raises StorageError."""
         stored = await self._hub.run_blocking(self._stored)
         return render(
-            [*self._of_process(), *self._of_work(), *self._of_peers(), *self._exports.families(), *stored]
+            [
+                *self._of_process(),
+                *self._of_work(),
+                *self._of_peers(),
+                *self._of_circuits(),
+                *self._exports.families(),
+                *stored,
+            ]
         )
 
     async def readiness(self) -> tuple[bool, dict[str, str]]:
@@ -163,6 +170,42 @@ class Watching:
                 "gauge",
                 "Messages that wait to be written to peers.",
                 [Sample(sum(one.outgoing.count for one in connections))],
+            ),
+        ]
+
+    def _of_circuits(self) -> list[Family]:
+        """What a relay passes on between peers."""
+        switch = self._network.switch
+        if switch is None:
+            return []
+        totals = switch.totals
+        return [
+            Family(
+                "ravel_circuits", "gauge", "Circuits between peers that are open.", [Sample(switch.count)]
+            ),
+            Family(
+                "ravel_circuit_peers",
+                "gauge",
+                "Connected peers that take circuits.",
+                [Sample(switch.node_count)],
+            ),
+            Family(
+                "ravel_circuits_opened_total",
+                "counter",
+                "Circuits that were opened.",
+                [Sample(totals.opened)],
+            ),
+            Family(
+                "ravel_circuit_bytes_total",
+                "counter",
+                "Bytes that were passed on in circuits.",
+                [Sample(totals.bytes_passed)],
+            ),
+            Family(
+                "ravel_circuits_ended_total",
+                "counter",
+                "Circuits that ended or were refused, by the reason's code.",
+                [Sample(count, {"reason": code}) for code, count in sorted(totals.ended.items())],
             ),
         ]
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import trio
 
+from node.sync.circuit_dialing import relay_at
 from protocol.limits.peers import (
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,
@@ -91,6 +92,8 @@ class HalfOpen:
 
 
 def network_key(address: str) -> str:
-    """What is counted as one host; empty of this machine, and of a peer that has gone already."""
+    """What is counted as one host, or as one relay's circuits. Empty of this machine, and of a peer that has gone."""
+    if relay_at(address) is not None:
+        return address
     host = host_of(address)
     return "" if host is None or reach_of(host) is Reach.MACHINE else network_of(host)

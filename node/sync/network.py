@@ -2,13 +2,13 @@
 
 A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits
 while any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer. Addresses
-that were learned are dialed by `node.sync.peer_discovery`, by ways of this module.
+that were learned are dialed by `node.sync.peer_discovery`, by ways of this module. A peer that no dial reaches is met
+through a relay (`node.sync.circuit_dialing`).
 """
 
 import errno
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -18,12 +18,16 @@ from sqlalchemy import Connection as SqlConnection
 from node.runtime.subnets import subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
+from node.sync.circuit_client import CircuitClient, CircuitStream
+from node.sync.circuit_dialing import CircuitDialer, place_of
+from node.sync.circuit_switch import CircuitSwitch
 from node.sync.connection import Connection, say_goodbye
 from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.own_addresses import EVERYWHERE, OwnAddresses
 from node.sync.peer_discovery import PeerFinder
+from node.sync.peer_state import PeerState, stays
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId
 from protocol.keys import AgreementSecret, NodeSeed
@@ -32,7 +36,6 @@ from protocol.limits.peers import (
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
-    DUPLICATE_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     REACHED_PEERS_MAX,
@@ -60,29 +63,6 @@ _CLOCK_LOOK_SECONDS: Final = 5.0
 """Seconds between two looks whether the clock has jumped."""
 
 
-@dataclass(slots=True)
-class PeerState:
-    """What status shows of one peer."""
-
-    peer: PeerId
-    address: str
-    direction: str
-    state: str
-    since: float
-    source: AddressSource
-    reached_at: int | None
-    """Unix seconds when the peer last proved its key where it was dialed."""
-    last_error: str | None = None
-    connection: Connection | None = None
-    others: tuple[str, ...] = ()
-    """Further addresses at which the peer is dialed."""
-    local_host: str = ""
-    """This machine's address on a connection that was dialed."""
-    met_at: float = 0.0
-    """When the connection began, in trio's time."""
-    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-
-
 class Network:
     """All connections of a node. `run` owns every task."""
 
@@ -95,10 +75,13 @@ class Network:
         own_address: str = "",
         introduces: bool = False,
         addresses: OwnAddresses | None = None,
+        takes_circuits: bool = False,
+        switch: CircuitSwitch | None = None,
     ) -> None:
         """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others.
 
-        `addresses` are where it can be dialed, and tell it of a change of the network.
+        `addresses` are where it can be dialed, and tell it of a change of the network. `takes_circuits`: it opens and
+        accepts circuits through its relays. A relay has a `switch` instead.
         """
         self._hub = hub
         self._seed = node_seed
@@ -107,6 +90,7 @@ class Network:
         self._dialed: dict[PeerId, PeerState] = {}
         self._sought: list[PeerState] = []
         self._inbound: list[PeerState] = []
+        self._relayed: list[PeerState] = []
         self.banned: set[PeerId] = set()
         """Peers that are not spoken with: neither dialed nor served."""
         self.relays: set[PeerId] = set()
@@ -119,6 +103,11 @@ class Network:
         self._introduces = introduces
         self._own_addresses = addresses if addresses is not None else OwnAddresses(own_address)
         self._own_addresses.when_changed(self._move)
+        self.switch = switch
+        """Passes circuits on, where this node is a relay that does."""
+        client = CircuitClient(own.peer, self._may_use, self._serve_circuit, self._found_relay)
+        self._client = client if takes_circuits and switch is None else None
+        self._circuit_dialer = CircuitDialer(client, self._missed, self._converse_through)
         self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
@@ -131,7 +120,7 @@ class Network:
     @property
     def peers(self) -> list[PeerState]:
         """Every kept peer, learned ones that are dialed or connected, and every peer that connected to this node."""
-        return [*self._dialed.values(), *self._sought, *self._inbound]
+        return [*self._dialed.values(), *self._sought, *self._relayed, *self._inbound]
 
     @property
     def known_keys(self) -> set[PeerId]:
@@ -149,6 +138,11 @@ class Network:
             nursery.start_soon(self._watch_clock)
             peer_finder = PeerFinder(self, self.book, self.introducer, self._keep_reached, self._drop_reached)
             nursery.start_soon(peer_finder.run)
+            if self.switch is not None:
+                nursery.start_soon(self.switch.run)
+            elif self._client is not None:
+                nursery.start_soon(self._client.run)
+                nursery.start_soon(self._circuit_dialer.run)
             task_status.started()
             await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
 
@@ -195,12 +189,17 @@ class Network:
         old = self._dialed.pop(peer, None)
         if old is not None:
             old.scope.cancel()
-        for state in [*self._sought, *self._inbound]:
+        for state in [*self._sought, *self._relayed, *self._inbound]:
             if state.peer == peer:
                 state.scope.cancel()
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        address = _address_of(stream)
+        await self._serve_stream(stream, _address_of(stream))
+
+    async def _serve_circuit(self, stream: CircuitStream, relay: PeerId) -> None:
+        await self._serve_stream(stream, place_of(relay))
+
+    async def _serve_stream(self, stream: trio.abc.Stream, address: str) -> None:
         try:
             with self._half_open.place(address) as scope:
                 secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
@@ -260,13 +259,15 @@ class Network:
 
         with state.scope:
             while True:
-                while self.is_connected(state.peer):
+                while self.is_direct(state.peer):
                     await self._ended.wait()
                 began = trio.current_time()
                 await self._try_dialing(state, reached)
                 if trio.current_time() - began > _LASTED_SECONDS:
                     pause = DIAL_BACKOFF_MIN_SECONDS
                 self._enter(state, "waiting")
+                if self.is_connected(state.peer):  # by a circuit: there is time to find a direct way
+                    pause = DIAL_BACKOFF_MAX_SECONDS
                 with trio.move_on_after(pause * (1 - _JITTER * secrets.randbelow(1000) / 1000)) as resting:
                     await self._woken.wait()
                 is_rested = resting.cancelled_caught
@@ -295,6 +296,9 @@ class Network:
     async def _try_dialing(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
         """One attempt, and the conversation that comes of it; what goes wrong is noted."""
         self._enter(state, "dialing")
+        if state.missed_since is None:
+            state.missed_since = trio.current_time()
+            self._circuit_dialer.tell()
         try:
             await self._dial_once(state, reached)
         except TransportError as error:
@@ -347,11 +351,47 @@ class Network:
         assert scope.cancelled_caught, "it is the only way here"
         raise TransportError("timeout", f"no connection to {address}")
 
+    async def _converse_through(self, peer: PeerId, stream: CircuitStream, relay: PeerId) -> bool:
+        """Shake hands on a circuit, and converse. Whether a conversation came of it."""
+        kept = self._dialed.get(peer)
+        source = AddressSource.INTRODUCTION if kept is None else kept.source
+        state = self._new_state(peer, place_of(relay), "out", "dialing", source)
+        began = trio.current_time()
+        self._relayed.append(state)
+        try:
+            with state.scope:
+                secure = await dial(stream, self._seed, peer, AgreementSecret(secrets.token_bytes(32)))
+                self._enter(state, "connected")
+                await self._converse(state, secure, state.address)
+        except TransportError as error:
+            log.info("circuit failed", peer=id_text(peer), relay=id_text(relay), reason=error.reason)
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="out", address=state.address)
+        finally:
+            self._relayed.remove(state)
+            await trio.aclose_forcefully(stream)
+        return trio.current_time() - began > _LASTED_SECONDS
+
+    def _may_use(self, relay: PeerId) -> bool:
+        """Whether a relay is trusted to pass circuits on: this user, or a link to a repo, has named it."""
+        return relay in self.relays or relay in self.linked
+
+    def _found_relay(self) -> None:
+        self._circuit_dialer.hurry()
+
+    def _missed(self) -> dict[PeerId, float]:
+        """Kept peers that are not connected, and since when they are dialed."""
+        return {
+            state.peer: state.missed_since
+            for state in self._dialed.values()
+            if state.missed_since is not None and not self.is_connected(state.peer)
+        }
+
     async def _converse(
         self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
     ) -> None:
         """`met` is called once a stranger shows that it knows a branch; without it the peer is none."""
-        is_dialed = state.direction == "out"
+        is_dialed = state.direction == "out" and state.through is None
         connection = state.connection = Connection(
             self._hub,
             secure,
@@ -363,7 +403,11 @@ class Network:
             met=met,
             across=across,
             seen=lambda address: self._note_claim(state, address, across),
+            circuits=(self.switch or self._client) if state.through is None else None,
         )
+        for one in self.peers:
+            if one.peer == state.peer:
+                one.missed_since = None
         state.met_at = trio.current_time()
         self._settle_duplicates(state)
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
@@ -376,6 +420,10 @@ class Network:
             state.connection = None
             self._ended.set()
             self._ended = trio.Event()
+            kept = self._dialed.get(state.peer)
+            if kept is not None and not self.is_connected(state.peer):
+                kept.missed_since = trio.current_time()
+                self._circuit_dialer.tell()
 
     def _note_claim(self, state: PeerState, address: str, across: str) -> None:
         """A peer says where it sees this node: nobody's word counts who has come by themselves."""
@@ -443,6 +491,7 @@ class Network:
     def _hurry(self) -> None:
         """Dial at once."""
         self.book.hurry(trio.current_time())
+        self._circuit_dialer.hurry()
         self._woken.set()
         self._woken = trio.Event()
 
@@ -455,21 +504,22 @@ class Network:
         return any(state.peer == peer and state.connection is not None for state in self.peers)
 
     def _settle_duplicates(self, new: PeerState) -> None:
-        """Of two connections with one peer one goes, and by a rule that both nodes apply alike (docs/protocol.md, 9).
-
-        Of two that were dialed at once stays the one whose dialer has the smaller key; else the new one, since the other
-        may be dead without having been noticed to be.
-        """
-        preferred = "out" if self.introducer.own.peer < new.peer else "in"
+        """Of two connections with one peer one goes."""
         assert new.connection is not None, "it has just begun"
         for old in self.peers:
             if old is new or old.peer != new.peer or old.connection is None:
                 continue
-            is_at_once = new.met_at - old.met_at < DUPLICATE_SECONDS
-            if is_at_once and old.direction == preferred != new.direction:
+            if stays(old, new, self.introducer.own.peer):
                 new.connection.part(_DUPLICATE)
             else:
                 old.connection.part(_DUPLICATE)
+
+    def is_direct(self, peer: PeerId) -> bool:
+        """Whether there is a connection with a peer that goes through no relay."""
+        return any(
+            state.peer == peer and state.connection is not None and state.through is None
+            for state in self.peers
+        )
 
     def reached_at(self, peer: PeerId) -> int | None:
         """Unix seconds when a peer that was dialed last proved its key."""

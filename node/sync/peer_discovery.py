@@ -21,8 +21,8 @@ _LOOK_SECONDS: Final = 5.0
 class Dialer(Protocol):
     """What can be asked of the network."""
 
-    def is_connected(self, peer: PeerId) -> bool:
-        """Whether there is a connection with a peer."""
+    def is_direct(self, peer: PeerId) -> bool:
+        """Whether there is a connection with a peer that goes through no relay."""
         ...
 
     def is_kept(self, peer: PeerId) -> bool:
@@ -78,7 +78,7 @@ class PeerFinder:
                 nursery.start_soon(self._try, learned)
 
     def _is_wanted(self, learned: Learned) -> bool:
-        if learned.peer in self._sought or self._dialer.is_connected(learned.peer):
+        if learned.peer in self._sought or self._dialer.is_direct(learned.peer):
             return False
         return self._dialer.is_kept(learned.peer) or any(
             self._introducer.count_peers(repo) < LEARNED_PEERS_WANTED for repo in learned.repos

@@ -12,7 +12,7 @@ from node.contract.peers import LearnedAddress, PeerView
 from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.sync.addresses import Learned
-from node.sync.network import PeerState
+from node.sync.peer_state import PeerState
 from protocol.body import (
     Body,
     BranchFork,
@@ -87,13 +87,21 @@ def branch_view(
     }
 
 
-def peer_view(state: PeerState, branches: dict[TopicKey, Branch], now: int, petname: str = "") -> PeerView:
-    """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
+def peer_view(
+    state: PeerState, branches: dict[TopicKey, Branch], now: int, petname: str = "", through_name: str = ""
+) -> PeerView:
+    """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds.
+
+    `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
+    """
     topics = state.connection.topics if state.connection is not None else []
     return {
         "peer": id_text(state.peer),
         "name": petname,
         "address": state.address,
+        "path": "direct" if state.through is None else "relayed",
+        "through": None if state.through is None else id_text(state.through),
+        "through_name": through_name,
         "direction": state.direction,
         "state": state.state,
         "since": int(state.since),

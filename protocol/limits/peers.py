@@ -243,6 +243,8 @@ CIRCUIT_SUBNET_SHARE: Final = 2
 CIRCUIT_HEAD_START_SECONDS: Final = 0.5
 """Seconds for which a peer's own address is tried before a circuit is asked for as well: an answer on a direct way takes
 less, and a user who joins by a link waits for it."""
+CIRCUIT_DIALS_AT_ONCE_MAX: Final = 4
+"""Circuits that are asked for at a time."""
 CIRCUIT_BACKOFF_MIN_SECONDS: Final = 1.0
 CIRCUIT_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two circuits that are asked for to one peer and lead nowhere: doubled from the first to the second."""

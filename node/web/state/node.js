@@ -152,7 +152,7 @@ function withRates(found) {
   return found.map((peer) => {
     const sum = (name) => peer.topics.reduce((total, topic) => total + topic[name], 0);
     const count = { now, sent: sum("sent"), received: sum("received") };
-    const key = `${peer.peer} ${peer.direction}`;
+    const key = `${peer.peer} ${peer.direction} ${peer.path}`;
     counts.set(key, count);
     const old = before.get(key) ?? count;
     const rate = (name) =>

@@ -326,6 +326,7 @@ export const text = {
   nodeId: "Id of its node",
   isRelay: "It is a relay",
   relay: "relay",
+  throughRelay: (name) => `through relay ${name}`,
   directions: { in: "incoming", out: "outgoing" },
   peerStates: { connected: "connected", dialing: "dialing", waiting: "waiting" },
   peerState: (state, direction) => `${state} (${direction})`,

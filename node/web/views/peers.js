@@ -14,7 +14,7 @@ export function Peers() {
     ${!isLive.value && html`<p class="alarm">${text.peersUnknown}</p>`}
     ${!peers.value && html`<${Skeleton} />`}
     ${peers.value?.length === 0 && html`<${Empty}><p>${text.noPeers}</p><//>`}
-    <ul id="peers" class=${`plain${isLive.value ? "" : " stale"}`}>${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction}`} peer=${peer} again=${again} />`)}</ul>
+    <ul id="peers" class=${`plain${isLive.value ? "" : " stale"}`}>${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
     <h3>${text.addPeer}</h3>
     <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
       await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: Boolean(relay) });
@@ -40,7 +40,7 @@ function Peer({ peer, again }) {
   const shown = isLive.value ? text.peerState(text.peerStates[peer.state] ?? peer.state, text.directions[peer.direction]) : text.unknown;
   return html`<li title=${peer.peer}>
     <bdi class=${peer.name ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
-    <p class="facts">${peer.address}</p>
+    <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}</p>
     ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
       <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
       ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)}</p>`)}`}

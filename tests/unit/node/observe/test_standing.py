@@ -21,7 +21,8 @@ from node.observe.standing import (
 )
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
-from node.sync.network import Network, PeerState
+from node.sync.network import Network
+from node.sync.peer_state import PeerState
 from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.text import id_text

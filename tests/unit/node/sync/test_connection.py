@@ -15,7 +15,7 @@ from node.sync import connection
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
-from node.sync.network import PeerState
+from node.sync.peer_state import PeerState
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view

@@ -12,7 +12,8 @@ from trio.testing import MockClock, memory_stream_pair
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
-from node.sync.network import Network, PeerState
+from node.sync.network import Network
+from node.sync.peer_state import PeerState
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId

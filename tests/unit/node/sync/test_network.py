@@ -265,10 +265,17 @@ class _Parted:
         self.reason = reason
 
 
-def _stays(network: Network, peer: PeerId, directions: tuple[str, str], gap: float) -> int:
+def stays(
+    network: Network,
+    peer: PeerId,
+    directions: tuple[str, str],
+    gap: float,
+    addresses: tuple[str, str] = ("host:7474", "host:7474"),
+) -> int:
     """Which of two connections with a peer stays, that began after each other."""
     states = [
-        network._new_state(peer, "host:7474", one, "connected", AddressSource.INCOMING) for one in directions
+        network._new_state(peer, address, one, "connected", AddressSource.INCOMING)
+        for address, one in zip(addresses, directions, strict=True)
     ]
     network._inbound = states
     connections = [_Parted(), _Parted()]
@@ -288,9 +295,9 @@ async def test_of_two_connections_both_nodes_keep_the_same(
     other_side = {"out": "in", "in": "out"}
     with open_nodes(tmp_path, "alice", "bob") as nodes:
         small, large = sorted(nodes, key=lambda node: node.key)
-        ours = _stays(Network(small.hub, small.seed, lambda: 0.0), large.key, directions, gap)
+        ours = stays(Network(small.hub, small.seed, lambda: 0.0), large.key, directions, gap)
         mirrored = (other_side[directions[0]], other_side[directions[1]])
-        theirs = _stays(Network(large.hub, large.seed, lambda: 0.0), small.key, mirrored, gap)
+        theirs = stays(Network(large.hub, large.seed, lambda: 0.0), small.key, mirrored, gap)
     assert ours == theirs
     is_at_once = gap < DUPLICATE_SECONDS and directions[0] != directions[1]
     assert ours == (directions.index("out") if is_at_once else 1)

@@ -39,7 +39,7 @@ class _Peers:
         """Whether peers prove their keys."""
         self.go_on = trio.Event()
 
-    def is_connected(self, peer: PeerId) -> bool:
+    def is_direct(self, peer: PeerId) -> bool:
         return peer in self.connected
 
     def is_kept(self, peer: PeerId) -> bool:

@@ -1,0 +1,135 @@
+"""Asks for circuits to peers that no direct dial reaches, through the relays that this node uses.
+
+A peer's own addresses come first (`node.sync.network`): a circuit is asked for once they have had a moment, and they are
+dialed on meanwhile. Where both lead to the peer, the direct connection stays.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+import trio
+
+from node.sync.circuit_client import CircuitClient, CircuitStream
+from node.sync.transport import TransportError
+from protocol.codec import DecodeError
+from protocol.ids import PeerId
+from protocol.limits.peers import (
+    CIRCUIT_BACKOFF_MAX_SECONDS,
+    CIRCUIT_BACKOFF_MIN_SECONDS,
+    CIRCUIT_DIALS_AT_ONCE_MAX,
+    CIRCUIT_HEAD_START_SECONDS,
+)
+from protocol.text import id_text, parse_id
+
+log = structlog.get_logger()
+
+_PLACE: Final = "relay:"
+
+
+def place_of(relay: PeerId) -> str:
+    """Where a peer is that is reached through a relay: takes the place of host:port, and is no address."""
+    return _PLACE + id_text(relay)
+
+
+def relay_at(place: str) -> PeerId | None:
+    """The relay of such a place; None of host:port."""
+    if not place.startswith(_PLACE):
+        return None
+    try:
+        return PeerId(parse_id(place.removeprefix(_PLACE)))
+    except DecodeError:
+        return None
+
+
+@dataclass(slots=True)
+class _Pause:
+    """When a peer is due, and how long the next pause is."""
+
+    due_at: float = -math.inf
+    seconds: float = CIRCUIT_BACKOFF_MIN_SECONDS
+
+
+class CircuitDialer:
+    """Asks for circuits. `run` owns every task."""
+
+    def __init__(
+        self,
+        client: CircuitClient,
+        missed: Callable[[], Mapping[PeerId, float]],
+        converse: Callable[[PeerId, CircuitStream, PeerId], Awaitable[bool]],
+    ) -> None:
+        """`missed` says which peers are wanted and not connected, and since when; `converse` shakes hands on a circuit and
+        converses, and says whether a conversation came of it."""
+        self._client = client
+        self._missed = missed
+        self._converse = converse
+        self._pauses: dict[PeerId, _Pause] = {}
+        self._asking: set[PeerId] = set()
+        self._trying: set[PeerId] = set()
+        self._news = trio.Event()
+
+    def tell(self) -> None:
+        """A relay came, or a peer was lost: look again."""
+        self._news.set()
+        self._news = trio.Event()
+
+    def hurry(self) -> None:
+        """What was tried before says nothing any more: a relay came, or this machine has slept."""
+        self._pauses.clear()
+        self.tell()
+
+    async def run(self) -> None:
+        """Ask for what is due, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                news = self._news
+                with trio.move_on_after(self._start_due(nursery)):
+                    await news.wait()
+
+    def _start_due(self, nursery: trio.Nursery) -> float:
+        """Start what is due; seconds until something else is."""
+        if not self._client.relays:
+            return math.inf
+        now, wait = trio.current_time(), math.inf
+        missed = self._missed()
+        self._pauses = {
+            peer: one for peer, one in self._pauses.items() if peer in missed or peer in self._trying
+        }
+        for peer, since in missed.items():
+            if peer in self._trying or peer in self._client.relays:
+                continue
+            pause = self._pauses.setdefault(peer, _Pause())
+            due_at = max(since + CIRCUIT_HEAD_START_SECONDS, pause.due_at)
+            if due_at > now:
+                wait = min(wait, due_at - now)
+            elif len(self._asking) < CIRCUIT_DIALS_AT_ONCE_MAX:
+                self._asking.add(peer)
+                self._trying.add(peer)
+                nursery.start_soon(self._try, peer, pause)
+        return wait
+
+    async def _try(self, peer: PeerId, pause: _Pause) -> None:
+        """Ask one relay after the other. Whatever comes of it, a pause follows: a peer may be let in and left at once."""
+        has_conversed = False
+        try:
+            for relay in self._client.relays:
+                try:
+                    stream = await self._client.open(relay, peer)
+                except TransportError as error:
+                    log.debug("no circuit", peer=id_text(peer), relay=id_text(relay), reason=error.message)
+                    continue
+                self._asking.discard(peer)
+                self.tell()  # the next one need not wait for the end of this conversation
+                has_conversed = await self._converse(peer, stream, relay)
+                break
+        finally:
+            self._asking.discard(peer)
+            self._trying.discard(peer)
+            if has_conversed:
+                pause.seconds = CIRCUIT_BACKOFF_MIN_SECONDS
+            pause.due_at = trio.current_time() + pause.seconds
+            pause.seconds = min(2 * pause.seconds, CIRCUIT_BACKOFF_MAX_SECONDS)
+            self.tell()

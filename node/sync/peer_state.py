@@ -1,0 +1,55 @@
+"""The state of one peer, kept by `node.sync.network`, and the rule which of two connections with one peer stays."""
+
+from dataclasses import dataclass, field
+
+import trio
+
+from node.sync.addresses import AddressSource
+from node.sync.circuit_dialing import relay_at
+from node.sync.connection import Connection
+from protocol.ids import PeerId
+from protocol.limits.peers import DUPLICATE_SECONDS
+
+
+@dataclass(slots=True)
+class PeerState:
+    """What status shows of one peer."""
+
+    peer: PeerId
+    address: str
+    direction: str
+    state: str
+    since: float
+    source: AddressSource
+    reached_at: int | None
+    """Unix seconds when the peer last proved its key where it was dialed."""
+    last_error: str | None = None
+    connection: Connection | None = None
+    others: tuple[str, ...] = ()
+    """Further addresses at which the peer is dialed."""
+    local_host: str = ""
+    """This machine's address on a connection that was dialed."""
+    met_at: float = 0.0
+    """When the connection began, in trio's time."""
+    missed_since: float | None = None
+    """When it was first dialed after the last connection, in trio's time."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    @property
+    def through(self) -> PeerId | None:
+        """The relay that the connection goes through; None where it is direct."""
+        return relay_at(self.address)
+
+
+def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
+    """Whether the older of two connections stays, by a rule that both nodes apply alike (docs/protocol.md, 9).
+
+    A direct one takes the place of a circuit. A circuit takes that of a direct one that did not begin just now: its dialer
+    sees none. Of two of one kind that were dialed at once stays the one whose dialer has the smaller key; else the new one,
+    since the other may be dead without having been noticed to be.
+    """
+    is_at_once = new.met_at - old.met_at < DUPLICATE_SECONDS
+    if (old.through is None) != (new.through is None):
+        return is_at_once and new.through is not None
+    preferred = "out" if own_key < new.peer else "in"
+    return is_at_once and old.direction == preferred != new.direction

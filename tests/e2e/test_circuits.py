@@ -1,0 +1,85 @@
+"""Two members whom nobody can dial, and a relay as a daemon of its own: they talk through it, and it reads nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import structs
+
+from protocol.links import PeerAddress, invitation_text, parse_invitation
+from tests.e2e.cluster import JsonObject, Peer, digest, run_ravel, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
+
+NOWHERE: Final = "127.0.0.1:1"
+"""Where nobody listens: a home router that forwards no port answers alike."""
+
+
+@contextmanager
+def _three(folder: Path) -> Iterator[tuple[Peer, Peer, Peer]]:
+    """Alice, a relay that she uses, and Bob, who has not begun."""
+    alice, bob, relay = made = [Peer(folder / name, introduces=False) for name in ("alice", "bob", "relay")]
+    try:
+        run_ravel(relay, "config", "set", "relay.enabled", "true")
+        for peer in (relay, alice):
+            peer.start()
+        alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
+        yield alice, bob, relay
+    finally:
+        for peer in made:
+            peer.close()
+
+
+def _connected(peer: Peer, other: Peer) -> list[JsonObject]:
+    """Connections with another node, as the API shows them."""
+    key = str(other.client.show_status()["node"])
+    return [
+        dict(one)
+        for one in peer.client.list_peers()["peers"]
+        if one["peer"] == key and one["state"] == "connected"
+    ]
+
+
+def _undialable(text: str, relay: str) -> str:
+    """An invitation that says of its author where nobody answers, and where the relay is."""
+    link = parse_invitation(text)
+    author = next(one.peer for one in link.peers if one.address != relay)
+    others = [one for one in link.peers if one.peer != author]
+    return invitation_text(structs.replace(link, peers=(PeerAddress(NOWHERE, author), *others)))
+
+
+def test_a_repo_is_joined_and_a_file_fetched_through_a_relay_alone(tmp_path: Path) -> None:
+    with _three(tmp_path) as (alice, bob, relay):
+        alice.client.create_repo("notes")
+        alice.client.write_post("main", "a line from alice")
+        content = bytes(range(256)) * 12_000
+        source = tmp_path / "photo"
+        source.write_bytes(content)
+        run_ravel(alice, "file", "add", "main", str(source))
+        until(lambda: relay.client.list_relayed_topics()["size"] > 0, "the relay keeps something")
+        link = alice.client.create_invitation("notes", permission="write", expires_seconds=3600, uses=1)
+        assert relay.listen in link["addresses"]
+
+        bob.start()
+        bob.client.join_repo(_undialable(link["invitation"], relay.listen))
+        until(lambda: len(_connected(bob, alice)) == 1, "bob has found alice")
+        (seen,) = _connected(bob, alice)
+        relay_key = relay.client.show_status()["node"]
+        assert (seen["path"], seen["through"], seen["direction"]) == ("relayed", relay_key, "out")
+        (seen,) = _connected(alice, bob)
+        assert (seen["path"], seen["through"], seen["direction"]) == ("relayed", relay_key, "in")
+        listed = run_ravel(bob, "peer", "list").stdout
+        assert f"through relay {relay.listen}" in listed
+        assert f"through relay {relay.listen}" in run_ravel(alice, "status").stdout
+
+        until(lambda: digest(bob, "main") == digest(alice, "main"), "bob has what alice wrote")
+        target = tmp_path / "fetched"
+        run_ravel(bob, "file", "get", "main", "photo", "--out", str(target))
+        assert target.read_bytes() == content
+        metrics = relay.client.page("/metrics")
+        passed = next(line for line in metrics.splitlines() if line.startswith("ravel_circuit_bytes_total"))
+        assert float(passed.split()[-1]) > len(content), "the file came through the circuit"
+        bob.client.write_post("main", "a line from bob")
+        until(lambda: digest(bob, "main") == digest(alice, "main"), "alice has what bob wrote")
