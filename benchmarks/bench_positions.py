@@ -170,6 +170,8 @@ def _row(num: int, branch: Branch, key: OrderKey, acks: PackedIds, now: int) -> 
         "passed": key[0],
         "display_time": now,
         "arrived_at": None,
+        "relation": "",
+        "about": None,
     }
     return tuple(values[name] for name in COMMIT_COLUMNS)
 

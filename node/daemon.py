@@ -23,6 +23,7 @@ from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.service import NodeService
 from node.authoring.author import Author
+from node.content.post_relations import RelationReader
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
@@ -182,6 +183,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
+            nursery.start_soon(RelationReader(hub).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

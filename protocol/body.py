@@ -3,7 +3,7 @@
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.content` and `protocol.document_kinds`. A body of a kind that this node does not know is carried and ordered,
 not interpreted (`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at it
-(`protocol.devices`, `protocol.profiles`).
+(`protocol.devices`, `protocol.profiles`, `Hide`).
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from protocol.limits.formats import (
     ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,
     FEED_SEQUENCE_MAX,
+    HIDDEN_COUNT_MAX,
     INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
     OFFER_NOTE_SIZE_MAX,
@@ -117,6 +118,17 @@ class Adopt(Wire, frozen=True, tag="adopt1"):
 
     branch: BranchId
     commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
+
+
+class Hide(Wire, frozen=True, tag="hide1"):
+    """Hides commits of a branch, or (not `hides`) shows them again. It says nothing unless its author is an admin.
+
+    No rule of membership looks at it: nodes that do not know the kind judge alike.
+    """
+
+    branch: BranchId
+    commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=HIDDEN_COUNT_MAX)]
+    hides: bool
 
 
 class BranchRenew(Wire, frozen=True, tag="branch-renew1"):
@@ -250,6 +262,7 @@ Body = (
     | Remove
     | Revoke
     | Adopt
+    | Hide
     | BranchRenew
     | BranchEdit
     | Tag
@@ -282,7 +295,7 @@ _CARRIED: Final[tuple[type, ...]] = (
     *(body for kind in DOCUMENT_KINDS for body in kind.carried),
     UnknownBody,
 )
-_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile)
+_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide)
 _KINDS: Final[tuple[type[Body], ...]] = (
     *(kind for kind in get_args(Body) if kind is not DocumentBody),
     *(body for kind in DOCUMENT_KINDS for body in kind.bodies),
@@ -337,4 +350,9 @@ def body_kind(body: Body | UnknownBody) -> str:
 
 def kind_name(kind: type[Body]) -> str:
     """The same of a type of bodies."""
-    return str(kind.__struct_config__.tag).rstrip("0123456789")
+    return tag_of(kind).rstrip("0123456789")
+
+
+def tag_of(kind: type[Body]) -> str:
+    """The tag with which bodies of a type begin: `post1`."""
+    return str(kind.__struct_config__.tag)

@@ -33,6 +33,7 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 """
 
 from collections import OrderedDict
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -46,6 +47,7 @@ from protocol.body import (
     BranchEdit,
     BranchRenew,
     Grant,
+    Hide,
     Invite,
     Join,
     Offer,
@@ -91,6 +93,8 @@ class Membership:
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
         self.profiles = ProfileStatements()
         """What members state of themselves. No rule looks at it; see `profiles`."""
+        self.hides: list[Operation] = []
+        """What hides commits, by those who were admins then. No rule looks at it; see `posts`."""
         self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
         self._latest: tuple[tuple[CommitId, ...], Resolution] = (
             (),
@@ -222,6 +226,9 @@ class Membership:
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         counting = self.at(acks).counting if acks else frozenset()
+        hides = isinstance(operation.body, Hide) and self._is_admin(operation.author, acks)
+        if hides:  # the verdict was that on an unknown body; to count, it needs more
+            operation = replace(operation, needs=Permission.ADMIN)
         if isinstance(operation.body, Remove | Revoke):
             counting |= {operation.commit_id}
         self.operations.add(operation, acks)
@@ -232,8 +239,13 @@ class Membership:
             self.device_statements.append(self.operations[operation.commit_id])
         elif isinstance(operation.body, Profile):
             self.profiles.add(self.operations[operation.commit_id], self.operations)
+        elif hides:
+            self.hides.append(self.operations[operation.commit_id])
 
     # --- rules ---
+
+    def _is_admin(self, author: UserId, acks: tuple[CommitId, ...]) -> bool:
+        return (self.at(acks).permission(author) or 0) >= Permission.ADMIN
 
     def _demand_removal(self, body: Remove, before: Resolution) -> tuple[Demand, ...]:
         demands = demand_removal(self.operations, body, before)

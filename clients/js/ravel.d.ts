@@ -701,6 +701,7 @@ export interface WrittenCommitView {
 /** Writes a post. */
 export interface PostRequest {
   text: string;
+  resolve_mentions?: boolean;
 }
 
 /** Posts that were written, durably. */
@@ -726,7 +727,11 @@ export interface CommitView {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
   deps?: string[];
+  edited_at?: number;
+  edits?: string;
   epoch?: string;
   erased?: boolean;
   feed_previous?: string | null;
@@ -734,8 +739,11 @@ export interface CommitView {
   files?: string[];
   files_added?: string[];
   files_removed?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind?: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   negative_deps?: string[];
   origin?: Origin;
@@ -744,6 +752,7 @@ export interface CommitView {
   position?: number | null;
   rank?: number;
   reason: string;
+  reply_to?: ReplyTo;
   rule: string;
   size?: number;
   tangles?: Record<string, string[]>;
@@ -759,12 +768,27 @@ export interface BranchHeads {
   commits: string[];
 }
 
+/** Somebody whom a text names. */
+export interface Mention {
+  name: string;
+  user: string;
+}
+
 /** Where a commit was carried from by a merge. */
 export interface Origin {
   author: string;
   author_name: string;
   branch: string;
   commit: string;
+}
+
+/** What a reply answers. */
+export interface ReplyTo {
+  author?: string;
+  author_name?: string;
+  commit: string;
+  state: "shown" | "deleted" | "hidden" | "void" | "erased" | "absent";
+  thread: string;
 }
 
 /** The verdict on a commit. */
@@ -796,13 +820,69 @@ export interface VoidView {
   verdict: "accepted" | "void" | "pending" | "unread" | "rejected";
 }
 
-/** A window of a timeline. */
-export interface TimelineWindow {
-  cursor?: string;
+/** A commit about a post, written durably. */
+export interface WrittenPost {
+  branch: string;
+  commit: string;
+  post: string;
+  rank: number;
+}
+
+/** A post that was hidden, or shown again. */
+export interface HiddenPost {
+  commit: string | null;
+  hidden: boolean;
+  post: string;
+}
+
+/** Hides a post, or shows it again. */
+export interface HideRequest {
+  hidden: boolean;
+}
+
+/** The versions of a post, in canonical order. The last edit counts; a deletion is final. */
+export interface PostVersions {
+  branch: string;
+  deleted: boolean;
+  hidden_by?: string;
+  post: string;
+  previous: string | null;
+  versions: PostVersion[];
+}
+
+/** What a post said. */
+export interface PostVersion {
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
+  erased?: boolean;
+  files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
+  imported_author?: string;
+  mentions?: Mention[];
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  reply_to?: ReplyTo;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
+  version: "original" | "edit" | "deletion";
+}
+
+/** A post and the replies that state to be of its thread, in canonical order. */
+export interface Thread {
+  branch: string;
+  first: string;
   items: TimelineItem[];
-  next: number | string | null;
-  previous: number | string | null;
-  total: number;
+  next: string | null;
 }
 
 /** A commit in a timeline. */
@@ -813,19 +893,36 @@ export interface TimelineItem {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
   erased?: boolean;
   files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   origin?: Origin;
   person: string;
   place: string;
   position?: number;
   rank: number;
+  reply_to?: ReplyTo;
   text: string | null;
   time: number;
   unreadable?: boolean;
+}
+
+/** A window of a timeline. */
+export interface TimelineWindow {
+  cursor?: string;
+  items: TimelineItem[];
+  next: number | string | null;
+  previous: number | string | null;
+  total: number;
 }
 
 /** A window of a timeline's edits. */
@@ -857,14 +954,22 @@ export interface EditItem {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
   erased?: boolean;
   files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   origin?: Origin;
   person: string;
   rank: number;
+  reply_to?: ReplyTo;
   text: string | null;
   time: number;
   unreadable?: boolean;
@@ -899,14 +1004,22 @@ export interface StateItem {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
   erased?: boolean;
   files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   origin?: Origin;
   person: string;
   rank: number;
+  reply_to?: ReplyTo;
   text: string | null;
   time: number;
   unreadable?: boolean;
@@ -926,14 +1039,22 @@ export interface CommitItem {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
   erased?: boolean;
   files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   origin?: Origin;
   person: string;
   rank: number;
+  reply_to?: ReplyTo;
   text: string | null;
   time: number;
   unreadable?: boolean;
@@ -1043,6 +1164,11 @@ export interface MergeResult {
   left: number;
 }
 
+/** Writes a comment. */
+export interface CommentRequest {
+  text: string;
+}
+
 /** The accepted comments on a document. */
 export interface CommentList {
   items: CommentView[];
@@ -1055,13 +1181,21 @@ export interface CommentView {
   commit: string;
   continues?: BranchHeads;
   damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
   erased?: boolean;
   files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
   imported_author?: string;
   kind: string;
+  mentions?: Mention[];
   merged?: BranchHeads;
   offer: string;
   origin?: Origin;
+  reply_to?: ReplyTo;
   text: string | null;
   time: number;
   unreadable?: boolean;
@@ -1455,6 +1589,19 @@ export class Ravel {
   explainVerdict(values: { commit: string }, options?: RequestOptions): Promise<VerdictView>;
   /** List the void commits of a branch, and why they are void. */
   listVoids(values: { branch: string }, options?: RequestOptions): Promise<VoidList>;
+  // Posts
+  /** Write a reply to a post, in its branch. */
+  replyToPost(values: { commit: string } & PostRequest, options?: RequestOptions): Promise<WrittenPost>;
+  /** Give a post of one's own another text. Earlier ones stay readable until they are erased. */
+  editPost(values: { commit: string } & PostRequest, options?: RequestOptions): Promise<WrittenPost>;
+  /** Delete a post of one's own for good. What it said stays readable until it is erased. */
+  deletePost(values: { commit: string }, options?: RequestOptions): Promise<WrittenPost>;
+  /** Hide a post from the timelines of all members, or show it again. */
+  hidePost(values: { commit: string } & HideRequest, options?: RequestOptions): Promise<HiddenPost>;
+  /** Show what a post said over time: the last versions that count, also of a deleted or hidden post. */
+  showVersions(values: { commit: string; limit?: number; before?: string }, options?: RequestOptions): Promise<PostVersions>;
+  /** Show the thread of a post: the first post, and the replies. */
+  showThread(values: { commit: string; limit?: number; after?: string }, options?: RequestOptions): Promise<Thread>;
   // Timelines
   /** Show a window of a branch's timeline. */
   showTimeline(values: { branch: string; limit?: number; order?: string; after_position?: number; before_position?: number; after?: string; before?: string }, options?: RequestOptions): Promise<TimelineWindow>;
@@ -1481,7 +1628,7 @@ export class Ravel {
   /** Write again in its branch what an accepted offer has and the branch has not. */
   mergeOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<MergeResult>;
   /** Comment on a document, and offer the comment to its inbox. */
-  writeComment(values: { branch: string } & PostRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  writeComment(values: { branch: string } & CommentRequest, options?: RequestOptions): Promise<OfferAnswer>;
   /** List the accepted comments on a document. */
   listComments(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<CommentList>;
   // Documents

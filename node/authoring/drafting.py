@@ -45,6 +45,8 @@ class Draft:
     deps: tuple[CommitId | int, ...] = ()
     files: tuple[Reference, ...] = ()
     removed_files: tuple[ObjectId, ...] = ()
+    tangles: tuple[TanglePlace, ...] = ()
+    """Places in further tangles than the repo's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def encode_draft(
             place.epoch,
             place.sequence,
             place.previous,
-            () if branch.facts.is_root_branch else (group,),
+            () if branch.facts.is_root_branch else tuple(sorted((group, *draft.tangles), key=_kind_of)),
             now_ms if draft.timestamp is None else draft.timestamp,
             b"" if branch.facts.is_root_branch else declare_kind(draft.body),
             reference,
@@ -110,6 +112,10 @@ def encode_draft(
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
     return EncodedCommit(commit, (block, *body_blocks))
+
+
+def _kind_of(place: TanglePlace) -> str:
+    return place.kind
 
 
 def make_publication(branch: Branch, drafted: EncodedCommit) -> WrittenCommit:

@@ -199,7 +199,7 @@ class _Work:
             if num not in opened:
                 continue
             commit = opened[num].signed.commit
-            self._restate_row(row, opened[num])
+            self._restate_row(branch, row, opened[num])
             self._restate_checkpoint(branch, num, opened[num])
             kept = kept_files.get(num, [])
             if [file for _, file in kept] != wanted_files(opened[num]):
@@ -212,8 +212,8 @@ class _Work:
                 self._connection.execute(delete(erasures).where(erasures.c.commit_num == num))
                 self.changed["erasures"] += 1
 
-    def _restate_row(self, row: dict[str, Any], opened: Opened) -> None:
-        values = wanted_columns(self._cipher, opened)
+    def _restate_row(self, branch: Branch, row: dict[str, Any], opened: Opened) -> None:
+        values = wanted_columns(self._cipher, branch, opened)
         values = {column: value for column, value in values.items() if row[column] != value}
         if "user" in values:
             user = values.pop("user")

@@ -8,6 +8,7 @@ import typer
 from node.cli.completion import complete_branches
 from node.cli.lines import write_lines
 from node.cli.people import author_of, person
+from node.cli.posts import post_text
 from node.cli.repo_commands import RepoArgument, show_capability
 from node.cli.shared import (
     JsonOption,
@@ -257,12 +258,19 @@ def write(
     context: typer.Context,
     branch: BranchArgument,
     text: Annotated[str, typer.Argument(help="The post. `-` reads standard input: each line is a post.")],
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Take the text as it is: @NAME mentions nobody.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a post. It is durable when the command returns, and follows everything that this node has seen."""
+    """Write a post. It is durable when the command returns, and follows everything that this node has seen.
+
+    @NAME mentions a member, as does @[NAME WITH SPACES]: others see the name that they know. Lines of standard input stay
+    as they are.
+    """
     api = client(context)
     if text != "-":
-        print_answer(api.write_post(branch, text), as_json=as_json)
+        print_answer(api.write_post(branch, text, resolve_mentions=not plain), as_json=as_json)
         return
     write_lines(lambda texts: api.write_posts(branch, texts), "posts", POSTS_COUNT_MAX, as_json=as_json)
 
@@ -340,7 +348,7 @@ def log(
                 item["rank"],
                 iso_time(item["time"]),
                 author_of(item),
-                first_line(item["text"], _TEXT_WIDTH) or _kind(item),
+                post_text(item, _TEXT_WIDTH) or _kind(item),
             )
             for item in answer["items"]
         ),

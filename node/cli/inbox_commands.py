@@ -6,6 +6,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.people import person
+from node.cli.posts import post_text
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import (
     JsonOption,
@@ -78,7 +79,7 @@ def show(
             (
                 iso_time(item["time"]),
                 person(item["author_name"], item["author"]),
-                first_line(item["text"] or item["kind"], _TEXT_WIDTH),
+                post_text(item, _TEXT_WIDTH) or first_line(item["kind"], _TEXT_WIDTH),
             )
             for item in answer["items"]
         ),

@@ -10,7 +10,8 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.hooks import keep_cursor, parse_command, read_cursor, run_hook
 from node.cli.people import author_of
-from node.cli.shared import JsonOption, client, display_safe, first_line, iso_time, print_json
+from node.cli.posts import post_text
+from node.cli.shared import JsonOption, client, display_safe, iso_time, print_json
 from node.runtime.errors import ServiceError
 from ravel.event_streams import StreamEvent
 
@@ -121,6 +122,6 @@ def _line(name: str, data: Mapping[str, Any]) -> str:
         shown += [
             iso_time(item["time"]),
             author_of(item),
-            first_line(item["text"], _TEXT_WIDTH) or f"({item['kind']})",
+            post_text(item, _TEXT_WIDTH) or f"({item['kind']})",
         ]
     return display_safe(" ".join(shown))

@@ -1,19 +1,56 @@
-"""Posts: one, or many by one request, each a commit on the heads of its branch."""
+"""Posts: one, or many by one request, each a commit on the heads of its branch; and what is said about posts.
+
+A reply, an edit and a deletion are posts of the same branch (`verifier.posts`). Hiding is a commit of the root branch.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.writing import write_commit, write_commits
+from node.content.mentions import resolve_mentions
 from node.contract.commits import WrittenCommitView, WrittenPosts
+from node.contract.posts import HiddenPost, PostVersion, PostVersions, Thread, WrittenPost
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
+from node.timelines.post_views import counts_for, find_mentions
+from node.timelines.views import timeline_items
+from node.timelines.why import find_commit
+from protocol.body import Hide, Permission
 from protocol.content import Post
+from protocol.ids import CommitId
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX
 from protocol.text import id_text
+from storage.commits.commits import TimelineRow, load_rows
+from storage.commits.post_index import (
+    NO_CHANGE,
+    can_be_changed,
+    load_changes,
+    load_replies,
+    load_versions,
+)
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
+from verifier.posts import CHANGES, HIDDEN_KINDS, Relation, make_place
+
+_DELETION_TEXT: Final = "(deleted an earlier post)"
+"""What older nodes show of a deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A commit that a request is about, as the store had it; of an edit that counts, the post."""
+
+    branch: Branch
+    row: TimelineRow
+    is_own: bool
+    is_deleted: bool
 
 
 class Posts:
@@ -24,15 +61,11 @@ class Posts:
         self._author = author
         self._find_branch = find_branch
 
-    async def write(self, branch: str, text: str) -> WrittenCommitView:
+    async def write(self, branch: str, text: str, resolve_mentions: bool = False) -> WrittenCommitView:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._find_branch(branch)
-        written = await write_commit(self._hub, self._author, target, Post(text))
-        return {
-            "commit": id_text(written.commit_id),
-            "rank": _rank_of(written),
-            "branch": id_text(target.branch_id),
-        }
+        body = await self._make_post(target, text, resolve_mentions)
+        return _written_view(target, await write_commit(self._hub, self._author, target, body))
 
     async def write_many(self, branch: str, texts: list[str]) -> WrittenPosts:
         """Write posts one after the other, some hundred in a transaction; all are durable when this returns.
@@ -53,6 +86,214 @@ class Posts:
             "commits": [id_text(one.commit_id) for one in commits],
             "rank": _rank_of(commits[-1]),
         }
+
+    async def reply(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
+        """Write a reply to a commit. A reply to a reply is of the same thread, and one to an edit answers the post."""
+        target = await self._find(commit)
+        row = target.row
+        first = row.about if row.relation == Relation.REPLY and row.about is not None else row.commit_id
+        body = await self._make_post(target.branch, text, resolve_mentions)
+        return await self._write_about(target, body, Relation.REPLY, first)
+
+    async def edit(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
+        """Give a post another text. Raises ServiceError where it is not this person's, or has no text to change."""
+        target = await self._find_own(commit, "edit")
+        body = await self._make_post(target.branch, text, resolve_mentions)
+        return await self._write_about(target, body, Relation.EDIT, target.row.commit_id)
+
+    async def delete(self, commit: str) -> WrittenPost:
+        """Delete a post for good. Raises ServiceError as `edit`."""
+        target = await self._find_own(commit, "delete")
+        return await self._write_about(target, Post(_DELETION_TEXT), Relation.DELETE, target.row.commit_id)
+
+    async def hide(self, commit: str, hidden: bool) -> HiddenPost:
+        """Hide a post from all views but its versions, or show it again. Writes nothing where it is so already."""
+        target = await self._find(commit)
+        branch, row = target.branch, target.row
+        repo = self._hub.replica.repos[branch.repo_num]
+        if row.body_kind not in HIDDEN_KINDS:
+            raise ServiceError("bad_request", f"that is no post: its kind is {row.body_kind!r}")
+        if not branch.facts.has_members:
+            raise ServiceError(
+                "not_permitted", "this node follows the branch by a link, and may read it only"
+            )
+        held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
+        if (held or 0) < Permission.ADMIN:  # the rules accept it from any writer, and it would say nothing
+            raise ServiceError(
+                "not_permitted",
+                "hiding needs admin",
+                "ask an admin; your own posts you delete: ravel delete POST",
+            )
+        is_hidden = row.commit_id in self._hub.replica.hidden(repo.repo_id).get(branch.branch_id, {})
+        written = None
+        if is_hidden != hidden:
+            root = self._hub.replica.root_branch(repo)
+            body = Hide(branch.branch_id, (row.commit_id,), hidden)
+            written = await write_commit(self._hub, self._author, root, body)
+        return {
+            "post": id_text(row.commit_id),
+            "hidden": hidden,
+            "commit": None if written is None else id_text(written.commit_id),
+        }
+
+    async def versions(self, commit: str, *, limit: int, before: str = "") -> PostVersions:
+        """What a post said over time: its last `limit` versions, or those before one of them."""
+        return await self._hub.run_blocking(self._versions, commit, limit, before)
+
+    async def thread(self, commit: str, *, limit: int, after: str = "") -> Thread:
+        """The thread that a post begins or is in: its first `limit` posts, or those after one of them."""
+        return await self._hub.run_blocking(self._thread, commit, limit, after)
+
+    # --- steps ---
+
+    async def _make_post(self, branch: Branch, text: str, resolves: bool) -> Post:
+        if resolves and "@" in text and branch.facts.has_members:
+            repo = self._hub.replica.repos[branch.repo_num]
+            text = await self._hub.run_blocking(resolve_mentions, self._hub.replica, repo, text)
+        return Post(text)
+
+    async def _write_about(
+        self, target: _Target, body: Post, relation: Relation, about: CommitId
+    ) -> WrittenPost:
+        post = target.row.commit_id
+        draft = Draft(body, tangles=(make_place(relation, about, post),))
+        written = await write_commit(self._hub, self._author, target.branch, draft)
+        return {**_written_view(target.branch, written), "post": id_text(post)}
+
+    async def _find(self, text: str) -> _Target:
+        return await self._hub.run_blocking(self._look_up, text)
+
+    async def _find_own(self, text: str, verb: str) -> _Target:
+        target = await self._find(text)
+        row = target.row
+        if not can_be_changed(row):
+            is_edit = row.relation in CHANGES
+            raise ServiceError(
+                "bad_request",
+                f"no post to {verb}: "
+                + ("it edits or deletes another's" if is_edit else f"its kind is {row.body_kind!r}"),
+                "`ravel log` shows posts",
+            )
+        if not target.is_own:
+            raise ServiceError(
+                "not_permitted",
+                f"only its author may {verb} a post",
+                f"an admin may hide it: ravel post hide {text}",
+            )
+        if target.is_deleted:
+            raise ServiceError(
+                "bad_request", "its author has deleted it, which is final", "write a new post: ravel write"
+            )
+        return target
+
+    def _look_up(self, text: str) -> _Target:
+        with self._hub.replica.database.read() as connection:
+            row = self._load_post(connection, text)
+            branch = self._hub.replica.branches[row.branch_num]
+            persons = self._hub.replica.persons(branch.facts.repo_id)
+            change = load_changes(connection, [row], persons).get(row.num, NO_CHANGE)
+        user = self._author.user
+        is_own = persons.get(row.author, row.author) == persons.get(user, user)
+        return _Target(branch, row, is_own, change.is_deleted)
+
+    def _load_post(self, connection: Connection, text: str) -> TimelineRow:
+        """The accepted commit of an id or prefix; of an edit or a deletion that counts, its post. Raises ServiceError."""
+        found = find_commit(connection, text)
+        row = load_rows(connection, [found.commit_id]).get(found.commit_id)
+        if row is None or row.is_void:
+            state = "void" if row is not None else found.state
+            raise ServiceError("bad_request", f"that commit is {state}", f"`ravel why {text}` says why")
+        branch = self._hub.replica.branches.get(row.branch_num)
+        if branch is None or branch.facts.is_root_branch:
+            raise ServiceError("bad_request", "that is no commit of a branch with posts")
+        if row.relation in CHANGES and row.about is not None:
+            post = load_rows(connection, [row.about]).get(row.about)
+            if post is not None and counts_for(row, post, self._hub.replica.persons(branch.facts.repo_id)):
+                return post
+        return row
+
+    def _versions(self, text: str, limit: int, before: str) -> PostVersions:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            row = self._load_post(connection, text)
+            branch = replica.branches[row.branch_num]
+            persons = replica.persons(branch.facts.repo_id)
+            end = self._find_beside(connection, branch, before)
+            is_deleted = load_changes(connection, [row], persons).get(row.num, NO_CHANGE).is_deleted
+            found = load_versions(connection, row, persons, limit + 1, end)  # one more tells of the rest
+            shown = [] if end is not None and end.commit_id == row.commit_id else [row, *found][-limit:]
+            blocks = load_whole_blocks(connection, shown)
+            versions: list[PostVersion] = []
+            for one in shown:
+                on_topic = replica.on_topics[one.topic_num]
+                content = stored_fields(replica, on_topic, one, blocks.get(one.num))
+                content.pop("reply_to", None)  # it is the post's
+                if one.relation == Relation.DELETE:
+                    content["text"] = None
+                if content["text"] and (
+                    named := find_mentions(replica, branch.facts.repo_id, content["text"])
+                ):
+                    content["mentions"] = named
+                kind = {Relation.EDIT: "edit", Relation.DELETE: "deletion"}
+                version: PostVersion = {
+                    **content,
+                    **author_fields(replica, on_topic, one.author),
+                    "commit": id_text(one.commit_id),
+                    "version": "original" if one.num == row.num else kind[Relation(one.relation or "")],
+                }
+                versions.append(version)
+        answer: PostVersions = {
+            "post": id_text(row.commit_id),
+            "branch": id_text(branch.branch_id),
+            "deleted": is_deleted,
+            "versions": versions,
+            "previous": id_text(shown[0].commit_id) if shown and shown[0].num != row.num else None,
+        }
+        hider = replica.hidden(branch.facts.repo_id).get(branch.branch_id, {}).get(row.commit_id)
+        if hider is not None:
+            answer["hidden_by"] = id_text(hider)
+        return answer
+
+    def _thread(self, text: str, limit: int, after: str) -> Thread:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            row = self._load_post(connection, text)
+            branch = replica.branches[row.branch_num]
+            first_id = row.commit_id
+            if row.relation == Relation.REPLY and row.about is not None:
+                first_id = row.about
+            begin = self._find_beside(connection, branch, after)
+            replies = load_replies(connection, branch.num, first_id, limit + 1, begin)
+            first = load_rows(connection, [first_id]).get(first_id) if begin is None else None
+            if first is not None and first.branch_num == branch.num and not first.is_void:
+                replies = [first, *replies]
+            items = timeline_items(connection, replica, replies[:limit], 0)
+        for item in items:
+            del item["position"]
+        return {
+            "first": id_text(first_id),
+            "branch": id_text(branch.branch_id),
+            "items": items,
+            "next": items[-1]["commit"] if len(replies) > limit else None,
+        }
+
+    def _find_beside(self, connection: Connection, branch: Branch, text: str) -> TimelineRow | None:
+        """The commit of this branch beside which a window is; None where none is named. Raises ServiceError."""
+        if not text:
+            return None
+        found = find_commit(connection, text, branch)
+        row = load_rows(connection, [found.commit_id]).get(found.commit_id)
+        if row is None:
+            raise ServiceError("bad_request", f"that commit is {found.state}", f"`ravel why {text}` says why")
+        return row
+
+
+def _written_view(branch: Branch, written: WrittenCommit) -> WrittenCommitView:
+    return {
+        "commit": id_text(written.commit_id),
+        "rank": _rank_of(written),
+        "branch": id_text(branch.branch_id),
+    }
 
 
 def _rank_of(written: WrittenCommit) -> int:

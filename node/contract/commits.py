@@ -21,6 +21,15 @@ class PostRequest(Request, frozen=True):
     """Writes a post."""
 
     text: Text
+    resolve_mentions: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Replace `@NAME` by `@` and the id, where NAME is a member. `@[NAME]` also takes names with spaces, and "
+                "must be a member. False: the text stays as it is."
+            )
+        ),
+    ] = False
 
 
 class PostsRequest(Request, frozen=True):
@@ -80,7 +89,56 @@ class BodyFields(TypedDict):
     merged: NotRequired[Annotated[BranchHeads, Meta(description="Of a merge.")]]
 
 
-class CommitItem(AuthorFields, BodyFields):
+class Mention(TypedDict):
+    """Somebody whom a text names."""
+
+    user: Id
+    name: PersonText
+
+
+class ReplyTo(TypedDict):
+    """What a reply answers."""
+
+    commit: Id
+    thread: Annotated[Id, Meta(description="The first post of the thread, as the author states it.")]
+    state: Annotated[
+        str,
+        one_of(
+            "shown",
+            "deleted",
+            "hidden",
+            "void",
+            "erased",
+            "absent",
+            description="What became of the answered post. `absent`: it is not in this branch, or not here.",
+        ),
+    ]
+    author: NotRequired[Id]
+    author_name: NotRequired[PersonText]
+
+
+class PostFields(TypedDict, total=False):
+    """What others say of a post, and what it says of others."""
+
+    edited_at: Annotated[
+        int, Meta(description="Unix seconds, as the author states them. `text` is that of the last edit.")
+    ]
+    deleted: Annotated[bool, Meta(description="True: its author has deleted it, so `text` is null.")]
+    hidden_by: Annotated[Id, Meta(description="The admin who has hidden it, so `text` is null.")]
+    hidden_by_name: PersonText
+    edits: Annotated[Id, Meta(description="Of an edit that counts: the post.")]
+    deletes: Annotated[Id, Meta(description="Of a deletion that counts: the post.")]
+    reply_to: Annotated[ReplyTo, Meta(description="Of a reply.")]
+    mentions: Annotated[
+        list[Mention], Meta(description="Whom `text` names as `@` and an id: the first 64, each once.")
+    ]
+
+
+class ContentFields(BodyFields, PostFields):
+    """What a commit says, as it is shown."""
+
+
+class CommitItem(AuthorFields, ContentFields):
     """A commit in a list."""
 
     commit: Id
@@ -132,7 +190,7 @@ class VerdictView(VerdictFields):
     author_name: NotRequired[PersonText]
 
 
-class CommitView(VerdictView, total=False):
+class CommitView(VerdictView, PostFields, total=False):
     """A commit with all it states. Of one that was not accepted, the verdict alone."""
 
     person: Id

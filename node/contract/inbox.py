@@ -6,13 +6,19 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, Need
 from node.contract.branches import MergeResult
-from node.contract.commits import BodyFields, BodyKind, PostRequest
+from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
-from node.contract.values import Count, Id, Name, PersonText, Request, one_of
+from node.contract.values import Count, Id, Name, PersonText, Request, Text, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
 from protocol.limits.users import TIMELINE_WINDOW_MAX
 
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
+
+
+class CommentRequest(Request, frozen=True):
+    """Writes a comment."""
+
+    text: Text
 
 
 class OfferRequest(Request, frozen=True):
@@ -62,7 +68,7 @@ class OfferAnswer(OfferMade):
     commit: Id
 
 
-class CommentView(BodyFields):
+class CommentView(ContentFields):
     """A comment."""
 
     commit: Id
@@ -132,7 +138,7 @@ WRITE_COMMENT: Final = Endpoint(
     needs=WRITE_BRANCH,
     summary="Comment on a document, and offer the comment to its inbox.",
     service="inbox.comment",
-    request=PostRequest,
+    request=CommentRequest,
     answer=OfferAnswer,
     errors=WRITE_ERRORS,
 )

@@ -29,7 +29,15 @@ def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
             if damaged.topic_num == branch.topic_num:
                 opened = by_id[commit_id]
                 found = (opened.signed.commit, opened.publication, opened.signed.body)
-                restore_commit(replica.database, connection, branch.num, damaged, *found, now_ms)
+                restore_commit(
+                    replica.database,
+                    connection,
+                    branch.num,
+                    damaged,
+                    *found,
+                    now_ms,
+                    is_root_branch=branch.facts.is_root_branch,
+                )
                 restored.append(commit_id)
     if restored:
         replica.sketches.forget(branch.topic)

@@ -39,6 +39,7 @@ from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
+from verifier.posts import Hidden, find_hidden
 from verifier.refusal import CommitRefused
 
 log = structlog.get_logger()
@@ -171,6 +172,8 @@ class Replica:
         self._stated: Mapping[RepoId, Stated] = {}
         # By repo: on what its stated names were computed, so that most commits compute none.
         self._stated_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}
+        self._hidden: Mapping[RepoId, Hidden] = {}
+        self._hidden_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}  # the same of what is hidden
         self._caches = RepoCaches()
         self.tables = self.read_tables()
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
@@ -180,6 +183,7 @@ class Replica:
         repo_ids = [repo.repo_id for repo in self.repos.values()]
         self._persons = self.find_persons(repo_ids)
         self._stated = self.find_stated(repo_ids)
+        self._hidden = self.find_hidden(repo_ids)
         self.people.set_stated(self._stated, self._persons, repo_ids)
 
     def read_tables(self) -> Tables:
@@ -315,6 +319,25 @@ class Replica:
                 changed[repo_id] = find_stated(membership) if membership.profiles.change_count else {}
         return {**self._stated, **changed} if changed else self._stated
 
+    def hidden(self, repo_id: RepoId) -> Hidden:
+        """What admins of a repo have hidden, as it was last committed. Waits for nobody."""
+        return self._hidden.get(repo_id, {})
+
+    def find_hidden(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Hidden]:
+        """Look again what is hidden in these repos; gives that of all. Hold `membership_lock`."""
+        changed: dict[RepoId, Hidden] = {}
+        for repo_id in repo_ids:
+            membership = self._memberships.get(repo_id)
+            if membership is None:
+                self._hidden_of.pop(repo_id, None)
+                changed[repo_id] = {}
+                continue
+            basis = len(membership.hides), membership.now().counting
+            if self._hidden_of.get(repo_id) != basis:
+                self._hidden_of[repo_id] = basis
+                changed[repo_id] = find_hidden(membership) if membership.hides else {}
+        return {**self._hidden, **changed} if changed else self._hidden
+
     def show(
         self,
         change: "Change",
@@ -323,6 +346,7 @@ class Replica:
     ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
         self.tables, self._persons, self._stated = change.tables, persons, stated
+        self._hidden = change.hidden
         if change.changed_repos:
             self.people.set_stated(stated, persons, change.changed_repos)
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
@@ -331,6 +355,7 @@ class Replica:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
         self._memberships.pop(repo_id, None)
         self._stated_of.pop(repo_id, None)
+        self._hidden_of.pop(repo_id, None)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
@@ -373,6 +398,7 @@ class Change:
         """Repos whose membership it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         self._stated: Mapping[RepoId, Stated] = {}
+        self.hidden: Mapping[RepoId, Hidden] = {}
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -390,6 +416,7 @@ class Change:
             self.reload()
         self._persons = self._replica.find_persons(self.changed_repos)
         self._stated = self._replica.find_stated(self.changed_repos)
+        self.hidden = self._replica.find_hidden(self.changed_repos)
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""

@@ -12,12 +12,14 @@ from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
 from protocol.object import MissingBlocks
+from storage.commits.commits import relation_columns
 from storage.engine.column_encryption import BadSecret, ColumnCipher, cipher_of, commit_place, file_place
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, pack_ids
 from storage.repos.repos import Branch
 from storage.schema.schema import authors, commits, file_removals, files
 from storage.topics.difference import load_publications
+from verifier.posts import find_relation
 
 UNREADABLE: Final = (
     StorageError,
@@ -45,6 +47,8 @@ _ROW: Final = (
         commits.c.timestamp,
         commits.c.size,
         commits.c.is_void,
+        commits.c.relation,
+        commits.c.about,
     )
     .outerjoin(authors, authors.c.num == commits.c.author_num)
     .order_by(commits.c.num)
@@ -84,15 +88,18 @@ def open_kept(
         yield nums[0], f"does not open: {', '.join(reasons)}"
 
 
-def wanted_columns(cipher: ColumnCipher, opened: Opened) -> dict[str, Any]:
+def wanted_columns(cipher: ColumnCipher, branch: Branch, opened: Opened) -> dict[str, Any]:
     """What a commit's row has to say, as far as it follows from its own blocks."""
     commit, body = opened.signed.commit, opened.signed.body
+    relation, about = relation_columns(find_relation(commit, is_root_branch=branch.facts.is_root_branch))
     wanted: dict[str, Any] = {
         "user": commit.content.author,
         "feed_sequence": commit.content.feed_sequence,
         "acks": pack_ids(commit.acks),
         "commit_key": cipher.mask(commit_place(commit.commit_id), commit.key),
         "timestamp": commit.content.timestamp,
+        "relation": relation,
+        "about": about,
     }
     if not isinstance(body, ErasedBody):
         wanted["body_kind"] = body_kind(body)

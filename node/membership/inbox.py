@@ -12,8 +12,9 @@ from typing import Final
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.branches import MergeResult
+from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
-from node.ingest.replica import load_blocks_of, open_stored
+from node.ingest.replica import load_blocks_of
 from node.membership.merging import MergePlan, run_merge
 from node.membership.offers import decode_link
 from node.membership.repo_actions import RepoActions
@@ -21,7 +22,8 @@ from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from node.timelines.views import body_fields
+from node.timelines.commit_fields import stored_fields
+from node.timelines.post_views import show_changes
 from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
@@ -29,7 +31,7 @@ from protocol.hashing import branch_read_key
 from protocol.ids import CommitId, TopicKey, UserId
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text
-from storage.commits.commits import load_timeline
+from storage.commits.commits import TimelineRow, load_timeline
 from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer, find_offers
 
@@ -209,19 +211,21 @@ class Inbox(RepoActions):
                 last = max(source.commit_count - source.void_count - limit, 0)
                 rows = load_timeline(connection, source.num, last, limit)
                 blocks = load_blocks_of(connection, rows)
+                pairs: list[tuple[TimelineRow, ContentFields]] = []
                 for row in rows:
                     if row.body_kind == "branch-root" or row.author != offer.operation.author:
                         continue
-                    _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
                     item: CommentView = {
                         "commit": id_text(row.commit_id),
                         "offer": id_text(offer.operation.commit_id),
                         "author": id_text(row.author),
                         "author_name": replica.people.name(branch.facts.repo_id, row.author),
                         "kind": row.body_kind,
-                        **body_fields(replica, branch, body, row.timestamp),
+                        **stored_fields(replica, replica.on_topics[row.topic_num], row, blocks[row.num]),
                     }
                     items.append((row.timestamp, row.rank, row.commit_id, item))
+                    pairs.append((row, item))
+                show_changes(connection, replica, pairs)
         return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]
 
 

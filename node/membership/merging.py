@@ -20,11 +20,12 @@ from node.contract.commits import StateItem
 from node.contract.repos import RepoFork
 from node.contract.timelines import BranchState
 from node.ingest.ingest_result import IngestResult
-from node.ingest.replica import Replica, load_blocks_of, open_encoded, open_stored
+from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.timelines.commit_fields import author_fields, stored_fields
 from node.timelines.lineage import check_whole, lineage, load_state
-from node.timelines.views import author_fields, body_fields
+from node.timelines.post_views import find_gone, show_changes
 from node.timelines.why import find_commit
 from protocol.block import Reference
 from protocol.body import (
@@ -144,7 +145,6 @@ class Merging:
             items: list[StateItem] = []
             for row in shown:
                 branch_on = replica.on_topics[row.topic_num]
-                _, body = open_stored(branch_on, row, blocks[row.num])
                 items.append(
                     {
                         "commit": id_text(row.commit_id),
@@ -153,9 +153,10 @@ class Merging:
                         **author_fields(replica, branch_on, row.author),
                         "kind": row.body_kind,
                         "acks": [id_text(ack) for ack in row.acks],
-                        **body_fields(replica, branch_on, body, row.timestamp),
+                        **stored_fields(replica, branch_on, row, blocks[row.num]),
                     }
                 )
+            show_changes(connection, replica, list(zip(shown, items, strict=True)))
         return {"branch": id_text(branch.branch_id), "items": items, "total": len(rows)}
 
 
@@ -193,11 +194,13 @@ class MergePlan:
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
         )
         state = load_state(self.replica, connection, self.source)
+        gone = find_gone(connection, self.replica, state)
         for row, commit, body, encoded in self._read(connection, state):
             parents = self._parents(connection, row, body)
             known = there.get(_origin(row.commit_id, body)) or there.get(row.commit_id)
             is_related |= known is not None
-            draft = None if known is not None else self._draft(row, commit, body, encoded)
+            is_left_out = known is not None or row.num in gone
+            draft = None if is_left_out else self._draft(row, commit, body, encoded)
             if known is not None:
                 is_own = known.branch_num == self.target.num
                 self._became[row.commit_id] = (known.commit_id if is_own else self._root,)

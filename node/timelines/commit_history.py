@@ -9,7 +9,9 @@ from sqlalchemy import Connection
 from node.contract.commits import CommitItem, CommitView
 from node.contract.timelines import PastCommits
 from node.ingest.replica import Replica, load_blocks_of, open_stored
-from node.timelines.views import author_fields, body_fields, load_whole_blocks, place_text, stored_fields
+from node.timelines.commit_fields import author_fields, load_whole_blocks, opened_fields, stored_fields
+from node.timelines.post_views import show_changes
+from node.timelines.views import place_text
 from node.timelines.why import explain, find_commit
 from protocol.ids import CommitId
 from protocol.text import id_text
@@ -29,6 +31,8 @@ def describe(replica: Replica, text: str) -> CommitView:
         encoded = load_blocks_of(connection, [row])[row.num]
         commit, body = open_stored(branch, row, encoded)
         content, links = commit.content, commit.links
+        fields = opened_fields(replica, branch, row, commit, body)
+        show_changes(connection, replica, [(row, fields)])
         return {
             **verdict,
             **author_fields(replica, branch, row.author),
@@ -46,7 +50,7 @@ def describe(replica: Replica, text: str) -> CommitView:
             "epoch": id_text(content.epoch),
             "kind": row.body_kind,
             "size": sum(map(len, encoded)),
-            **body_fields(replica, branch, body, row.timestamp),
+            **fields,
         }
 
 
@@ -70,6 +74,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCo
             }
             for row in rows
         ]
+        show_changes(connection, replica, list(zip(rows, items, strict=True)))
         return {"at": id_text(found.commit_id), "items": items}
 
 

@@ -1,35 +1,24 @@
 """Converts rows and values to JSON, so that all answers use the same fields."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TypedDict
 
 from sqlalchemy import Connection
 
 from node.contract.branches import BranchView
-from node.contract.commits import AuthorFields, BodyFields, Origin, TimelineItem
+from node.contract.commits import TimelineItem
 from node.contract.peers import LearnedAddress, PeerView
 from node.contract.repos import RepoStanding, RepoView
-from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.replica import Replica
 from node.sync.addresses import Learned
 from node.sync.peer_state import PeerState
-from protocol.body import (
-    Body,
-    BranchFork,
-    Carried,
-    ErasedBody,
-    Merge,
-    Permission,
-    UnknownBody,
-    UnreadableBody,
-    content_of,
-)
-from protocol.content import Files, Imported, Post
-from protocol.ids import CommitId, TopicKey, UserId
+from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
+from node.timelines.post_views import show_changes
+from protocol.body import Permission
+from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
-from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch, Repo
 
@@ -164,42 +153,11 @@ def timeline_items(
 ) -> list[TimelineItem]:
     """Timeline rows with their bodies opened, from `position` on."""
     blocks = load_whole_blocks(connection, rows)
-    return [
+    items = [
         _timeline_item(replica, row, blocks.get(row.num), position + index) for index, row in enumerate(rows)
     ]
-
-
-def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
-    """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
-    repo_id = branch.facts.repo_id
-    text, person = id_text(author), replica.persons(repo_id).get(author)
-    return {
-        "author": text,
-        "person": text if person is None else id_text(person),
-        "author_name": replica.people.name(repo_id, author),
-    }
-
-
-def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
-    """`load_blocks_of` these commits, those left out whose blocks were damaged."""
-    try:
-        return load_blocks_of(connection, rows)
-    except DamagedBlock:
-        found: dict[int, list[bytes]] = {}
-        for row in rows:
-            with suppress(DamagedBlock):
-                found |= load_blocks_of(connection, [row])
-        return found
-
-
-def stored_fields(
-    replica: Replica, branch: Branch, row: TimelineRow, encoded: list[bytes] | None
-) -> BodyFields:
-    """`body_fields` of a commit as it is stored; None where its blocks were damaged."""
-    if encoded is None:
-        return {"time": row.timestamp // 1000, "text": None, "damaged": True}
-    _, body = open_stored(branch, row, encoded)
-    return body_fields(replica, branch, body, row.timestamp)
+    show_changes(connection, replica, list(zip(rows, items, strict=True)))
+    return items
 
 
 def _timeline_item(
@@ -221,43 +179,3 @@ def _timeline_item(
 def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     """A place in the canonical order. As texts, places stand in its order."""
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
-
-
-def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
-    """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
-    match body:
-        case ErasedBody():
-            return {"time": timestamp_ms // 1000, "text": None, "erased": True}
-        case UnreadableBody():
-            return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
-        case Post():
-            return {"time": timestamp_ms // 1000, "text": body.text}
-        case Imported():
-            return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
-        case BranchFork():
-            return {
-                "time": timestamp_ms // 1000,
-                "text": None,
-                "continues": {
-                    "branch": id_text(body.origin),
-                    "commits": [id_text(raw) for raw in body.commits],
-                },
-            }
-        case Merge():
-            return {
-                "time": timestamp_ms // 1000,
-                "text": None,
-                "merged": {"branch": id_text(body.branch), "commits": [id_text(raw) for raw in body.commits]},
-            }
-        case Carried():
-            origin: Origin = {
-                "branch": id_text(body.branch),
-                "commit": id_text(body.commit),
-                "author": id_text(body.author),
-                "author_name": replica.people.name(branch.facts.repo_id, body.author),
-            }
-            return {**body_fields(replica, branch, content_of(body), body.time), "origin": origin}
-        case Files():
-            return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
-        case _:
-            return {"time": timestamp_ms // 1000, "text": None}

@@ -64,6 +64,8 @@ REMOVED_FEED_COUNT_MAX: Final = 4096
 """Feeds of a removed member, one for each branch, that a removal names: they fit its body."""
 ADOPTED_COUNT_MAX: Final = 1024
 """Void commits that one commit adopts."""
+HIDDEN_COUNT_MAX: Final = 256
+"""Commits that one commit hides, or shows again: 8 KB. A node remembers each of them."""
 EPOCH_TIP_COUNT_MAX: Final = 1024
 """Epochs that one epoch names as those it follows; the others it follows too. 35 KB."""
 EPOCH_TOPIC_COUNT_MAX: Final = 2500

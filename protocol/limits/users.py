@@ -16,6 +16,8 @@ WRITE_GROUP_SIZE_MAX: Final = 4 * MIB
 """Encoded bytes of a transaction after which none does."""
 POSTS_COUNT_MAX: Final = 10_000
 """Posts of one request: some seconds of writing, between which others write."""
+MENTIONS_MAX: Final = 64
+"""Words after an @ that are looked up when a post is written, and people that one shows: each is compared with all names."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 FORK_DEPTH_MAX: Final = 64

@@ -379,6 +379,8 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
             "passed": passed,
             "display_time": time,
             "arrived_at": None,
+            "relation": None,
+            "about": None,
         }
         yield tuple(values[name] for name in list(commits.columns.keys()))
 

@@ -41,6 +41,7 @@ from storage.repos.repos import Branch
 from storage.schema.schema import authors, branches, checkpoints, commits, topics
 from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
+from verifier.posts import PostRelation, find_relation
 from verifier.verify import VerifiedCommit
 
 _FACTS = (
@@ -90,6 +91,8 @@ ROWS: Final = select(
     commits.c.timestamp,
     commits.c.is_void,
     commits.c.passed,
+    commits.c.relation,
+    commits.c.about,
 ).join(authors, authors.c.num == commits.c.author_num)
 """What `timeline_row` takes."""
 COMMIT_COLUMNS: Final = (
@@ -114,6 +117,8 @@ COMMIT_COLUMNS: Final = (
     "passed",
     "display_time",
     "arrived_at",
+    "relation",
+    "about",
 )
 """What `_row` gives, in this order."""
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
@@ -147,6 +152,8 @@ class TimelineRow:
     timestamp: int
     is_void: bool
     passed: int  # checkpoints
+    relation: str | None  # to another post; see `schema`
+    about: CommitId | None
 
     @property
     def is_erased(self) -> bool:
@@ -378,6 +385,7 @@ def _row(
 ) -> tuple[object, ...]:
     commit, publication = new.verified.commit, new.publication
     received_at, arrived_at = times_here
+    stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)
     return (
         num,
         id_key(commit.commit_id),
@@ -400,7 +408,13 @@ def _row(
         passed,
         display_time,
         arrived_at,
+        *relation_columns(stated),
     )
+
+
+def relation_columns(stated: PostRelation | None) -> tuple[str, CommitId | None]:
+    """What a commit's row says of its relation to another post: the columns `relation` and `about`."""
+    return ("", None) if stated is None else (stated.relation.value, stated.about)
 
 
 def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:

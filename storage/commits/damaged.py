@@ -16,10 +16,12 @@ from protocol.ids import BlockId, CommitId
 from protocol.publication import Publication
 from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import put_blocks
+from storage.commits.commits import relation_columns
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
 from storage.schema.schema import commits, damaged_blocks, damaged_commits, erasures
+from verifier.posts import find_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def restore_commit(
     publication: Publication,
     body: Body | UnknownBody,
     now_ms: int,
+    *,
+    is_root_branch: bool,
 ) -> None:
     """Put a damaged commit's blocks back, as a publication of its topic has them that opened and is signed.
 
@@ -130,6 +134,7 @@ def restore_commit(
     """
     blocks = publication.blocks
     nums = put_blocks(database, connection, [], blocks)
+    relation, about = relation_columns(find_relation(commit, is_root_branch=is_root_branch))
     values = {
         "block_nums": pack_nums([nums[block.block_id] for block in blocks]),
         "commit_key": cipher_of(connection).mask(commit_place(commit.commit_id), commit.key),
@@ -140,6 +145,8 @@ def restore_commit(
         "feed_sequence": commit.content.feed_sequence,
         "timestamp": commit.content.timestamp,
         "size": sum(len(block.encoded) for block in blocks),
+        "relation": relation,
+        "about": about,
     }
     connection.execute(update(commits).where(commits.c.num == damaged.num).values(values))
     is_unknown = (commits.c.num == damaged.num) & (commits.c.body_kind == "")

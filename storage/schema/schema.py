@@ -24,6 +24,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     false,
+    text,
 )
 
 from storage.schema.columns import NUM, Bytes, metadata
@@ -148,12 +149,35 @@ commits = Table(
         "display_time", BigInteger, nullable=False, server_default="0"
     ),  # unix milliseconds; see `display`
     Column("arrived_at", BigInteger),  # unix milliseconds: when it came, where it then waited for its causes
+    # Of a post: "reply", "edit", "delete" or "" (`verifier.posts`); none where an older version stored it and nobody has
+    # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
+    Column("relation", String),
+    Column("about", Bytes(32)),
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
     Index("commits_display", "branch_num", "passed", "display_time", "num", "is_void"),
     Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
+    # The last edit of a post by one author, without walking over the others; and a thread in order.
+    Index(
+        "commits_about",
+        *("branch_num", "about", "relation", "author_num", "is_void", "passed", "rank", "commit_id"),
+        sqlite_where=text("about IS NOT NULL"),
+        postgresql_where=text("about IS NOT NULL"),
+    ),
+    Index(
+        "commits_threads",
+        *("branch_num", "about", "relation", "is_void", "passed", "rank", "commit_id"),
+        sqlite_where=text("about IS NOT NULL"),
+        postgresql_where=text("about IS NOT NULL"),
+    ),
+    Index(
+        "commits_unread_relations",
+        "num",
+        sqlite_where=text("relation IS NULL AND body_kind = 'post'"),
+        postgresql_where=text("relation IS NULL AND body_kind = 'post'"),
+    ),
 )
 
 erasures = Table(

@@ -24,6 +24,7 @@ from protocol.body import (
     Checkpoint,
     FeedEnd,
     Grant,
+    Hide,
     Invite,
     Join,
     Merge,
@@ -225,6 +226,7 @@ def bodies() -> list[JsonObject]:
         "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
         "adopt": Adopt(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID))),
+        "hide": Hide(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID)), hides=True),
         "epoch-init": EpochInit(
             (EPOCH,),
             hashing.epoch_mark(TopicKey(MEMBER)),

@@ -59,6 +59,7 @@ BODIES: dict[str, Shapes] = {
     },
     "epoch-history1": {"earlier": [(ID, ID, KEY)]},
     "adopt1": {"branch": ID, "commits": [ID]},
+    "hide1": {"branch": ID, "commits": [ID], "hides": bool},
     "branch-root1": {},
     "offer1": {"branch": ID, "pulls": bool, "note": str, "link": bytes},
     "answer1": {"offer": ID, "accepts": bool},

@@ -10,6 +10,7 @@ from ravel.calls.members import AsyncMembersCalls, MembersCalls
 from ravel.calls.node import AsyncNodeCalls, NodeCalls
 from ravel.calls.peers import AsyncPeersCalls, PeersCalls
 from ravel.calls.people import AsyncPeopleCalls, PeopleCalls
+from ravel.calls.posts import AsyncPostsCalls, PostsCalls
 from ravel.calls.quorums import AsyncQuorumsCalls, QuorumsCalls
 from ravel.calls.repos import AsyncReposCalls, ReposCalls
 from ravel.calls.timelines import AsyncTimelinesCalls, TimelinesCalls
@@ -25,6 +26,7 @@ class AllCalls(
     QuorumsCalls,
     BranchesCalls,
     CommitsCalls,
+    PostsCalls,
     TimelinesCalls,
     InboxCalls,
     DocumentsCalls,
@@ -44,6 +46,7 @@ class AsyncAllCalls(
     AsyncQuorumsCalls,
     AsyncBranchesCalls,
     AsyncCommitsCalls,
+    AsyncPostsCalls,
     AsyncTimelinesCalls,
     AsyncInboxCalls,
     AsyncDocumentsCalls,

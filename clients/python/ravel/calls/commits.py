@@ -17,7 +17,8 @@ WRITE_POST: Final[Operation[WrittenCommitView]] = Operation(
     method="POST",
     path="/branches/{branch}/commits",
     answer="commits.WrittenCommitView",
-    body=("text",),
+    body=("text", "resolve_mentions"),
+    defaults={"resolve_mentions": False},
 )
 WRITE_POSTS: Final[Operation[WrittenPosts]] = Operation(
     name="write_posts",
@@ -41,9 +42,9 @@ LIST_VOIDS: Final[Operation[VoidList]] = Operation(
 class CommitsCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def write_post(self, branch: str, text: str) -> WrittenCommitView:
+    def write_post(self, branch: str, text: str, *, resolve_mentions: bool = False) -> WrittenCommitView:
         """Write a post on the heads of a branch. It is durable when the answer comes."""
-        return self._call(WRITE_POST, {"branch": branch, "text": text})
+        return self._call(WRITE_POST, {"branch": branch, "text": text, "resolve_mentions": resolve_mentions})
 
     def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
         """Write many posts, each following the one before it. All are durable when the answer comes.
@@ -69,9 +70,13 @@ class CommitsCalls(SyncCaller):
 class AsyncCommitsCalls(AsyncCaller):
     """The same to be awaited."""
 
-    async def write_post(self, branch: str, text: str) -> WrittenCommitView:
+    async def write_post(
+        self, branch: str, text: str, *, resolve_mentions: bool = False
+    ) -> WrittenCommitView:
         """Write a post on the heads of a branch. It is durable when the answer comes."""
-        return await self._call(WRITE_POST, {"branch": branch, "text": text})
+        return await self._call(
+            WRITE_POST, {"branch": branch, "text": text, "resolve_mentions": resolve_mentions}
+        )
 
     async def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
         """Write many posts, each following the one before it. All are durable when the answer comes.

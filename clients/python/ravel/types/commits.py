@@ -45,6 +45,25 @@ class CommitView(TypedDict):
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
     nothing.
     """
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     person: NotRequired[str]
     rank: NotRequired[int]
     """The length of the longest path from a root."""
@@ -110,6 +129,33 @@ class VoidList(TypedDict):
 
     voids: list[VoidView]
     """The first 1,000."""
+
+
+class ReplyTo(TypedDict):
+    """What a reply answers."""
+
+    commit: str
+    thread: str
+    """The first post of the thread, as the author states it."""
+    state: str
+    """What became of the answered post. `absent`: it is not in this branch, or not here."""
+    author: NotRequired[str]
+    author_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+
+
+class Mention(TypedDict):
+    """Somebody whom a text names."""
+
+    user: str
+    name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
 
 
 class Origin(TypedDict):
@@ -185,6 +231,25 @@ class TimelineItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -231,6 +296,25 @@ class EditItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -273,6 +357,25 @@ class StateItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -317,6 +420,25 @@ class CommitItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""

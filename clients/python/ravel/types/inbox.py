@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from ravel.types.commits import BranchHeads, Origin
+from ravel.types.commits import BranchHeads, Mention, Origin, ReplyTo
 
 
 class OfferList(TypedDict):
@@ -84,6 +84,25 @@ class CommentView(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    edited_at: NotRequired[int]
+    """Unix seconds, as the author states them. `text` is that of the last edit."""
+    deleted: NotRequired[bool]
+    """True: its author has deleted it, so `text` is null."""
+    hidden_by: NotRequired[str]
+    """The admin who has hidden it, so `text` is null."""
+    hidden_by_name: NotRequired[str]
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    edits: NotRequired[str]
+    """Of an edit that counts: the post."""
+    deletes: NotRequired[str]
+    """Of a deletion that counts: the post."""
+    reply_to: NotRequired[ReplyTo]
+    """Of a reply."""
+    mentions: NotRequired[list[Mention]]
+    """Whom `text` names as `@` and an id: the first 64, each once."""
     commit: str
     offer: str
     """The offer that it came by."""

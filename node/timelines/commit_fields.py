@@ -1,0 +1,116 @@
+"""What a commit is shown to say: author, body and what it answers, from its row and its blocks."""
+
+from contextlib import suppress
+from typing import cast
+
+from sqlalchemy import Connection
+
+from node.contract.commits import AuthorFields, BodyFields, ContentFields, Origin
+from node.ingest.replica import Replica, load_blocks_of, open_stored
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    ErasedBody,
+    Merge,
+    UnknownBody,
+    UnreadableBody,
+    content_of,
+)
+from protocol.commit import Commit
+from protocol.content import Files, Imported, Post
+from protocol.ids import UserId
+from protocol.text import id_text
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import TimelineRow
+from storage.repos.repos import Branch
+from verifier.posts import Relation, find_relation
+
+
+def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
+    """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
+    repo_id = branch.facts.repo_id
+    text, person = id_text(author), replica.persons(repo_id).get(author)
+    return {
+        "author": text,
+        "person": text if person is None else id_text(person),
+        "author_name": replica.people.name(repo_id, author),
+    }
+
+
+def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+    """`load_blocks_of` these commits, those left out whose blocks were damaged."""
+    try:
+        return load_blocks_of(connection, rows)
+    except DamagedBlock:
+        found: dict[int, list[bytes]] = {}
+        for row in rows:
+            with suppress(DamagedBlock):
+                found |= load_blocks_of(connection, [row])
+        return found
+
+
+def stored_fields(
+    replica: Replica, branch: Branch, row: TimelineRow, encoded: list[bytes] | None
+) -> ContentFields:
+    """`opened_fields` of a commit as it is stored; None where its blocks were damaged."""
+    if encoded is None:
+        return {"time": row.timestamp // 1000, "text": None, "damaged": True}
+    commit, body = open_stored(branch, row, encoded)
+    return opened_fields(replica, branch, row, commit, body)
+
+
+def opened_fields(
+    replica: Replica, branch: Branch, row: TimelineRow, commit: Commit, body: Body | UnknownBody
+) -> ContentFields:
+    """`body_fields` of an accepted commit, and what it answers; `node.timelines.post_views` fills in the rest."""
+    fields = cast("ContentFields", body_fields(replica, branch, body, row.timestamp))  # the rest is optional
+    if row.relation == Relation.REPLY:
+        stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)
+        if stated is not None and stated.answers is not None:
+            fields["reply_to"] = {
+                "commit": id_text(stated.answers),
+                "thread": id_text(stated.about),
+                "state": "absent",
+            }
+    return fields
+
+
+def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
+    """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
+    match body:
+        case ErasedBody():
+            return {"time": timestamp_ms // 1000, "text": None, "erased": True}
+        case UnreadableBody():
+            return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
+        case Post():
+            return {"time": timestamp_ms // 1000, "text": body.text}
+        case Imported():
+            return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
+        case BranchFork():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "continues": {
+                    "branch": id_text(body.origin),
+                    "commits": [id_text(raw) for raw in body.commits],
+                },
+            }
+        case Merge():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "merged": {"branch": id_text(body.branch), "commits": [id_text(raw) for raw in body.commits]},
+            }
+        case Carried():
+            origin: Origin = {
+                "branch": id_text(body.branch),
+                "commit": id_text(body.commit),
+                "author": id_text(body.author),
+                "author_name": replica.people.name(branch.facts.repo_id, body.author),
+            }
+            return {**body_fields(replica, branch, content_of(body), body.time), "origin": origin}
+        case Files():
+            return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
+        case _:
+            return {"time": timestamp_ms // 1000, "text": None}

@@ -1,0 +1,197 @@
+"""Completes shown commits by what others say of them: edits, deletions, hiding, what a reply answers, names of people.
+
+An edit or a deletion that counts changes its post, wherever that is shown, and is itself shown as one. Any other is shown
+as the plain post that it is to older nodes.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from node.contract.commits import ContentFields, Mention, ReplyTo
+from node.ingest.replica import Replica
+from node.timelines.commit_fields import load_whole_blocks, stored_fields
+from protocol.ids import BlockId, CommitId, RepoId, UserId
+from protocol.limits.users import MENTIONS_MAX
+from protocol.text import id_text, parse_id
+from storage.commits.commits import TimelineRow, load_rows
+from storage.commits.post_index import NO_CHANGE, PostChange, can_be_changed, load_changes
+from verifier.posts import CHANGES, HIDDEN_KINDS, Relation
+
+MENTION: Final = re.compile(r"(?<!\w)@([a-z2-7]{51}[aq])(?!\w)")
+"""How a text names a user: by id, so that everybody sees the name that they know."""
+_OF_BODY: Final = ("erased", "unreadable", "damaged")
+
+
+def show_changes(
+    connection: Connection, replica: Replica, shown: Sequence[tuple[TimelineRow, ContentFields]]
+) -> None:
+    """Complete what is shown of some accepted commits, which may be of several branches."""
+    by_branch: dict[int, list[tuple[TimelineRow, ContentFields]]] = {}
+    for row, fields in shown:
+        by_branch.setdefault(row.branch_num, []).append((row, fields))
+    for branch_num, pairs in by_branch.items():
+        _BranchPosts(connection, replica, branch_num, [row for row, _ in pairs]).complete(pairs)
+
+
+def find_gone(connection: Connection, replica: Replica, rows: Sequence[TimelineRow]) -> set[int]:
+    """Numbers of those of some accepted commits that say nothing any more: deleted and hidden posts, and their changes."""
+    by_branch: dict[int, list[TimelineRow]] = {}
+    for row in rows:
+        by_branch.setdefault(row.branch_num, []).append(row)
+    found: set[int] = set()
+    for branch_num, of_branch in by_branch.items():
+        found |= _BranchPosts(connection, replica, branch_num, of_branch).find_gone()
+    return found
+
+
+def counts_for(row: TimelineRow, post: TimelineRow | None, persons: Mapping[UserId, UserId]) -> bool:
+    """Whether an edit or a deletion that is not void counts for the commit that it names."""
+    return (
+        row.relation in CHANGES
+        and post is not None
+        and post.branch_num == row.branch_num
+        and not post.is_void
+        and can_be_changed(post)
+        and persons.get(row.author, row.author) == persons.get(post.author, post.author)
+    )
+
+
+def find_mentions(replica: Replica, repo_id: RepoId, text: str) -> list[Mention]:
+    """Whom a text names, the first ones, each once. Whether they are members makes no difference."""
+    found: dict[str, Mention] = {}
+    for match in MENTION.finditer(text):
+        user = match[1]
+        if user not in found:
+            found[user] = {"user": user, "name": replica.people.name(repo_id, UserId(parse_id(user)))}
+            if len(found) == MENTIONS_MAX:
+                break
+    return list(found.values())
+
+
+class _BranchPosts:
+    """What is said of some commits of one branch, and of those that they are about."""
+
+    def __init__(
+        self, connection: Connection, replica: Replica, branch_num: int, rows: Sequence[TimelineRow]
+    ) -> None:
+        self._connection = connection
+        self._replica = replica
+        self._branch = replica.branches[branch_num]
+        self._repo_id = self._branch.facts.repo_id
+        self._persons = replica.persons(self._repo_id)
+        self._hidden = replica.hidden(self._repo_id).get(self._branch.branch_id, {})
+        self._rows = rows
+
+    def find_gone(self) -> set[int]:
+        """Numbers of the commits that are gone, or change what is."""
+        about = self._load_posts({row.about for row in self._rows if row.relation in CHANGES})
+        changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
+        found = set()
+        for row in self._rows:
+            post = None if row.about is None else about.get(row.about)
+            if counts_for(row, post, self._persons):
+                assert post is not None, "it counts for one"
+                is_gone = row.relation == Relation.DELETE or self._is_gone(post, changes)
+            else:
+                is_gone = self._is_gone(row, changes)
+            if is_gone:
+                found.add(row.num)
+        return found
+
+    def complete(self, pairs: Sequence[tuple[TimelineRow, ContentFields]]) -> None:
+        """Fill in the fields."""
+        wanted = {row.about for row in self._rows if row.relation in CHANGES}
+        wanted |= {_answered(fields["reply_to"]) for _, fields in pairs if "reply_to" in fields}
+        about = self._load_posts(wanted)
+        changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
+        texts = self._open_edits(pairs, changes)
+        for row, fields in pairs:
+            post = None if row.about is None else about.get(row.about)
+            if counts_for(row, post, self._persons):
+                assert post is not None, "it counts for one"
+                fields["edits" if row.relation == Relation.EDIT else "deletes"] = id_text(post.commit_id)
+                if row.relation == Relation.DELETE or self._is_gone(post, changes):
+                    fields["text"] = None
+            else:
+                self._show_post(row, fields, changes.get(row.num, NO_CHANGE), texts)
+            if "reply_to" in fields:
+                self._show_answered(fields["reply_to"], about, changes)
+            if fields["text"] and (named := find_mentions(self._replica, self._repo_id, fields["text"])):
+                fields["mentions"] = named
+
+    def _load_posts(self, ids: Collection[CommitId | None]) -> dict[CommitId, TimelineRow]:
+        """Those that are of this branch: of others a token for it must not learn."""
+        loaded = load_rows(self._connection, [one for one in ids if one is not None])
+        return {raw: row for raw, row in loaded.items() if row.branch_num == self._branch.num}
+
+    def _show_post(
+        self,
+        row: TimelineRow,
+        fields: ContentFields,
+        change: PostChange,
+        texts: Mapping[int, ContentFields],
+    ) -> None:
+        if change.is_deleted:
+            fields["text"], fields["deleted"] = None, True
+        elif (by := self._hider(row)) is not None:
+            fields["text"] = None
+            fields["hidden_by"], fields["hidden_by_name"] = (
+                id_text(by),
+                self._replica.people.name(self._repo_id, by),
+            )
+        elif change.edit is not None:
+            said = texts[change.edit.num]
+            state = cast("dict[str, object]", fields)
+            for name in _OF_BODY:  # of the version that is shown
+                state.pop(name, None)
+                if name in said:
+                    state[name] = True
+            fields["text"], fields["edited_at"] = said["text"], said["time"]
+
+    def _open_edits(
+        self, pairs: Sequence[tuple[TimelineRow, ContentFields]], changes: Mapping[int, PostChange]
+    ) -> dict[int, ContentFields]:
+        edits = [
+            change.edit
+            for row, _ in pairs
+            if (change := changes.get(row.num, NO_CHANGE)).edit is not None
+            and not self._is_gone(row, changes)
+        ]
+        blocks = load_whole_blocks(self._connection, edits)
+        return {
+            row.num: stored_fields(
+                self._replica, self._replica.on_topics[row.topic_num], row, blocks.get(row.num)
+            )
+            for row in edits
+        }
+
+    def _show_answered(
+        self, reply: ReplyTo, about: Mapping[CommitId, TimelineRow], changes: Mapping[int, PostChange]
+    ) -> None:
+        row = about.get(_answered(reply))
+        if row is None:
+            return
+        reply["author"] = id_text(row.author)
+        reply["author_name"] = self._replica.people.name(self._repo_id, row.author)
+        change = changes.get(row.num, NO_CHANGE)
+        if row.is_void:
+            reply["state"] = "void"
+        elif change.is_deleted:
+            reply["state"] = "deleted"
+        elif self._hider(row) is not None:
+            reply["state"] = "hidden"
+        else:
+            reply["state"] = "erased" if (change.edit or row).is_erased else "shown"
+
+    def _is_gone(self, row: TimelineRow, changes: Mapping[int, PostChange]) -> bool:
+        return changes.get(row.num, NO_CHANGE).is_deleted or self._hider(row) is not None
+
+    def _hider(self, row: TimelineRow) -> UserId | None:
+        return self._hidden.get(row.commit_id) if row.body_kind in HIDDEN_KINDS else None
+
+
+def _answered(reply: ReplyTo) -> CommitId:
+    return CommitId(BlockId(parse_id(reply["commit"])))

@@ -1,0 +1,152 @@
+"""What posts say of other posts: replies, edits and deletions; and which posts are hidden.
+
+A reply, an edit and a deletion are posts with a place in one more tangle, which the signed header states. So a node that
+does not know them shows plain posts, and one that lacks the body, or has erased it, still knows what it was about. No
+verdict rests on such a place. `resolve_post` is the whole rule, over a set of commits: `storage.commits.post_index` finds
+the same in the store, without reading all of them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from protocol.body import Hide
+from protocol.commit import Commit, TanglePlace
+from protocol.content import Post
+from protocol.declared_kind import declared_kind
+from protocol.ids import BranchId, CommitId, UserId
+from verifier.membership import Membership
+
+
+class Relation(StrEnum):
+    """How a post is about another one; the kind of the tangle in which it has a place."""
+
+    REPLY = "reply"
+    EDIT = "edit"
+    DELETE = "delete"
+
+
+CHANGES: Final = (Relation.EDIT, Relation.DELETE)
+"""Relations that change what another post says. What has one is no post of its own while it counts."""
+CHANGED_KINDS: Final = ("post", "imported")
+"""Kinds of bodies of what can be edited and deleted. What a merge has carried is what it was."""
+HIDDEN_KINDS: Final = (*CHANGED_KINDS, "carried")
+"""Kinds of bodies of what can be hidden: what may have a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostRelation:
+    """What a post's header says: it is about the post `about`; of a reply, the first of the thread, and `answers` one."""
+
+    relation: Relation
+    about: CommitId
+    answers: CommitId | None = None
+
+
+def find_relation(commit: Commit, *, is_root_branch: bool) -> PostRelation | None:
+    """What a commit is about, if it states to be a post and to be about just one other.
+
+    Nobody checks that the other exists. A reply has one `previous`, which is what it answers.
+    """
+    if len(commit.content.tangles) < 2 or declared_kind(commit, is_root_branch=is_root_branch) is not Post:
+        return None
+    places = [(relation, place) for relation in Relation if (place := commit.place(relation)) is not None]
+    if len(places) != 1:
+        return None
+    relation, place = places[0]
+    if relation != Relation.REPLY:
+        return PostRelation(relation, place.root)
+    return PostRelation(relation, place.root, place.previous[0]) if len(place.previous) == 1 else None
+
+
+def make_place(relation: Relation, about: CommitId, answers: CommitId | None = None) -> TanglePlace:
+    """The place that says so."""
+    return TanglePlace(relation, about, (about if answers is None else answers,))
+
+
+@dataclass(frozen=True, slots=True)
+class PostFacts:
+    """What the rule asks of an accepted commit that is not void: its place in the canonical order, author and header."""
+
+    commit_id: CommitId
+    order: tuple[int, int, CommitId]  # checkpoints passed, rank, id
+    branch: BranchId
+    author: UserId
+    body_kind: str
+    relation: PostRelation | None
+
+
+def can_be_changed(post: PostFacts) -> bool:
+    """Whether edits and deletions of a commit may count."""
+    return post.body_kind in CHANGED_KINDS and (
+        post.relation is None or post.relation.relation not in CHANGES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPost:
+    """What counts for a post: the last edit, and the first deletion, which is final."""
+
+    edit: CommitId | None
+    deletion: CommitId | None
+
+
+def resolve_post(
+    post: PostFacts, others: Iterable[PostFacts], is_same_person: Callable[[UserId, UserId], bool]
+) -> ResolvedPost:
+    """What counts for a post, of all other commits that are accepted and not void, in any order.
+
+    Edits and deletions count that stand in the post's branch and whose author is the post's, or another device of the same
+    person. Of the edits the last in canonical order says what the post says.
+    """
+    if not can_be_changed(post):
+        return ResolvedPost(None, None)
+    found: dict[Relation, list[PostFacts]] = {relation: [] for relation in CHANGES}
+    for one in others:
+        stated = one.relation
+        if (
+            stated is not None
+            and stated.relation in CHANGES
+            and stated.about == post.commit_id
+            and one.branch == post.branch
+            and is_same_person(one.author, post.author)
+        ):
+            found[stated.relation].append(one)
+    edit = max(found[Relation.EDIT], key=lambda one: one.order, default=None)
+    deletion = min(found[Relation.DELETE], key=lambda one: one.order, default=None)
+    return ResolvedPost(edit.commit_id if edit else None, deletion.commit_id if deletion else None)
+
+
+Hidden = Mapping[BranchId, Mapping[CommitId, UserId]]
+"""Hidden commits of each branch, and who hid them."""
+
+
+def find_hidden(membership: Membership) -> Hidden:
+    """What admins hide: of several words about a commit that count, the last in canonical order holds."""
+    now, operations = membership.now(), membership.operations
+    found: dict[BranchId, dict[CommitId, UserId]] = {}
+    for one in operations.in_order(membership.hides):
+        assert isinstance(one.body, Hide), "as it is listed"
+        if not now.counts(one):
+            continue
+        of_branch = found.setdefault(one.body.branch, {})
+        for commit_id in one.body.commits:
+            if one.body.hides:
+                of_branch[commit_id] = one.author
+            else:
+                of_branch.pop(commit_id, None)
+    return found
+
+
+def devices_of(
+    persons: Mapping[UserId, UserId], users: Collection[UserId]
+) -> dict[UserId, tuple[UserId, ...]]:
+    """For each of some users, all users of the same person, itself included."""
+    named = {user: persons.get(user, user) for user in users}
+    wanted = set(named.values())
+    members: dict[UserId, list[UserId]] = {person: [person] for person in wanted}
+    for device, person in persons.items():
+        if person in wanted:
+            members[person].append(device)
+    return {user: tuple(members[person]) for user, person in named.items()}
