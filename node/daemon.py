@@ -53,7 +53,8 @@ from node.sync.hub import Hub
 from node.sync.interfaces import list_addresses
 from node.sync.lan import LanDiscovery, announced_address, watch_lan
 from node.sync.network import Network, listening_address, open_listener
-from node.sync.own_addresses import NOTHING, OwnAddresses
+from node.sync.own_addresses import NOTHING, OwnAddresses, Router, RouterState
+from node.sync.port_mapping import PortMapper, ask_router
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.formats import KIB, MIB
@@ -176,6 +177,9 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, announced_address(listen), watch_lan).run)
             nursery.start_soon(addresses.run)
+            if home.config.network.map_port and addresses.is_open:
+                addresses.note_router(Router(RouterState.ASKING))
+                nursery.start_soon(PortMapper(addresses, ask_router).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(service.tokens.run)

@@ -73,6 +73,7 @@ export interface NodeStatus {
   pending: number;
   rejected: number;
   repos: number;
+  router: RouterView;
   uptime_seconds: number;
   user: string;
   version: string;
@@ -81,7 +82,7 @@ export interface NodeStatus {
 /** Where this node can be dialed. */
 export interface OwnAddressView {
   address: string;
-  found_by: "configured" | "listen" | "interface" | "peers";
+  found_by: "configured" | "listen" | "router" | "interface" | "peers";
   reach: "machine" | "network" | "anywhere" | "unknown";
 }
 
@@ -140,6 +141,12 @@ export interface TopicView {
   stalled_since: number | null;
   state: string;
   to_send: number;
+}
+
+/** What came of asking the router for a port. */
+export interface RouterView {
+  detail: string;
+  state: "off" | "not needed" | "asking" | "mapped" | "none";
 }
 
 /** What the store takes on the disk. */

@@ -135,6 +135,7 @@ class NodeService:
                 {"address": one.address, "reach": reach_text(one.reach), "found_by": one.found_by}
                 for one in self._addresses.known
             ],
+            "router": {"state": self._addresses.router.state, "detail": self._addresses.router.detail},
             "uptime_seconds": int(self._clock() - self._started_at),
             "repos": len(replica.repos),
             "commits": sum(

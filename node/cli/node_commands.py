@@ -58,6 +58,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     shown = {
         **answer,
         "addresses": _addresses_line(answer["addresses"]),
+        "router": f"{answer['router']['state']}: {answer['router']['detail']}".removesuffix(": "),
         "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
         "export": _export_line(answer["export"]),

@@ -74,13 +74,33 @@ class OwnAddressView(TypedDict):
         one_of(
             "configured",
             "listen",
+            "router",
             "interface",
             "peers",
             description=(
-                "How the node came to it: `network.advertise`, `network.listen`, an interface of this machine, peers that "
-                "see it there."
+                "How the node came to it: `network.advertise`, `network.listen`, a router that forwards a port, an "
+                "interface of this machine, peers that see it there."
             ),
         ),
+    ]
+
+
+class RouterView(TypedDict):
+    """What came of asking the router for a port."""
+
+    state: Annotated[
+        str,
+        one_of(
+            "off",
+            "not needed",
+            "asking",
+            "mapped",
+            "none",
+            description="`off`: `network.map_port`, or the node listens for this machine alone. `none`: it forwards none.",
+        ),
+    ]
+    detail: Annotated[
+        str, Meta(description="How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none.")
     ]
 
 
@@ -93,6 +113,7 @@ class NodeStatus(TypedDict):
     home: str
     listen: Annotated[str, Meta(description="`host:port`; the host `*` stands for every interface.")]
     addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
+    router: RouterView
     uptime_seconds: int
     repos: Count
     commits: Count

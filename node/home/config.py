@@ -69,6 +69,7 @@ class NetworkConfig:
     `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
     the local network, and this node found there by those who know its key. `circuits`: whether relays are used for talking
     to peers that cannot be dialed.
+    `map_port`: whether the router is asked for a port.
     """
 
     listen: str = LISTEN_DEFAULT
@@ -77,6 +78,7 @@ class NetworkConfig:
     introductions: bool = True
     discover_lan: bool = False
     circuits: bool = True
+    map_port: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Config:
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("workers",),
-    "network": ("listen", "advertise", "peers", "introductions", "discover_lan", "circuits"),
+    "network": ("listen", "advertise", "peers", "introductions", "discover_lan", "circuits", "map_port"),
     "api": ("listen",),
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
@@ -159,6 +161,9 @@ discover_lan = false
 # Whether peers that cannot be dialed are reached through the relays that this node uses, and may reach it that way. Such a
 # relay learns which nodes talk, when and how much, and not what.
 circuits = true
+# Whether the router is asked to forward a port to this node (PCP, NAT-PMP, UPnP), where this machine has no public address
+# of its own and `advertise` says none.
+map_port = true
 
 [api]
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
@@ -240,6 +245,7 @@ def read_config(
             reader.flag("network", "introductions", default=True),
             reader.flag("network", "discover_lan", default=False),
             reader.flag("network", "circuits", default=True),
+            reader.flag("network", "map_port", default=True),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         reader.export(),

@@ -1,11 +1,14 @@
 """Knows where this node can be dialed, how each address was found, and how far it reaches.
 
-Sources: `[network] advertise`, the address that the node listens on, this machine's interfaces, and what peers say that
-they see, once several at different places agree. What is not known to work from outside is not said to: a public IPv6
-address counts as public only once somebody from outside has come in, for home routers refuse what comes in by IPv6 unless
-they are told otherwise. The same holds of what peers see, which may be a router that forwards no port.
+Sources: `[network] advertise`, the address that the node listens on, a port that the router forwards, this machine's
+interfaces, and what peers say that they see, once several at different places agree.
 
-Left to others: `node.sync.interfaces` asks the system, `node.membership.sharing` puts addresses into links.
+What is not known to work from outside is not said to. A public IPv6 address counts as public only once somebody from
+outside has come in, for home routers refuse what comes in by IPv6 unless they are told otherwise. The same holds of what
+peers see, which may be a router that forwards no port.
+
+Left to others: `node.sync.interfaces` asks the system, `node.sync.port_mapping` the router, and
+`node.membership.sharing` puts addresses into links.
 """
 
 import ipaddress
@@ -43,6 +46,7 @@ class FoundBy(StrEnum):
 
     CONFIGURED = "configured"  # [network] advertise
     LISTEN = "listen"  # [network] listen names one address
+    ROUTER = "router"  # that forwards a port
     INTERFACE = "interface"
     PEERS = "peers"  # that see this node there
 
@@ -54,6 +58,35 @@ class OwnAddress:
     address: str
     reach: Reach | None
     found_by: FoundBy
+
+
+@dataclass(frozen=True, slots=True)
+class PortMapping:
+    """A port of the router that leads to this node, how that was asked for, and for how many seconds it was granted."""
+
+    way: str
+    host: ipaddress.IPv4Address
+    port: int
+    seconds: int
+
+
+class RouterState(StrEnum):
+    """What came of asking the router for a port."""
+
+    OFF = "off"  # by configuration
+    NOT_NEEDED = "not needed"
+    ASKING = "asking"
+    MAPPED = "mapped"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """How that stands. `detail`: the way it was asked, or why it forwards nothing."""
+
+    state: RouterState
+    detail: str = ""
+    mapping: PortMapping | None = None
 
 
 _RANKS: Final = (Reach.EVERYBODY, None, Reach.PRIVATE, Reach.MACHINE)
@@ -77,6 +110,7 @@ class OwnAddresses:
         self._claims: dict[
             PeerId, tuple[Host, str]
         ] = {}  # by peer: where it sees this node, and where it is itself
+        self.router = Router(RouterState.OFF)
         self._changed: list[Callable[[Collection[str]], None]] = []
 
     @property
@@ -103,6 +137,7 @@ class OwnAddresses:
                 self.interfaces = found
                 self._entered.clear()  # that was another network
                 self._claims.clear()
+                self.router = Router(self.router.state)
                 log.info("network changed", addresses=[str(one.host) for one in found])
                 for tell in self._changed:
                     tell(gone)
@@ -114,6 +149,25 @@ class OwnAddresses:
             return
         if not self.is_near(across):
             self._entered.add(host.version)
+
+    @property
+    def port(self) -> int:
+        """The port that the node listens on."""
+        return int(self._port)
+
+    @property
+    def wants_port(self) -> bool:
+        """Whether a port of the router would help: others are told no other address, and none here is public by IPv4."""
+        listens = 4 in self._versions or self._reach_of_listen() is Reach.PRIVATE
+        is_public = any(
+            one.host.version == 4 and reach_of(one.host) is Reach.EVERYBODY for one in self.interfaces
+        )
+        is_on_network = not self._versions or any(one.host.version == 4 for one in self.interfaces)
+        return listens and is_on_network and not is_public and not self._advertise
+
+    def note_router(self, router: Router) -> None:
+        """The router was asked for a port."""
+        self.router = router
 
     def note_claim(self, peer: PeerId, address: str, across: str) -> None:
         """A peer that this node has dialed, at `across`, says that it sees this node at an address.
@@ -153,11 +207,20 @@ class OwnAddresses:
     def known(self) -> list[OwnAddress]:
         """All addresses, the farthest reaching first."""
         unique: dict[str, OwnAddress] = {}
-        for one in self._configured() + self._listening() + self._of_interfaces() + self._seen_by_peers():
+        for one in self._all():
             unique.setdefault(one.address, one)
         return sorted(
             unique.values(), key=lambda one: (_RANKS.index(one.reach), list(FoundBy).index(one.found_by))
         )
+
+    def _all(self) -> list[OwnAddress]:
+        return [
+            *self._configured(),
+            *self._listening(),
+            *self._at_router(),
+            *self._of_interfaces(),
+            *self._seen_by_peers(),
+        ]
 
     @property
     def told(self) -> list[OwnAddress]:
@@ -204,6 +267,15 @@ class OwnAddresses:
                 address = shown_address(one.host, self._port)
                 found.append(OwnAddress(address, self._proven(one.host, reach), FoundBy.INTERFACE))
         return found
+
+    def _at_router(self) -> list[OwnAddress]:
+        """What the router forwards. Where peers see another host, a further router may stand before it, or it lies."""
+        mapping = self.router.mapping
+        if mapping is None:
+            return []
+        seen = [host for host in self._agreed() if host.version == 4]
+        reach = Reach.EVERYBODY if seen in ([], [mapping.host]) else None
+        return [OwnAddress(shown_address(mapping.host, str(mapping.port)), reach, FoundBy.ROUTER)]
 
     def _seen_by_peers(self) -> list[OwnAddress]:
         """As others see this machine: behind a router that forwards the same port, or none."""

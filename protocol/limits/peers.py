@@ -206,6 +206,16 @@ INTERFACE_ADDRESSES_MAX: Final = 32
 """Addresses of this machine's interfaces that are looked at: a router with more is no place for a node to name them all."""
 INTERFACES_LOOK_SECONDS: Final = 15.0
 """Seconds between two looks whether this machine's addresses have changed, a millisecond each."""
+MAPPING_SECONDS: Final = 7200.0
+"""Seconds for which the router is asked to forward a port, as RFC 6886 recommends; asked again at half of it."""
+MAPPING_DEADLINE_SECONDS: Final = 30.0
+"""Seconds that asking may take: 4 by PCP and NAT-PMP, 2 to look for UPnP, and some requests of HTTP."""
+MAPPING_LINE_SIZE_MAX: Final = 4 * KIB
+"""Bytes of the answer of the process that asks."""
+MAPPING_PAUSE_MIN_SECONDS: Final = 60.0
+MAPPING_PAUSE_MAX_SECONDS: Final = 3600.0
+"""Seconds before a router that forwards nothing is asked again, doubled from the first to the second; the first is also the
+least between two questions to one that grants a shorter time."""
 OBSERVERS_MAX: Final = 64
 """Peers whose word on where they see this node is remembered, the latest."""
 OBSERVERS_AGREED_MIN: Final = 2

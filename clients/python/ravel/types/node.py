@@ -19,6 +19,7 @@ class NodeStatus(TypedDict):
     """`host:port`; the host `*` stands for every interface."""
     addresses: list[OwnAddressView]
     """The farthest reaching first."""
+    router: RouterView
     uptime_seconds: int
     repos: int
     commits: int
@@ -111,9 +112,18 @@ class OwnAddressView(TypedDict):
     reach: str
     """From where it can be dialed. `unknown`: nobody from outside has come in yet."""
     found_by: str
-    """How the node came to it: `network.advertise`, `network.listen`, an interface of this machine, peers that see
-    it there.
+    """How the node came to it: `network.advertise`, `network.listen`, a router that forwards a port, an interface
+    of this machine, peers that see it there.
     """
+
+
+class RouterView(TypedDict):
+    """What came of asking the router for a port."""
+
+    state: str
+    """`off`: `network.map_port`, or the node listens for this machine alone. `none`: it forwards none."""
+    detail: str
+    """How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none."""
 
 
 class DamagedCounts(TypedDict):
