@@ -1,10 +1,17 @@
 """All attacks: importing this fills the table."""
 
-from tests.hostile import attacks_on_frames, attacks_on_relays, attacks_on_sync, attacks_with_commits
+from tests.hostile import (
+    attacks_on_circuits,
+    attacks_on_frames,
+    attacks_on_relays,
+    attacks_on_sync,
+    attacks_with_commits,
+)
 from tests.hostile.table import ATTACKS
 
 __all__ = [
     "ATTACKS",
+    "attacks_on_circuits",
     "attacks_on_frames",
     "attacks_on_relays",
     "attacks_on_sync",

@@ -22,6 +22,7 @@ from node.ingest import publication_reading
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
+from node.sync.circuit_switch import CircuitSwitch
 from node.sync.connection import Connection
 from node.sync.network import Network
 from node.sync.relay import RelayService
@@ -34,6 +35,7 @@ from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
 from tests.hostile.stage import Stage, set_up, stage_of
+from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together, until_equal
 from tests.support.relays import PLENTY
@@ -227,12 +229,15 @@ async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> A
             hub.relay = RelayService(
                 victim.replica.database, PLENTY, inline(), lambda: 0, check_claims, processor_clock
             )
+        relay = hub.relay
         network = Network(
             victim.hub,
             victim.seed,
             lambda: 1_700_000_000 + trio.current_time(),
             own_address="8.8.8.8:4711",
             introduces=not is_relay,
+            takes_circuits=relay is None,
+            switch=None if relay is None else CircuitSwitch(victim.key, CIRCUITS, relay.visitor),
         )
         async with trio.open_nursery() as nursery:
             listener = _Listener()
