@@ -21,6 +21,7 @@ from analytics.command import (
     guarded,
     progress_of,
 )
+from analytics.engines import ENGINES
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult
@@ -56,6 +57,7 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
             draw=options.draw,
             with_csv=options.csv,
             giant_from=options.giant_from,
+            engine=options.engine,
         )
     except analyze.NoSuchBranch as error:
         advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
@@ -66,12 +68,18 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m analytics", description="Order an export anew with Spark, compare, count and draw."
+        prog="python -m analytics", description="Order an export anew, compare, count and draw."
     )
     parser.add_argument(
         "export_dir", nargs="+", help="folder or URL of an export; several nodes' are read as one"
     )
     add_common_options(parser, "report.html, digests.json and tables")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what computes: Spark at any size, or DuckDB inside this process, without Java (default: spark)",
+    )
     parser.add_argument(
         "--no-verify", dest="verify", action="store_false", help="do not compare with the node's ranks"
     )

@@ -6,45 +6,51 @@
     OUT/csv/<name>.csv     the same on request
     OUT/spark.log          what Spark's JVM printed
 
-The order is computed from acks alone. Verification then compares it with the ranks that the node exported, and with
-Spark's own sort by those ranks, row by row.
+The order is computed from acks alone. Verification then compares it with the ranks that the node exported, and with the
+engine's own sort by those ranks, row by row. What is said here holds for every engine.
 """
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
-
-from analytics.order.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
-from analytics.reading.export_reader import Export, are_small, load_commits, read_export
+from analytics.engines import ENGINES
+from analytics.engines.engine import Catalog, Engine
+from analytics.order.branch_tasks import FAULTS, VOID
+from analytics.order.kernel import MISSING_CAUSE
+from analytics.reading.export_reader import Export, read_export
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import text_id
 from analytics.report.report import OrderVerdict, render
-from analytics.session import start_session
-from analytics.tables.stores import load_receipts
-from analytics.tables.tables import TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
-_CARRIED: Final = (
-    "repo_id",
-    "branch_name",
-    "topic",
-    "author",
-    "body_kind",
-    "sequence",
-    "size",
-    "time",
-    "exported_rank",
-    "is_disputed",
+_MISMATCHES: Final = """
+WITH compared AS (
+    SELECT
+        rank,
+        position,
+        exported_rank,
+        is_disputed,
+        row_number() OVER (PARTITION BY branch_id ORDER BY passed, exported_rank NULLS FIRST, commit_id) - 1
+            AS exported_order
+    FROM ordered
 )
+SELECT count(*) AS mismatches
+FROM compared
+WHERE rank IS DISTINCT FROM exported_rank OR position <> exported_order OR is_disputed
+"""
+"""An altered export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
+
+_FAULTS: Final = "SELECT fault, count(*) AS commits FROM linearization WHERE fault IS NOT NULL GROUP BY fault"
 
 Progress = Callable[[str], None]
 
@@ -81,30 +87,48 @@ def run(
     draw: str | None = None,
     with_csv: bool = False,
     giant_from: int | None = None,
-    spark: SparkSession | None = None,
+    engine: str = ENGINES[0],
+    spark: "SparkSession | None" = None,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
-    OSError.
+    OSError, and the engine's own errors.
 
     `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
     this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits and more
-    are ordered by many tasks. A session given as `spark` is used instead of a new one, and left running.
+    are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one, and left
+    running.
     """
     started = time.monotonic()
     step = _Steps(progress)
     with step("check the export"):
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
-    with step("start Spark"):
-        is_small = are_small(exports)
-        session = spark or start_session(master, is_small=is_small, log_path=out_dir / "spark.log")
+    with step("start Spark" if engine == "spark" else "open DuckDB"):
+        runner = _start(engine, exports, out_dir, master, with_csv, spark)
     try:
-        tables = TableWriter(session, out_dir, with_csv=with_csv, is_small=is_small)
-        analysis = _Analysis(session, exports, out_dir, step, tables)
-        return analysis.run(started, verify, expected or {}, draw, giant_from)
+        return _Analysis(runner, exports, out_dir, step).run(
+            started, verify, expected or {}, draw, giant_from
+        )
     finally:
-        if spark is None:
-            session.stop()
+        runner.close()
+
+
+def _start(
+    engine: str,
+    exports: Sequence[Export],
+    out: Path,
+    master: str,
+    with_csv: bool,
+    spark: "SparkSession | None",
+) -> Engine:
+    # Imported here: neither engine needs what the other one is made of.
+    if engine == "local":
+        from analytics.engines.local_engine import LocalEngine
+
+        return LocalEngine(exports, out, with_csv=with_csv)
+    from analytics.engines.spark_engine import SparkEngine
+
+    return SparkEngine(exports, out, master=master, with_csv=with_csv, spark=spark)
 
 
 class _Steps:
@@ -126,16 +150,14 @@ class _Steps:
 
 
 class _Analysis:
-    """One run over checked exports, in a session that is there."""
+    """One run over checked exports, by an engine that is there."""
 
-    def __init__(
-        self, spark: SparkSession, exports: Sequence[Export], out: Path, step: _Steps, tables: TableWriter
-    ) -> None:
-        self._spark = spark
+    def __init__(self, engine: Engine, exports: Sequence[Export], out: Path, step: _Steps) -> None:
+        self._engine = engine
         self._exports = exports
         self._out = out
         self._step = step
-        self._tables = tables
+        self._catalog = Catalog(engine, exports)
 
     def run(
         self,
@@ -145,34 +167,25 @@ class _Analysis:
         draw: str | None,
         giant_from: int | None,
     ) -> AnalysisResult:
-        is_alone = len(self._exports) == 1
-        with ExitStack() as kept:
-            with self._step("linearize"):
-                commits = load_commits(self._spark, *self._exports)
-                if not is_alone:  # else rows are the files', which are read as fast as what is kept of them
-                    kept.callback(commits.persist().unpersist)
-                drawn = find_branch(commits, draw) if draw is not None else None
-                placed = place_commits(commits, giant_from).persist()
-                kept.callback(placed.unpersist)
-                order = self._tables.write("linearization", placed.select(*LINEARIZATION_COLUMNS))
-                digests = _collect_digests(order)
-                faults = _count_faults(order)
-                voids = faults.pop(VOID, 0)
-                if voids:
-                    self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-            ordered = placed.where(F.col("fault").isNull())
-            with self._step("verify" if verify else "verify (left out)"):
-                mismatches = count_mismatches(ordered) if verify else 0
-                wrong = tuple(
-                    branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
-                )
-            with self._step("count"):
-                verdict = OrderVerdict(verify, mismatches, faults)
-                findings = Findings(self._tables, self._exports, commits, order, ordered)
-                receipts = load_receipts(self._exports, commits, is_alone=is_alone)
-                if not is_alone:
-                    kept.callback(receipts.persist().unpersist)
-                report = findings.report(receipts, verdict, drawn, is_alone=is_alone)
+        with self._step("linearize"):
+            self._catalog.need("commits")
+            drawn = find_branch(self._engine.rows, draw) if draw is not None else None
+            self._engine.order(giant_from)
+            self._catalog.write(["linearization"])
+            digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
+            faults = {row["fault"]: row["commits"] for row in self._engine.rows(_FAULTS)}
+            voids = faults.pop(VOID, 0)
+            if voids:
+                self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
+        with self._step("verify" if verify else "verify (left out)"):
+            mismatches = self._engine.rows(_MISMATCHES)[0]["mismatches"] if verify else 0
+            wrong = tuple(
+                branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
+            )
+        with self._step("count"):
+            self._catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
+            verdict = OrderVerdict(verify, mismatches, faults)
+            report = Findings(self._engine, self._catalog, self._exports).report(verdict, drawn)
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"
@@ -195,41 +208,3 @@ class _Analysis:
             digests=digests_path,
             seconds=time.monotonic() - started,
         )
-
-
-def count_mismatches(ordered: DataFrame) -> int:
-    """How many commits of an order (as `place_commits` makes it) disagree with what was exported."""
-    theirs = Window.partitionBy("branch_id").orderBy("passed", "exported_rank", "commit_id")
-    return (
-        (
-            ordered.select(
-                "branch_id", "commit_id", "passed", "rank", "position", "exported_rank", "is_disputed"
-            ).withColumn("exported_order", F.row_number().over(theirs) - 1)
-        )
-        .where(
-            # An altered export may state no rank at all, which no comparison but this one tells from an equal one.
-            ~F.col("rank").eqNullSafe(F.col("exported_rank"))
-            | (F.col("position") != F.col("exported_order"))
-            | F.col("is_disputed")
-        )
-        .count()
-    )
-
-
-def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
-    """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
-
-    The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
-    """
-    stated = commits.withColumn("exported_rank", F.col("rank"))
-    return linearize(stated, giant_from, carried=_CARRIED, with_shapes=True)
-
-
-def _collect_digests(order: DataFrame) -> dict[str, tuple[str, int]]:
-    rows = digest_orders(order).collect()
-    return {bytes(row["branch_id"]).hex(): (row["digest"], row["commits"]) for row in rows}
-
-
-def _count_faults(order: DataFrame) -> dict[str, int]:
-    rows = order.where(F.col("fault").isNotNull()).groupBy("fault").agg(F.count("*").alias("commits"))
-    return {row["fault"]: row["commits"] for row in rows.collect()}

@@ -23,6 +23,7 @@ EXIT_MISSING_EXTRA: Final = 22
 EXIT_MISMATCH: Final = 23
 
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
+_LOCAL_EXTRA: Final = ("duckdb", "numpy", "matplotlib")
 
 Progress = Callable[[str], None]
 
@@ -31,22 +32,46 @@ _steps: Final = ["the start"]
 
 
 def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
-    """Do the work, which imports Spark, and give its exit code or that of its error.
+    """Do the work, which imports its engine, and give its exit code or that of its error.
 
-    `options` have `json` and `out` (the folder written to), and `export_dir` where exports are read.
+    `options` have `json` and `out` (the folder written to), `export_dir` where exports are read, and `engine` where there
+    is a choice.
     """
+    is_local = vars(options).get("engine") == "local"
+    extra, modules = ("analytics-local", _LOCAL_EXTRA) if is_local else ("analytics", _EXTRA)
     try:
-        return _guarded(options, work)
+        return _guarded_local(options, work) if is_local else _guarded(options, work)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+        if error.name is None or error.name.partition(".")[0] not in modules:
             raise
         return fail(
             options,
             EXIT_MISSING_EXTRA,
             "missing_extra",
             f"this needs {error.name}, which is not installed",
-            "install the extra `analytics`: docs/how-to/install.md",
+            f"install the extra `{extra}`: docs/how-to/install.md",
         )
+
+
+def _guarded_local(options: argparse.Namespace, work: Callable[[], int]) -> int:
+    import duckdb
+
+    from analytics.order.branch_tasks import LargeBranchRefused
+
+    try:
+        return work()
+    except ExportError as error:
+        return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
+    except LargeBranchRefused as error:
+        return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
+    except duckdb.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+        message = (
+            f"DuckDB failed at {_steps[-1]}, reading {', '.join(map(str, options.export_dir))}: {reason}"
+        )
+        return fail(options, EXIT_UNEXPECTED, "internal", message, "try --engine spark")
+    except OSError as error:
+        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
 
 
 def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -54,7 +79,7 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
-    from analytics.order.range_rank_jobs import LargeBranchRefused
+    from analytics.order.branch_tasks import LargeBranchRefused
     from analytics.session import JavaMissing, MasterRefused, cause_of
 
     log = options.out / "spark.log"

@@ -15,7 +15,7 @@ of resident memory over all processes, sampled; DuckDB goes first, with no Java 
 import gc
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -24,16 +24,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from analytics.analyze import place_commits
+from analytics.engines.spark_engine import place_commits
+from analytics.engines.spark_tables import TableWriter
 from analytics.order import columns
 from analytics.reading.times import bucket_for
 from analytics.session import start_session
-from analytics.tables import concurrency, statistics
-from analytics.tables.statistics import Period
-from analytics.tables.tables import TableWriter
+from analytics.tables.definitions import TABLES
+from analytics.tables.functions import SPARK
+from analytics.tables.periods import Period
 from benchmarks import statistics_sql
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
@@ -104,24 +105,20 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
     commits = spark.read.parquet(str(source)).withColumns({"is_void": nothing, "is_disputed": nothing})
     placed = place_commits(commits).persist()
     seconds = {"order": timed(placed.count)}
-    ordered = placed.where(F.col("fault").isNull())
     writer = TableWriter(spark, out, with_csv=False)
-    written: dict[str, DataFrame] = {}
-    of_commits = {
-        "widths": statistics.count_widths(ordered),
-        "merges": concurrency.count_merges(ordered),
-        "feeds": statistics.count_feeds(ordered),
-        "kinds": statistics.count_kinds(ordered),
-        "activity": statistics.count_activity(ordered, period),
-        "growth": statistics.count_growth(ordered, period),
-        "heads": concurrency.count_heads(ordered, period),
-    }
-    seconds["of commits"] = timed(lambda: written.update(writer.write_all(of_commits)))
-    of_tables = {
-        "branches": statistics.count_branches(ordered, written["feeds"], written["widths"]),
-        "authors": statistics.count_authors(written["feeds"]),
-    }
-    seconds["of tables"] = timed(lambda: written.update(writer.write_all(of_tables)))
+    placed.where(F.col("fault").isNull()).createOrReplaceTempView("ordered")
+    for statement in SPARK:
+        spark.sql(statement)
+
+    def write(names: Sequence[str]) -> None:
+        queries = {name: spark.sql(TABLES[name].fill(period.values())) for name in names}
+        for name, frame in writer.write_all(queries).items():
+            frame.createOrReplaceTempView(name)
+
+    seconds["of commits"] = timed(
+        lambda: write(["widths", "merges", "feeds", "kinds", "activity", "growth", "heads"])
+    )
+    seconds["of tables"] = timed(lambda: write(["branches", "authors"]))
     placed.unpersist()
     return seconds
 

@@ -1,4 +1,6 @@
-"""Ravel's tables of statistics in DuckDB's SQL, word for word what `analytics.tables.statistics` and `.concurrency` count.
+"""Some of Ravel's tables in plain SQL of DuckDB, written apart from `analytics/tables/definitions` to check them.
+
+They find by joins what the definitions take from the task that orders a branch.
 
 `commits` is the Parquet that both read. `in_period` and `bucket_of` are macros for the period, of anyone who opens a
 database.

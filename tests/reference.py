@@ -1,9 +1,9 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
-`python -m tests.reference` (`make reference`) writes them into docs/reference, and a drawing into docs/protocol.md. A test
-sees that they are up to date. It also writes the clients' endpoints and types (`tests.support.client_modules` for Python,
-`tests.support.js_client` for JavaScript), and what the API promises (`tests.support.stable_api`), and fails where the code
-breaks a promise.
+`python -m tests.reference` (`make reference`) writes them into docs/reference, a drawing into docs/protocol.md, and the
+list of tables of an analysis. A test sees that they are up to date. It also writes the clients' endpoints and types
+(`tests.support.client_modules` for Python, `tests.support.js_client` for JavaScript), and what the API promises
+(`tests.support.stable_api`), and fails where the code breaks a promise.
 """
 
 import html
@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from analytics.tables.definitions import TABLES, Column
 from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
 from tests.support import client_modules, js_client, stable_api
@@ -22,6 +23,8 @@ from tests.support.machine_tables import machines_page, with_drawing
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
+TABLES_PAGE: Final = FOLDER / "analysis-tables.md"
+"""Its list of tables is made from their definitions; the rest is written by hand."""
 PROTOCOL: Final = _ROOT / "docs" / "protocol.md"
 """It has a drawing that is made from the code; the rest is written by hand."""
 _MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
@@ -84,6 +87,24 @@ def _configuration() -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_tables(page: str) -> str:
+    """The page of tables with the list as the definitions have it."""
+    lines = ["| table | one row for each | |", "|---|---|---|"]
+    lines += [f"| [`{one.name}`](#{one.name}) | {one.rows} | {one.meaning} |" for one in TABLES.values()]
+    for one in TABLES.values():
+        source = f"../../analytics/tables/definitions/{one.name}.sql"
+        lines += ["", f"### {one.name}", "", f"One row for each {one.rows} ([definition]({source})).", ""]
+        lines += [f"- {_column(column)}" for column in one.columns]
+    start, end = "<!-- tables -->\n", "<!-- end of tables -->"
+    before, after = page.partition(start)[0], page.partition(end)[2]
+    return f"{before}{start}\n{chr(10).join(lines)}\n\n{end}{after}"
+
+
+def _column(column: Column) -> str:
+    unit = f", {column.unit}" if column.unit else ""
+    return f"`{column.name}` ({column.kind}{unit}): {column.meaning}"
+
+
 def main() -> None:
     """Write them."""
     FOLDER.mkdir(exist_ok=True)
@@ -94,6 +115,7 @@ def main() -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     PROTOCOL.write_text(with_drawing(PROTOCOL.read_text()))
+    TABLES_PAGE.write_text(with_tables(TABLES_PAGE.read_text()))
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):
         sys.exit("\n".join(["the API breaks its promise (docs/reference/api.md):", *breaks]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reference import FOLDER, PROTOCOL, pages
+from tests.reference import FOLDER, PROTOCOL, TABLES_PAGE, pages, with_tables
 from tests.support import js_client
 from tests.support.machine_tables import machines_page, with_drawing
 
@@ -24,6 +24,12 @@ def test_the_drawing_in_the_protocol_is_that_of_the_table() -> None:
     document = PROTOCOL.read_text()
     assert document.count("stateDiagram-v2") == 1
     assert with_drawing(document) == document, "make reference"
+
+
+def test_the_list_of_tables_is_that_of_their_definitions() -> None:
+    page = TABLES_PAGE.read_text()
+    assert with_tables(page) == page, "make reference"
+    assert with_tables(page.replace("### widths", "### heights")) == page
 
 
 def test_a_drawing_that_was_changed_by_hand_is_seen() -> None:

@@ -22,6 +22,7 @@ from analytics.audit import findings
 from analytics.audit.blocks import BlockCounts
 from analytics.audit.findings import FINDINGS_SCHEMA
 from analytics.command import Progress
+from analytics.engines.spark_tables import TableWriter
 from analytics.order.linearize import digest_orders, linearize
 from analytics.order.range_rank_jobs import pin
 from analytics.reading.export_reader import (
@@ -34,7 +35,6 @@ from analytics.reading.export_reader import (
     read_table,
 )
 from analytics.session import start_session
-from analytics.tables.tables import TableWriter
 from storage.export.schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3

@@ -23,7 +23,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.order import kernel
-from analytics.order.range_rank_jobs import LargeBranchRefused, count_led, find_ranks, make_ranges, pin
+from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges, pin
 from analytics.order.rank_check import RankCheckResult, judge
 from analytics.reading import limits
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from analytics.order import range_ranks as waves
+from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.kernel import BEHIND_MISSING, CYCLE, MISSING_CAUSE, NO_FAULT, NO_RANK, Ints
 from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, CommitRange
 from analytics.reading import limits
@@ -33,10 +34,6 @@ _CHECKPOINTS_SIZE: Final = 100
 """Bytes of a number with bits, and of its place in a dict, before the first bit."""
 _Told = TypeVar("_Told")
 _Answer = TypeVar("_Answer")
-
-
-class LargeBranchRefused(Exception):
-    """A giant is over a limit; the message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,3 +42,9 @@ WAVE_COUNT_MAX: Final = 10_000
 """Rounds in which ranges of a giant are ranked one after another: hours. Only a forged export needs more."""
 TIMELINE_PENDING_COUNT_MAX: Final = 10_000
 """Commits of a timeline in memory that lack causes; as many as are pending in a branch's store. Any more are refused."""
+LOCAL_ORDER_COMMITS: Final = 1_000_000
+"""Commits of many branches that the local engine orders at once: 0.7 GB of Python."""
+LOCAL_BRANCH_COMMITS_MAX: Final = 10_000_000
+"""Commits of one branch that the local engine orders: 7 GB of Python. Larger ones are Spark's."""
+LOCAL_MEMORY_MAX: Final = 3072 * MIB
+"""Bytes that DuckDB holds in the local engine; what is more goes to a file beside the results."""

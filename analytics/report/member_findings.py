@@ -1,17 +1,11 @@
-"""Writes the tables of members, epochs and stores, and collects their rows for the report."""
+"""Collects the rows on members, epochs and stores that the report shows."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from analytics.reading.export_reader import Export
-from analytics.reading.times import bucket_start
+from analytics.engines.engine import Catalog
 from analytics.report.member_page import MemberCurve, MemberFigures, RepoLine, StoreLine
-from analytics.tables import members
-from analytics.tables.statistics import Period
-from analytics.tables.tables import TableWriter
+from analytics.tables.definitions import TABLES
+from analytics.tables.periods import Period, Rows
 
 _REPO_LINES_MAX: Final = 20
 _STORE_LINES_MAX: Final = 40
@@ -19,39 +13,20 @@ _EPOCHS_DRAWN_MAX: Final = 100
 """What a page can show and a person take in; the tables hold all."""
 
 
-def write_members(
-    tables: TableWriter, exports: Sequence[Export], ordered: DataFrame, period: Period | None
-) -> MemberFigures:
-    """Write what is told of members and epochs; gives what the page says. Raises OSError."""
-    if not any(export.tables[name] for export in exports for name in ("memberships", "members")):
-        nothing = {  # older exports: nothing to count, and no wait for that
-            name: ordered.sparkSession.createDataFrame([], schema) for name, schema in members.NOTHING.items()
-        }
-        tables.write_all(nothing)
+def member_figures(rows: Rows, catalog: Catalog, period: Period | None) -> MemberFigures:
+    """What the page says of members and epochs, once the tables are written."""
+    if not catalog.has_rows_of(TABLES["repos"].of):
         return MemberFigures()
-    told = members.load_told(ordered.sparkSession, exports, ordered)
-    operations = told.operations.persist()
-    try:
-        written = tables.write_all(
-            {
-                "membership": members.count_membership(told),
-                "epochs": members.count_epochs(told, ordered),
-            }
-        )
-        membership, epochs = written["membership"], written["epochs"]
-        repos = tables.write("repos", members.count_repos(told, membership, epochs))
-    finally:
-        operations.unpersist()
-    last = epochs.groupBy("repo_id").agg(F.max(F.struct("number", "started_at", "reason")).alias("last"))
-    rows = (
-        repos.join(last, on="repo_id", how="left")
-        .orderBy(F.desc("members"), F.desc("operations"), "repo_id")
-        .limit(_REPO_LINES_MAX)
-        .collect()
+    found = rows(
+        "WITH numbered AS (SELECT repo_id, started_at, reason, "
+        "row_number() OVER (PARTITION BY repo_id ORDER BY number DESC) AS place FROM epochs), "
+        "latest AS (SELECT repo_id, started_at, reason FROM numbered WHERE place = 1) "
+        "SELECT * FROM repos LEFT JOIN latest USING (repo_id) "
+        f"ORDER BY members DESC, operations DESC, repo_id LIMIT {_REPO_LINES_MAX}"
     )
     lines = tuple(
         RepoLine(
-            bytes(row["repo_id"]),
+            row["repo_id"],
             row["members"],
             row["persons"],
             row["admins"],
@@ -60,16 +35,17 @@ def write_members(
             row["uncounted"],
             row["left_out"],
             row["epochs"],
-            row["last"]["started_at"] if row["last"] else None,
-            row["last"]["reason"] if row["last"] else None,
+            row["started_at"],
+            row["reason"],
         )
-        for row in rows
+        for row in found
     )
-    curve = None if period is None or not lines else _curve(membership, epochs, period, lines[0].repo_id)
-    return MemberFigures(lines, repos.count(), curve)
+    (total,) = rows("SELECT count(*) AS repos FROM repos")
+    curve = None if period is None or not lines else _curve(rows, period, lines[0].repo_id)
+    return MemberFigures(lines, total["repos"], curve)
 
 
-def store_lines(table: DataFrame) -> tuple[StoreLine, ...]:
+def store_lines(rows: Rows) -> tuple[StoreLine, ...]:
     """What the page says of each node, from the table `stores`."""
     return tuple(
         StoreLine(
@@ -80,29 +56,22 @@ def store_lines(table: DataFrame) -> tuple[StoreLine, ...]:
             row["referenced_bytes"],
             row["deduplication"],
         )
-        for row in table.orderBy("node").limit(_STORE_LINES_MAX).collect()
+        for row in rows(f"SELECT * FROM stores ORDER BY node LIMIT {_STORE_LINES_MAX}")
     )
 
 
-def _curve(membership: DataFrame, epochs: DataFrame, period: Period, repo_id: bytes) -> MemberCurve | None:
+def _curve(rows: Rows, period: Period, repo_id: bytes) -> MemberCurve | None:
     """The largest repo's; None where nobody came but with its founding."""
-    is_this = (F.col("repo_id") == F.lit(repo_id)) & F.col("time").between(period.start, period.end)
-    points = (
-        membership.where(is_this)
-        .groupBy(bucket_start("time", period.bucket).alias("bucket_start"))
-        .agg(F.max_by("members", "position").alias("members"))
-        .orderBy("bucket_start")
-        .collect()
+    span = f"BETWEEN {period.start} AND {period.end}"
+    points = rows(
+        f"SELECT time - time % {period.bucket} AS bucket_start, max_by(members, (position, member)) AS members "
+        f"FROM membership WHERE repo_id = X'{repo_id.hex()}' AND time {span} GROUP BY bucket_start ORDER BY bucket_start"
     )
     if len(points) < 2:
         return None
-    begun = (
-        epochs.where(
-            (F.col("repo_id") == F.lit(repo_id)) & F.col("started_at").between(period.start, period.end)
-        )
-        .orderBy(F.desc("number"))
-        .limit(_EPOCHS_DRAWN_MAX)
-        .collect()
+    begun = rows(
+        f"SELECT started_at FROM epochs WHERE repo_id = X'{repo_id.hex()}' AND started_at {span} "
+        f"ORDER BY number DESC LIMIT {_EPOCHS_DRAWN_MAX}"
     )
     return MemberCurve(
         repo_id,

@@ -10,6 +10,7 @@ from analytics.report import page
 from analytics.report.drawing import LEGEND, Drawing, draw_tangle
 from analytics.report.member_page import MemberFigures, StoreLine, render_members, render_stores
 from analytics.report.pictures import WidthBin, bins_are_wide, draw_growth, draw_heads, draw_widths
+from analytics.tables.definitions import TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ def render(report: Report) -> str:
         f"<h2>A tangle</h2>{_drawing(report.drawing)}" if report.drawing else "",
         f"<h2>Largest tangles</h2>{_branches(report)}",
         f"<h2>Most active authors</h2>{_authors(report)}",
+        f"<h2>Tables</h2>{_tables()}",
     ]
     return page.render("analysis of an export", _subtitle(report), "\n".join(sections))
 
@@ -385,3 +387,16 @@ def _authors(report: Report) -> str:
     rest = report.authors - len(report.author_lines)
     note = f"<p>And {rest:,} more, in <code>tables/authors</code>.</p>" if rest else ""
     return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note
+
+
+def _tables() -> str:
+    """What each table beside the page holds, as its definition says."""
+    items = [
+        f"<li><code>{name}</code>, a row for each {_plain(table.rows)}. {_plain(table.meaning)}</li>"
+        for name, table in TABLES.items()
+    ]
+    return f'<ul class="note">{"".join(items)}</ul>'
+
+
+def _plain(text: str) -> str:
+    return escape(text.replace("`", ""))

@@ -13,11 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import linearize
-from analytics.reading.export_reader import Export, load_commits
+from analytics.reading.export_reader import Export, load_commits, read_table
 from analytics.report.page import short, text_id
 from analytics.study.study import REAL_BRANCHES_MAX, REAL_COMMITS_MAX, RealBranch
 from analytics.study.tangle_models import from_rows
-from analytics.tables.stores import load_receipts
 
 
 def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[RealBranch]:
@@ -31,7 +30,7 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         .limit(REAL_BRANCHES_MAX)
     )
     received = (
-        load_receipts(exports, commits, is_alone=len(exports) == 1)
+        read_table(spark, exports, "commits")
         .groupBy("commit_id")
         .agg(F.min("received_at").alias("first_received"))
     )

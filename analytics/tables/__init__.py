@@ -1,4 +1,4 @@
-"""Statistics: from DataFrame to DataFrame, and the tables that are written.
+"""The tables of an analysis: one file of SQL for each, which Spark and DuckDB both run. Reads and writes nothing itself.
 
-Pictures and sentences are `analytics.report`'s. Start with `statistics`.
+Start at `definitions.py`. docs/how-to/add-a-statistic.md says what a file holds.
 """

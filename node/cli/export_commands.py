@@ -1,4 +1,4 @@
-"""CLI: export to Parquet, and the Spark jobs analyze, audit and study."""
+"""CLI: export to Parquet, and the jobs analyze, audit and study."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -26,6 +26,8 @@ LargeBranchOption = Annotated[
 ]
 
 _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
+_SPARK: Final = ("pyspark", "PySpark", "analytics")
+"""A package, its name, and the extra that brings it."""
 
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -41,8 +43,12 @@ def analyze(
         typer.Argument(metavar="[EXPORT]", help="An export: a folder or a URL; by default this node's."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
+    engine: Annotated[
+        Literal["spark", "local"],
+        typer.Option(help="Compute with Spark at any size, or with DuckDB in one process, without Java."),
+    ] = "spark",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    verify: Annotated[bool, typer.Option(help="Compare Spark's ranks with the node's own.")] = True,
+    verify: Annotated[bool, typer.Option(help="Compare computed ranks with the node's own.")] = True,
     draw: Annotated[
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
@@ -50,14 +56,15 @@ def analyze(
     giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
+    """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
     destination, environment = (export_folder, {}) if export_folder else _own_export(context)
-    options = ["--out", str(out), "--master", master]
+    options = ["--out", str(out), "--master", master, "--engine", engine]
     options += [] if verify else ["--no-verify"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
     options += _large_branch_options(giant_from)
-    _run_spark("analytics", [destination, *options], as_json, environment)
+    needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK
+    _run_job("analytics", [destination, *options], as_json, environment, needed=needed)
 
 
 def audit(
@@ -78,7 +85,7 @@ def audit(
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     arguments = [*destinations, "--out", str(out), "--master", master, *_large_branch_options(giant_from)]
-    _run_spark("analytics.audit.command", arguments, as_json, environment)
+    _run_job("analytics.audit.command", arguments, as_json, environment)
 
 
 def study(
@@ -105,7 +112,7 @@ def study(
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
     options += ["--resume"] if resume else []
-    _run_spark("analytics.study.command", [name, *(exports or []), *options], as_json)
+    _run_job("analytics.study.command", [name, *(exports or []), *options], as_json)
 
 
 def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
@@ -124,14 +131,18 @@ def _large_branch_options(giant_from: int | None) -> list[str]:
     return [] if giant_from is None else ["--giant-from", str(giant_from)]
 
 
-def _run_spark(
-    module: str, arguments: Sequence[str], as_json: bool, environment: Mapping[str, str] = _NOTHING_MORE
+def _run_job(
+    module: str,
+    arguments: Sequence[str],
+    as_json: bool,
+    environment: Mapping[str, str] = _NOTHING_MORE,
+    *,
+    needed: tuple[str, str, str] = _SPARK,
 ) -> None:
     """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
-    if find_spec("pyspark") is None:
-        raise ServiceError(
-            "missing_extra", "PySpark is not installed", f"install it: {install_extra('analytics')}"
-        )
+    package, name, extra = needed
+    if find_spec(package) is None:
+        raise ServiceError("missing_extra", f"{name} is not installed", f"install it: {install_extra(extra)}")
     command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
     code = subprocess.run(command, check=False, env={**os.environ, **environment}).returncode
     if code != 0:

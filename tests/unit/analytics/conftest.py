@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import analyze
 from analytics.audit import audit
+from analytics.engines import spark_engine
 from analytics.session import start_session
 
 
@@ -23,6 +23,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def spark_for_commands(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """The one session, for commands that run in this process and would start and stop their own."""
     monkeypatch.setattr(spark, "stop", lambda: None)
-    for module in (analyze, audit):
+    for module in (spark_engine, audit):
         monkeypatch.setattr(module, "start_session", lambda *_, **__: spark)
     return spark

@@ -12,11 +12,12 @@ import pytest
 from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.analyze import AnalysisResult, NoSuchBranch, count_mismatches, place_commits, run
+from analytics.analyze import AnalysisResult, NoSuchBranch, run
+from analytics.engines.spark_engine import place_commits
 from analytics.order.linearize import digest_orders
 from analytics.reading.export_reader import load_commits, read_export
-from analytics.tables import statistics
 from storage.export.schema import MANIFEST_NAME, TIME_END
+from tests.support.analyses import Counted
 from tests.support.builders import World, timeline
 from tests.support.exports import (
     DAY_MS,
@@ -186,7 +187,7 @@ def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSessi
 @pytest.mark.extended
 def test_a_rank_that_the_acks_do_not_give_is_a_mismatch(spark: SparkSession, tmp_path: Path) -> None:
     forged = [*DIAMOND[:4], Row("tip", ("right",), rank=7)]
-    assert count_mismatches(_placed(spark, write_export(tmp_path / "export", forged))) == 1
+    assert _analyze(spark, write_export(tmp_path / "export", forged)).mismatches == 1
 
 
 @pytest.mark.extended
@@ -195,8 +196,8 @@ def test_of_two_nodes_what_contradicts_and_what_has_no_place_is_counted(
 ) -> None:
     one = write_export(tmp_path / "one", DIAMOND[:4], node="one")
     two = write_export(tmp_path / "two", [DIAMOND[0], DIAMOND[2], DIAMOND[4]], node="two")
-    both = _placed(spark, one, two)
-    assert (both.count(), count_mismatches(both)) == (5, 0)
+    both = _analyze(spark, one, merge=[two], out=tmp_path / "both")
+    assert (both.commits, both.mismatches) == (5, 0)
     lies = [DIAMOND[0], Row("right", ("root",), author="mallory")]
     lies += [Row("orphan", ("nowhere",)), Row("child", ("orphan",)), Row("self", ("self",))]
     found = _analyze(spark, one, merge=[write_export(tmp_path / "liar", lies)])
@@ -222,17 +223,17 @@ def test_an_empty_export_has_a_report_too_and_it_says_that_nothing_was_compared(
     assert "not compared" in page
 
 
-@pytest.mark.extended
-def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_absurd_clock_does_not_flatten_the_growth(tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), time=T0_MS + n * DAY_MS) for n in range(100)]
     rows += [Row("far", ("c99",), time=TIME_END - 1), Row("none", ("far",), time=0)]
-    commits = load_commits(spark, read_export(write_export(tmp_path / "export", rows)))
-    period = statistics.find_period(commits)
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        counted.catalog.write(["growth"])
+        period = counted.catalog.period("ordered", "time")
+        growth = counted.table("growth", "bucket_start")
     assert period is not None
     assert (period.start, period.end, period.left_out) == (T0_MS, T0_MS + 99 * DAY_MS, 2)
-    growth = statistics.count_growth(commits, period)
-    assert [row["commits"] for row in growth.where("bucket_start IS NULL").collect()] == [2], "it says so"
-    assert growth.agg({"commits": "sum"}).collect()[0][0] == len(rows)
+    assert growth[None]["commits"] == 2, "it says so"
+    assert sum(cells["commits"] for cells in growth.values()) == len(rows)
 
 
 @pytest.mark.extended

@@ -8,7 +8,7 @@ import pytest
 from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
-from analytics.order.range_rank_jobs import LargeBranchRefused
+from analytics.order.branch_tasks import LargeBranchRefused
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from tests.support.exports import DAY_MS, T0_MS, Row, write_export
 

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.order import large_branches as giants
-from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import rank_check as witness
+from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.linearize import digest_orders, linearize
 from analytics.reading import limits
 from analytics.reading.export_reader import load_commits, read_export
@@ -212,7 +212,7 @@ def test_more_checkpoints_than_a_giant_may_have_are_refused_with_their_number(
     limit("LARGE_BRANCH_CHECKPOINT_COUNT_MAX", checkpoints)
     _ordered(spark, commits, 60)
     limit("LARGE_BRANCH_CHECKPOINT_COUNT_MAX", checkpoints - 1)
-    with pytest.raises(wave_jobs.LargeBranchRefused, match=f"has {checkpoints} checkpoints.*--giant-from"):
+    with pytest.raises(LargeBranchRefused, match=f"has {checkpoints} checkpoints.*--giant-from"):
         _ordered(spark, commits, 100)
 
 
@@ -224,9 +224,7 @@ def test_a_boundary_over_its_bound_is_refused_with_the_branch(
     limit("BOUNDARY_SIZE_MAX", 24 * 3)  # each of the other ranges acks the root, one commit of another range
     _ordered(spark, star, 10)
     limit("BOUNDARY_SIZE_MAX", 24 * 3 - 1)
-    with pytest.raises(
-        wave_jobs.LargeBranchRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"
-    ):
+    with pytest.raises(LargeBranchRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"):
         _ordered(spark, star, 10)
 
 
@@ -239,7 +237,7 @@ def test_more_acks_of_one_commit_than_a_row_may_hold_are_refused(
     found = linearize(frame, 10, with_shapes=True).selectExpr("max(size(acked_at)) AS most").collect()
     assert found[0]["most"] == 11
     limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", 10)
-    with pytest.raises(wave_jobs.LargeBranchRefused, match="of 12 commits: 11 of them ack one and the same"):
+    with pytest.raises(LargeBranchRefused, match="of 12 commits: 11 of them ack one and the same"):
         linearize(frame, 10, with_shapes=True)
 
 
@@ -248,5 +246,5 @@ def test_more_rounds_than_allowed_are_refused(spark: SparkSession, limit: Callab
     forged = [(*commit[:4], 0, *commit[5:]) for commit in chain]
     rounds = _ordered(spark, forged, 10).rank_rounds
     limit("WAVE_COUNT_MAX", rounds - 1)
-    with pytest.raises(wave_jobs.LargeBranchRefused, match="not ranked after"):
+    with pytest.raises(LargeBranchRefused, match="not ranked after"):
         _ordered(spark, forged, 10)

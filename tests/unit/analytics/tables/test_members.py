@@ -1,4 +1,4 @@
-"""Members, epochs, forks of feeds and deduplication on a real Spark, against a few lines of plain Python."""
+"""Members, epochs, forks of feeds and deduplication by the local engine, against a few lines of plain Python."""
 
 import tempfile
 from collections import Counter
@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from analytics.analyze import place_commits, run
-from analytics.reading.export_reader import load_commits, read_export
-from analytics.tables import members
-from analytics.tables.feed_forks import count_feed_forks
+from analytics.analyze import run
+from analytics.reading.export_reader import read_export
 from storage.export.schema import PERMISSIONS
+from tests.support.analyses import Counted, keyed
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, naive_order, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.extended]
+pytestmark = pytest.mark.slow
 
 REPO = "repo"  # its root branch has the same id
 _COLUMNS = ("member", "permission", "epoch", "reason", "sealed_to")
@@ -75,19 +73,6 @@ def _topic(branch: str, epoch: str | None, repo: str = REPO) -> dict[str, object
         "epoch": None if epoch is None else id_of(epoch),
         "generation": 0,
     }
-
-
-def _rows_of(table: DataFrame, *keys: str) -> dict[Any, dict[str, Any]]:
-    found = {}
-    rows = table.collect()
-    for row in rows:
-        cells = {
-            name: bytes(cell) if isinstance(cell, bytearray) else cell for name, cell in row.asDict().items()
-        }
-        key = tuple(cells.pop(name) for name in keys)
-        found[key if len(keys) > 1 else key[0]] = cells
-    assert len(found) == len(rows)
-    return found
 
 
 @st.composite
@@ -158,10 +143,10 @@ def naive_forks(rows: Sequence[Row]) -> dict[tuple[bytes, bytes], tuple[int, int
     return found
 
 
-@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4)
 @given(histories())
 def test_what_is_counted_of_members_is_what_plain_python_counts(
-    spark: SparkSession, history: tuple[list[Row], list[Said]]
+    history: tuple[list[Row], list[Said]],
 ) -> None:
     rows, said = history
     repos = ("x", "y", "z")
@@ -182,15 +167,12 @@ def test_what_is_counted_of_members_is_what_plain_python_counts(
             ],
         }
         exports = [read_export(write_export(Path(folder) / "e", rows, tables=tables))]
-        commits = load_commits(spark, *exports).persist()
-        ordered = place_commits(commits).where(F.col("fault").isNull()).persist()
-        told = members.load_told(spark, exports, ordered)
-        told.operations.persist()
-        membership = members.count_membership(told).persist()
-        epochs = members.count_epochs(told, ordered).persist()
-        stepped = membership.orderBy("position", "member").collect()
-        begun = _rows_of(epochs, "repo_id", "number")
-        counted = _rows_of(members.count_repos(told, membership, epochs), "repo_id")
+        with Counted(exports, Path(folder) / "out") as made:
+            made.catalog.write(["membership", "epochs", "repos", "feed_forks"])
+            stepped = made.engine.rows("SELECT * FROM membership ORDER BY position, member")
+            begun = made.table("epochs", "repo_id", "number")
+            counted = made.table("repos", "repo_id")
+            forks = made.table("feed_forks", "branch_id", "author")
         for repo in repos:
             of_repo, own = (
                 [one for one in said if one.repo == repo],
@@ -228,12 +210,9 @@ def test_what_is_counted_of_members_is_what_plain_python_counts(
                 "epochs": len(starts),
             }
         assert len(begun) == sum(cells["epochs"] for cells in counted.values())
-        forks = _rows_of(count_feed_forks(commits), "branch_id", "author")
         assert {
             key: (cells["places"], cells["commits"], cells["first_place"]) for key, cells in forks.items()
         } == naive_forks(rows)
-        for frame in (commits, ordered, told.operations, membership, epochs):
-            frame.unpersist()
 
 
 def _root() -> tuple[list[Row], list[Said]]:
@@ -253,9 +232,7 @@ def _root() -> tuple[list[Row], list[Said]]:
     return rows, said
 
 
-def test_the_report_and_tables_tell_of_members_whatever_is_forged(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_report_and_tables_tell_of_members_whatever_is_forged(tmp_path: Path) -> None:
     """Two nodes tell of the repo, of which one knows less and invents more; and one of repos that are not there."""
     rows, said = _root()
     posts = [Row("p", branch="main", author="ann", time=T0_MS), Row("q", ("p",), author="ann", time=T0_MS)]
@@ -298,11 +275,11 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
         },
     )
     out = tmp_path / "out"
-    result = run(knowing, out, progress=lambda _: None, merge=[behind], with_csv=True, spark=spark)
+    result = run(knowing, out, progress=lambda _: None, merge=[behind], with_csv=True, engine="local")
     assert result.is_right
 
     def table(name: str, *keys: str) -> dict[Any, dict[str, Any]]:
-        return _rows_of(spark.read.parquet(str(out / "tables" / name)), *keys)
+        return keyed(pq.read_table(out / "tables" / name).to_pylist(), *keys)
 
     repos = table("repos", "repo_id")
     assert repos[id_of(REPO)] == {
@@ -334,6 +311,3 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
         assert part in page
     assert "operations on members left out" in page
     assert "<script" not in page
-    made = {name: spark.read.parquet(str(out / "tables" / name)) for name in members.NOTHING}
-    for name, schema in members.NOTHING.items():
-        assert spark.createDataFrame([], schema).dtypes == made[name].dtypes, name

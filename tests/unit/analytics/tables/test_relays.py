@@ -1,19 +1,17 @@
-"""What exports of relays and of pseudonyms tell, on a real Spark, counted by hand."""
+"""What exports of relays and of pseudonyms tell, counted by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from analytics import analyze
 from analytics.audit import audit
 from analytics.reading.export_reader import load_commits, read_export
-from analytics.tables import relays
-from analytics.tables.stores import load_receipts
+from tests.support.analyses import Counted
 from tests.support.exports import DAY_MS, T0_MS, RelayedCommit, Row, id_of, relayed, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.extended]
+pytestmark = pytest.mark.slow
 
 TAKEN = (
     RelayedCommit("a"),
@@ -36,25 +34,18 @@ def _relay(folder: Path, node: str = "relay") -> Path:
     )
 
 
-def _rows(table: DataFrame, *keys: str) -> dict[Any, dict[str, Any]]:
-    found = {}
-    for row in table.collect():
-        cells = {
-            name: bytes(cell) if isinstance(cell, bytearray) else cell for name, cell in row.asDict().items()
-        }
-        found[tuple(cells.pop(key) for key in keys)] = cells
-    return found
-
-
-def test_topics_and_quotas_are_counted_as_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+def test_topics_and_quotas_are_counted_as_by_hand(tmp_path: Path) -> None:
     exports = [
         read_export(_relay(tmp_path / "one")),
         read_export(_relay(tmp_path / "again")),  # of the same node: counted once
         read_export(write_export(tmp_path / "two", [Row("a")], node="replica")),
     ]
-    taken = relays.load_relayed(spark, exports).persist()
-    topics = relays.count_topics(spark, exports, taken).persist()
-    found = _rows(topics, "node", "topic")
+    with Counted(exports, tmp_path / "out") as counted:
+        counted.catalog.write(["relays", "relay_topics", "relay_growth"])
+        found = counted.table("relay_topics", "node", "topic")
+        whole = counted.table("relays", "node")
+        growth = counted.table("relay_growth", "node", "bucket_start")
+        period = counted.catalog.period("relayed", "received_at")
     assert found["relay", id_of("t")] == {
         "commits": 3,
         "blocks": 7,
@@ -77,9 +68,8 @@ def test_topics_and_quotas_are_counted_as_by_hand(spark: SparkSession, tmp_path:
     )
     assert found["relay", id_of("empty")]["commits"] == 0
     assert len(found) == 3
-    whole = _rows(relays.count_relays(spark, exports, topics), "node")
     assert whole == {
-        ("relay",): {
+        "relay": {
             "topics": 3,
             "kept_topics": 2,
             "pinned_topics": 1,
@@ -94,24 +84,16 @@ def test_topics_and_quotas_are_counted_as_by_hand(spark: SparkSession, tmp_path:
             "last_received": T0_MS + 3000,
         }
     }
-    growth = _rows(relays.count_growth(taken, 2000), "node", "bucket_start")
+    assert period is not None
+    assert (period.start, period.end, period.bucket) == (T0_MS, T0_MS + 3000, 1000)
     assert growth == {
-        ("relay", T0_MS): {"commits": 2, "bytes": 500, "bytes_in_all": 500},
-        ("relay", T0_MS + 2000): {"commits": 1, "bytes": 300, "bytes_in_all": 800},
+        ("relay", T0_MS): {"commits": 1, "bytes": 300, "bytes_in_all": 300},
+        ("relay", T0_MS + 1000): {"commits": 1, "bytes": 200, "bytes_in_all": 500},
+        ("relay", T0_MS + 3000): {"commits": 1, "bytes": 300, "bytes_in_all": 800},
     }
-    made = {
-        "relay_topics": topics,
-        "relays": relays.count_relays(spark, exports, topics),
-        "relay_growth": relays.count_growth(taken, 2000),
-    }
-    for name, schema in relays.NOTHING.items():
-        empty = spark.createDataFrame([], schema)
-        assert empty.dtypes == made[name].dtypes, f"{name} has the same columns with and without rows"
-    taken.unpersist()
-    topics.unpersist()
 
 
-def test_edits_are_counted_as_they_were_delivered(spark: SparkSession, tmp_path: Path) -> None:
+def test_edits_are_counted_as_they_were_delivered(tmp_path: Path) -> None:
     kinds = (("a", "move"), ("b", "remove"), ("b", "insert"), ("a", "move"))
     edits = [
         {
@@ -126,10 +108,10 @@ def test_edits_are_counted_as_they_were_delivered(spark: SparkSession, tmp_path:
     ]
     rows = [Row("a"), Row("b", ("a",)), Row("z", branch="quiet")]
     exports = [read_export(write_export(tmp_path / "one", rows, tables={"edits": edits}))]
-    receipts = load_receipts(exports, load_commits(spark, *exports), is_alone=True)
-    table = relays.count_delivered(spark, exports, receipts)
-    found = _rows(table, "branch_id")
-    assert found[(id_of("main"),)] == {
+    with Counted(exports, tmp_path / "out") as counted:
+        counted.catalog.write(["edits"])
+        found = counted.table("edits", "branch_id")
+    assert found[id_of("main")] == {
         "node": "node",
         "commits": 2,
         "returns": 1,
@@ -137,12 +119,12 @@ def test_edits_are_counted_as_they_were_delivered(spark: SparkSession, tmp_path:
         "removes": 1,
         "edits_per_commit": 3.0,
     }
-    assert found[(id_of("quiet"),)]["edits_per_commit"] == 1.0
+    assert found[id_of("quiet")]["edits_per_commit"] == 1.0
 
 
-def test_the_export_of_a_relay_alone_has_a_report(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_export_of_a_relay_alone_has_a_report(tmp_path: Path) -> None:
     result = analyze.run(
-        _relay(tmp_path / "export"), tmp_path / "out", progress=lambda _: None, spark=spark, with_csv=True
+        _relay(tmp_path / "export"), tmp_path / "out", progress=lambda _: None, engine="local", with_csv=True
     )
     assert (result.commits, result.is_right) == (0, True)
     page = result.report.read_text(encoding="utf-8")
@@ -152,6 +134,7 @@ def test_the_export_of_a_relay_alone_has_a_report(spark: SparkSession, tmp_path:
     assert lines[1].startswith("relay,3,2,1,4,3,9,1100,800,8000,0.1,")
 
 
+@pytest.mark.extended
 def test_authors_under_different_keys_contradict_nothing(spark: SparkSession, tmp_path: Path) -> None:
     plain = [Row("a"), Row("b", ("a",), time=T0_MS + DAY_MS)]
     hidden = [Row("a", author="hidden"), Row("b", ("a",), author="hidden", time=T0_MS + DAY_MS)]

@@ -1,0 +1,159 @@
+"""What an analysis asks of an engine, and the catalog that has an engine write tables by their definitions."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from analytics.order.branch_tasks import BranchDigest
+from analytics.reading.export_reader import Export, latest_exports
+from analytics.tables.definitions import TABLES, VIEWS, Definition
+from analytics.tables.periods import Period, find_period
+
+
+class Engine(Protocol):
+    """Runs queries on exports. Relations have names, which later queries read. Raises OSError, and errors of the engine."""
+
+    def define_source(self, name: str) -> None:
+        """Bring a relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`."""
+        ...
+
+    def order(self, giant_from: int | None) -> None:
+        """Order every branch of `commits`, as `placed` and `ordered`. Raises LargeBranchRefused."""
+        ...
+
+    def digests(self) -> list[BranchDigest]:
+        """The digest of each branch with a commit that has a place, once the table `linearization` is written."""
+        ...
+
+    def define(self, name: str, query: str, *, is_kept: bool) -> None:
+        """Name a query. One that is kept is computed once."""
+        ...
+
+    def write(self, queries: Mapping[str, str]) -> None:
+        """Write tables that do not need one another; from then on a name stands for what was written."""
+        ...
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """The rows of a query of few."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all that was named, and end what was started."""
+        ...
+
+
+class Catalog:
+    """Tables of one run: defines what they stand on when the first one needs it, and writes them in an order that works."""
+
+    def __init__(self, engine: Engine, exports: Sequence[Export]) -> None:
+        self._engine = engine
+        self._exports = exports
+        self._is_alone = len(exports) == 1
+        self._defined = {"placed", "ordered"}
+        self._periods: dict[tuple[str, str], Period | None] = {}
+        self.is_complete = False
+        """Whether no cause is missing: set before tables are written, it spares a look at all parents."""
+
+    def write(self, names: Iterable[str]) -> None:
+        """Write these tables, and what they read first."""
+        left = dict.fromkeys(names)
+        while left:
+            ready = [name for name in left if not _tables_below(TABLES[name], set()) & left.keys()]
+            assert ready, f"tables {', '.join(left)} read one another"
+            queries = {name: self._query(TABLES[name]) for name in ready}
+            self._engine.write(queries)
+            self._defined.update(ready)
+            for name in ready:
+                del left[name]
+
+    def has_rows_of(self, tables: Collection[str]) -> bool:
+        """Whether any export has rows of one of these tables of exports."""
+        return any(part.rows for export in self._exports for table in tables for part in export.tables[table])
+
+    def period(self, relation: str, column: str) -> Period | None:
+        """The period of a relation's times, which is looked for once."""
+        key = (relation, column)
+        if key not in self._periods:
+            self.need(relation)
+            self._periods[key] = find_period(self._engine.rows, relation, column)
+        return self._periods[key]
+
+    def need(self, name: str) -> None:
+        """Define a source or a view, and what it stands on, unless that is done."""
+        if name in self._defined:
+            return
+        assert name not in TABLES, f"{name} is read before it is written"
+        self._defined.add(name)
+        view = self._view(name)
+        if view is None:
+            self._engine.define_source(name)
+            return
+        for other in sorted(view.reads):
+            self.need(other)
+        self._engine.define(name, view.fill(), is_kept=view.is_kept)
+
+    def _view(self, name: str) -> Definition | None:
+        variants = [f"{name}_of_one"] if self._is_alone else []
+        variants += [f"{name}_of_complete"] if self.is_complete else []
+        return next((VIEWS[one] for one in (*variants, name) if one in VIEWS), None)
+
+    def _query(self, table: Definition) -> str:
+        if table.of and not self.has_rows_of(table.of):
+            return table.nothing()  # most exports: nothing to count, and no wait for that
+        period = None
+        if table.period is not None:
+            period = self.period(*table.period)
+            if period is None:
+                return table.nothing()
+        for name in sorted(table.reads):
+            self.need(name)
+        return table.fill(period.values() if period else None)
+
+
+def _tables_below(definition: Definition, seen: set[str]) -> set[str]:
+    """The tables that a definition reads, also through views."""
+    found = set()
+    for name in definition.reads - seen:
+        seen.add(name)
+        if name in TABLES:
+            found.add(name)
+        elif name in VIEWS:
+            found |= _tables_below(VIEWS[name], seen)
+    return found
+
+
+EXPORT_KINDS: Final[Mapping[str, str]] = {
+    "node": "string",
+    "created_at": "bigint",
+    "schema_version": "bigint",
+    "is_latest": "boolean",
+    "total_quota": "bigint",
+    "topic_quota": "bigint",
+    "blocks": "bigint",
+    "block_bytes": "bigint",
+    "referenced_blocks": "bigint",
+    "referenced_bytes": "bigint",
+}
+"""Columns of the relation `exports`."""
+
+
+def export_rows(exports: Sequence[Export]) -> list[tuple[object, ...]]:
+    """Its rows: one for each export. What a node's latest export does not say is null, whatever older ones said."""
+    latest = latest_exports(exports)
+    rows: list[tuple[object, ...]] = []
+    for export in exports:
+        quotas, held = export.quotas, export.holdings
+        rows.append(
+            (
+                export.node,
+                export.created_at,
+                export.schema_version,
+                any(export is one for one in latest),
+                *((quotas.total, quotas.topic) if quotas else (None, None)),
+                *(
+                    (held.blocks, held.bytes, held.referenced_blocks, held.referenced_bytes)
+                    if held
+                    else (None, None, None, None)
+                ),
+            )
+        )
+    return rows

@@ -1,0 +1,286 @@
+"""Runs definitions with DuckDB inside this process: without Java, for previews, answers in seconds.
+
+Branches are ordered by the same code as in Spark's tasks, some at a time: as many as fit LOCAL_ORDER_COMMITS, a larger one
+alone. What does not fit memory DuckDB keeps in a file beside the results, which is deleted in the end.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from analytics.engines.engine import EXPORT_KINDS, export_rows
+from analytics.order import kernel
+from analytics.order.branch_tasks import (
+    CARRIED,
+    BranchDigest,
+    LargeBranchRefused,
+    OrderDigester,
+    linearize_batches,
+    placed_schema,
+)
+from analytics.reading.export_reader import (
+    SPARK_SCHEMAS,
+    Export,
+    ExportPart,
+    are_small,
+    authors_agree,
+    latest_exports,
+)
+from analytics.reading.limits import LOCAL_BRANCH_COMMITS_MAX, LOCAL_MEMORY_MAX, LOCAL_ORDER_COMMITS
+from analytics.tables.definitions import TABLES
+from analytics.tables.functions import DUCKDB
+from storage.export.schema import columns_of
+
+_FOLDER: Final = "local-engine"
+_BATCH_ROWS: Final = 100_000
+_ORDER_COLUMNS: Final = tuple(dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", "time", *CARRIED)))
+
+
+class LocalEngine:
+    """An engine in this process. Methods raise duckdb.Error; `order` also LargeBranchRefused."""
+
+    def __init__(self, exports: Sequence[Export], out: Path, *, with_csv: bool = False) -> None:
+        self._exports = exports
+        self._out = out.absolute()
+        self._with_csv = with_csv
+        self._scratch = self._out / _FOLDER
+        shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
+        self._scratch.mkdir(parents=True)
+        file = ":memory:" if are_small(exports) else str(self._scratch / "tables.duckdb")
+        self._database = duckdb.connect(
+            file,
+            config={
+                "autoinstall_known_extensions": "false",  # nothing is fetched from elsewhere
+                "memory_limit": f"{LOCAL_MEMORY_MAX >> 20}MiB",
+                "temp_directory": str(self._scratch),
+                "preserve_insertion_order": "false",  # would hold more in memory; tables have no order
+            },
+        )
+        for statement in DUCKDB:
+            self._database.execute(statement)
+        self._has_commits = False
+        self._digests: list[BranchDigest] = []
+
+    def define_source(self, name: str) -> None:
+        """See Engine."""
+        if name == "commits":
+            self._load_commits()
+        elif name == "exports":
+            self._name_exports()
+        elif name == "commits_with_node":
+            self._need_commits()
+            node = _quoted(self._exports[0].node)
+            self.define(name, f"SELECT *, {node} AS node FROM commits", is_kept=False)
+        elif name == "relay_topics_by_node":
+            self._name_tables(name, "relay_topics", latest_exports(self._exports))
+        else:
+            self._name_tables(name, name.partition("_by_")[0], self._exports)
+
+    def order(self, giant_from: int | None) -> None:
+        """See Engine. A branch is ordered in one piece, whatever `giant_from` says."""
+        self._need_commits()
+        groups = self._group_branches()
+        for group in range(groups):
+            self._order_group(group, is_first=group == 0)
+        self.define("ordered", "SELECT * FROM placed WHERE fault IS NULL", is_kept=False)
+
+    def digests(self) -> list[BranchDigest]:
+        """See Engine."""
+        return self._digests
+
+    def define(self, name: str, query: str, *, is_kept: bool) -> None:
+        """See Engine."""
+        what = "TABLE" if is_kept else "VIEW"
+        self._database.execute(f"CREATE OR REPLACE {what} {name} AS {query}")
+
+    def write(self, queries: Mapping[str, str]) -> None:
+        """See Engine."""
+        for name, query in queries.items():
+            folder = self._out / "tables" / name
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            part = folder / "part-00000.parquet"
+            self._database.execute(
+                f"COPY ({query}) TO {_quoted(str(part))} (FORMAT parquet, COMPRESSION snappy)"
+            )
+            self.define(name, _read_files([part]), is_kept=False)
+            if self._with_csv:
+                self._write_csv(name)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """See Engine."""
+        result = self._database.execute(query)
+        names = [column[0] for column in result.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def close(self) -> None:
+        """See Engine."""
+        self._database.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _write_csv(self, name: str) -> None:
+        """As `analytics.engines.spark_tables` writes it."""
+        folder = self._out / "csv"
+        folder.mkdir(exist_ok=True)
+        plain = {
+            "binary": "lower(hex({0})) AS {0}",
+            "string": r"regexp_replace({0}, '^([=+\-@\t\r])', '''\1') AS {0}",
+        }
+        cells = ", ".join(
+            plain.get(column.kind, "{0}").format(column.name) for column in TABLES[name].columns
+        )
+        target = _quoted(str(folder / f"{name}.csv"))
+        self._database.execute(f"COPY (SELECT {cells} FROM {name}) TO {target} (FORMAT csv, HEADER)")
+
+    def _need_commits(self) -> None:
+        if not self._has_commits:
+            self.define_source("commits")
+
+    def _load_commits(self) -> None:
+        """As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
+        self._has_commits = True
+        self._name_tables("stated_commits", "commits", self._exports)
+        self._name_tables("stated_voids", "voids", self._exports)
+        self.define("void_ids", "SELECT DISTINCT commit_id, true AS is_void FROM stated_voids", is_kept=False)
+        (found,) = self.rows(
+            "SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM stated_commits"
+            if len(self._exports) == 1
+            else "SELECT false AS differ"
+        )
+        if found["differ"]:  # as many different hashes as rows prove as many ids
+            told = "SELECT *, false AS is_disputed FROM stated_commits"
+        else:
+            columns = _columns("commits")
+            # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
+            alike = ", ".join(["branch_id", "acks", "rank"] + ["author"] * authors_agree(self._exports))
+            order = ", ".join(f"{name} NULLS FIRST" for name in columns)
+            told = f"""
+                SELECT {", ".join(columns)}, is_disputed
+                FROM (
+                    SELECT *, row_number() OVER (PARTITION BY commit_id ORDER BY {order}) AS telling,
+                        min(({alike})) OVER (PARTITION BY commit_id)
+                            IS DISTINCT FROM max(({alike})) OVER (PARTITION BY commit_id) AS is_disputed
+                    FROM stated_commits
+                )
+                WHERE telling = 1
+            """
+        query = f"""
+            SELECT told.*, coalesce(is_void, false) AS is_void
+            FROM ({told}) AS told LEFT JOIN void_ids USING (commit_id)
+        """
+        # Of one export rows are the files', which are read as fast as a copy of them.
+        self.define("commits", query, is_kept=not found["differ"])
+
+    def _name_exports(self) -> None:
+        kinds = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KINDS.items())
+        self._database.execute(f"CREATE OR REPLACE TABLE exports ({kinds})")
+        places = ", ".join("?" for _ in EXPORT_KINDS)
+        for row in export_rows(self._exports):
+            self._database.execute(f"INSERT INTO exports VALUES ({places})", row)
+
+    def _name_tables(self, name: str, table: str, exports: Sequence[Export]) -> None:
+        """The rows of a table as they stand in the files, with `node`, `source` and `created_at`."""
+        columns = _columns(table)
+        told = []
+        for number, export in enumerate(exports):
+            if not export.tables[table]:
+                continue
+            there = columns_of(table, export.schema_version).names
+            cells = [
+                column if column in there else f"CAST(NULL AS {kind}) AS {column}"
+                for column, kind in columns.items()
+            ]
+            more = f"{_quoted(export.node)} AS node, {number} AS source, {export.created_at} AS created_at"
+            told.append(f"SELECT {', '.join(cells)}, {more} FROM ({_read_parts(export.tables[table])})")
+        if not told:
+            cells = [f"CAST(NULL AS {kind}) AS {column}" for column, kind in columns.items()]
+            cells += ["'' AS node", "0 AS source", "0 AS created_at"]
+            told = [f"SELECT {', '.join(cells)} WHERE false"]
+        self.define(name, " UNION ALL ".join(told), is_kept=False)
+
+    def _group_branches(self) -> int:
+        """Number the branches by groups that are ordered at once, as the table `branch_groups`; gives how many there are."""
+        sizes = self._database.execute(
+            "SELECT branch_id, count(*) AS size FROM commits GROUP BY branch_id ORDER BY size DESC, branch_id"
+        ).fetchall()
+        if sizes and sizes[0][1] > LOCAL_BRANCH_COMMITS_MAX:
+            raise LargeBranchRefused(
+                f"branch {sizes[0][0].hex()[:16]} has {sizes[0][1]:,} commits, and the local engine orders at most "
+                f"{LOCAL_BRANCH_COMMITS_MAX:,} of one branch. Leave out --engine local: Spark orders it in many tasks"
+            )
+        groups, group, free = [], -1, 0
+        for _, size in sizes:
+            if size > free:
+                group, free = group + 1, max(LOCAL_ORDER_COMMITS, size)
+            free -= size
+            groups.append(group)
+        numbered = pa.table(
+            {
+                "branch_id": pa.array([row[0] for row in sizes], pa.binary()),
+                "branch_group": pa.array(groups, pa.int64()),
+            }
+        )
+        self._database.register("numbered_branches", numbered)
+        self._database.execute("CREATE OR REPLACE TABLE branch_groups AS FROM numbered_branches")
+        self._database.unregister("numbered_branches")
+        return max(group + 1, 1)
+
+    def _order_group(self, group: int, *, is_first: bool) -> None:
+        """Order the branches of a group, and add their commits to `placed`."""
+        cells = ", ".join(
+            "rank AS exported_rank" if name == "exported_rank" else name for name in _ORDER_COLUMNS
+        )
+        reader = self._database.sql(
+            f"""
+            SELECT {cells},
+                CAST(CASE
+                    WHEN is_void THEN {kernel.MARKED_VOID}
+                    WHEN body_kind = 'checkpoint' THEN {kernel.MARKED_CHECKPOINT}
+                    ELSE {kernel.UNMARKED}
+                END AS TINYINT) AS mark
+            FROM commits
+            SEMI JOIN (SELECT branch_id FROM branch_groups WHERE branch_group = {group}) AS chosen USING (branch_id)
+            """
+        ).to_arrow_reader(_BATCH_ROWS)
+        # All are read before: the database then has no other query under way as it takes what comes.
+        ordered = linearize_batches(iter([*reader]), CARRIED, with_shapes=True)
+        digester = OrderDigester()
+
+        def digested() -> Iterator[pa.RecordBatch]:
+            for batch in ordered:
+                self._digests += digester.update(batch.filter(batch["fault"].is_null()))
+                yield batch
+
+        batches = pa.RecordBatchReader.from_batches(placed_schema(), digested())
+        self._database.register("ordered_batches", batches)
+        what = "CREATE OR REPLACE TABLE placed AS" if is_first else "INSERT INTO placed"
+        self._database.execute(f"{what} FROM ordered_batches")
+        self._database.unregister("ordered_batches")
+        self._digests += digester.finish()
+
+
+def _columns(table: str) -> dict[str, str]:
+    """Columns of a table of exports with their types in SQL."""
+    return dict(
+        column.split() for column in SPARK_SCHEMAS[table].replace("array<binary>", "BINARY[]").split(",")
+    )
+
+
+def _read_parts(parts: Sequence[ExportPart]) -> str:
+    return _read_files([part.path.absolute() for part in parts])
+
+
+def _read_files(paths: Sequence[Path]) -> str:
+    # DuckDB takes a path for a pattern; a sign in brackets stands for itself.
+    patterns = [_quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in paths]
+    return f"SELECT * FROM read_parquet([{', '.join(patterns)}], union_by_name = true)"
+
+
+def _quoted(text: str) -> str:
+    """A text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"

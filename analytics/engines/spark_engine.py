@@ -1,0 +1,167 @@
+"""Runs definitions with Spark: at any size, on one machine or a cluster.
+
+Names of relations are temporary views, each under a name of this run alone: a session that belongs to somebody keeps its
+own.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from analytics.engines.engine import EXPORT_KINDS, export_rows
+from analytics.engines.spark_tables import TableWriter
+from analytics.order.branch_tasks import CARRIED, BranchDigest
+from analytics.order.linearize import digest_orders, linearize
+from analytics.reading.export_reader import (
+    Export,
+    are_small,
+    latest_exports,
+    load_commits,
+    read_by_node,
+    read_table,
+)
+from analytics.session import start_session
+from analytics.tables.functions import SPARK
+
+_READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
+_runs: Final = count(1)
+
+
+class SparkEngine:
+    """An engine in a session of Spark. Methods raise PySparkException; `order` also LargeBranchRefused."""
+
+    def __init__(
+        self,
+        exports: Sequence[Export],
+        out: Path,
+        *,
+        master: str = "local[*]",
+        with_csv: bool = False,
+        spark: SparkSession | None = None,
+    ) -> None:
+        """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
+        is_small = are_small(exports)
+        self._exports = exports
+        self._is_own = spark is None
+        self._spark = spark or start_session(master, is_small=is_small, log_path=out / "spark.log")
+        self._tables = TableWriter(self._spark, out, with_csv=with_csv, is_small=is_small)
+        self._prefix = f"ravel_{next(_runs)}_"
+        self._frames: dict[str, DataFrame] = {}
+        self._kept: list[DataFrame] = []
+        for statement in SPARK:
+            self._spark.sql(statement)
+
+    def define_source(self, name: str) -> None:
+        """See Engine."""
+        made: dict[str, Callable[[], DataFrame]] = {
+            "commits": self._load_commits,
+            "exports": lambda: self._spark.createDataFrame(
+                export_rows(self._exports), ", ".join(f"{one} {kind}" for one, kind in EXPORT_KINDS.items())
+            ),
+            "commits_with_node": lambda: self._commits().withColumn("node", F.lit(self._exports[0].node)),
+            "relay_topics_by_node": lambda: read_by_node(
+                self._spark, latest_exports(self._exports), "relay_topics"
+            ),
+        }
+        if name in made:
+            frame = made[name]()
+        elif name.endswith("_by_node"):
+            frame = read_by_node(self._spark, self._exports, name.removesuffix("_by_node"))
+        else:
+            frame = self._by_export(name.removesuffix("_by_export"))
+        self._name(name, frame)
+
+    def order(self, giant_from: int | None) -> None:
+        """See Engine."""
+        placed = place_commits(self._commits(), giant_from).persist()
+        self._kept.append(placed)
+        self._name("placed", placed)
+        self._name("ordered", placed.where(F.col("fault").isNull()))
+
+    def digests(self) -> list[BranchDigest]:
+        """See Engine."""
+        rows = digest_orders(self._frames["linearization"]).collect()
+        return [BranchDigest(bytes(row["branch_id"]), row["commits"], row["digest"]) for row in rows]
+
+    def define(self, name: str, query: str, *, is_kept: bool) -> None:
+        """See Engine."""
+        frame = self._sql(query)
+        if is_kept:
+            self._kept.append(frame.persist())
+        self._name(name, frame)
+
+    def write(self, queries: Mapping[str, str]) -> None:
+        """See Engine."""
+        written = self._tables.write_all({name: self._sql(query) for name, query in queries.items()})
+        for name, frame in written.items():
+            self._name(name, frame)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """See Engine."""
+        return [
+            {
+                name: bytes(cell) if isinstance(cell, bytearray) else cell
+                for name, cell in row.asDict().items()
+            }
+            for row in self._sql(query).collect()
+        ]
+
+    def close(self) -> None:
+        """See Engine."""
+        if self._is_own:
+            self._spark.stop()
+            return
+        for frame in self._kept:
+            frame.unpersist()
+        for name in self._frames:
+            self._spark.catalog.dropTempView(self._prefix + name)
+
+    def _load_commits(self) -> DataFrame:
+        commits = load_commits(self._spark, *self._exports)
+        if len(self._exports) > 1:  # else rows are the files', which are read as fast as what is kept of them
+            self._kept.append(commits.persist())
+        return commits
+
+    def _commits(self) -> DataFrame:
+        if "commits" not in self._frames:
+            self.define_source("commits")
+        return self._frames["commits"]
+
+    def _by_export(self, table: str) -> DataFrame:
+        """A table of all exports that have it, each with its number among them as `source`."""
+        having = [(number, one) for number, one in enumerate(self._exports) if one.tables[table]]
+        return reduce(
+            DataFrame.unionByName,
+            [
+                read_table(self._spark, [export], table)
+                .withColumn("source", F.lit(number))
+                .withColumn("created_at", F.lit(export.created_at))
+                for number, export in having or [(0, self._exports[0])]
+            ],
+        )
+
+    def _sql(self, query: str) -> DataFrame:
+        return self._spark.sql(_READ.sub(self._renamed, query))
+
+    def _renamed(self, read: re.Match[str]) -> str:
+        name = read[3]
+        return f"{read[1]}{read[2]}{self._prefix}{name} AS {name}" if name in self._frames else read[0]
+
+    def _name(self, name: str, frame: DataFrame) -> None:
+        self._frames[name] = frame
+        frame.createOrReplaceTempView(self._prefix + name)
+
+
+def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
+    """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
+
+    The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
+    """
+    stated = commits.withColumn("exported_rank", F.col("rank"))
+    return linearize(stated, giant_from, carried=CARRIED, with_shapes=True)

@@ -1,0 +1,211 @@
+"""Orders and digests many branches in one call, from Arrow batches to Arrow batches: the same code on every engine.
+
+Spark runs it in its tasks (`analytics.order.linearize`), the local engine in its own process. Knows neither of them.
+
+A task that orders a branch has all of it before it: so it also says how commits hang together (`analytics.order.shapes`),
+and hands on what else is counted of them, which a join would find again at several times the cost of the order.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from blake3 import blake3
+
+from analytics.order import columns, kernel, shapes
+
+VOID: Final = "void"
+FAULTS: Final = {
+    kernel.MISSING_CAUSE: "missing cause",
+    kernel.BEHIND_MISSING: "behind a missing cause",
+    kernel.CYCLE: "cycle",
+    kernel.VOID: VOID,
+}
+"""Why a commit has no place in the order, as the `fault` column says it."""
+
+CARRIED: Final = (
+    "repo_id",
+    "branch_name",
+    "topic",
+    "author",
+    "body_kind",
+    "sequence",
+    "size",
+    "time",
+    "exported_rank",
+    "is_disputed",
+)
+"""What an analysis compares and counts of commits besides their order; the rank that an export states is `exported_rank`."""
+
+_ROWS_PER_BATCH: Final = 50_000
+_INT: Final = pa.int64()
+_CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
+    "branch_name": pa.string(),
+    "body_kind": pa.string(),
+    "sequence": _INT,
+    "size": _INT,
+    "time": _INT,
+    "exported_rank": _INT,
+    "is_disputed": pa.bool_(),
+}
+"""The others are ids."""
+
+
+class LargeBranchRefused(Exception):
+    """A branch cannot be ordered within the memory that tasks have; the message says what to do."""
+
+
+def placed_schema() -> pa.Schema:
+    """The columns of `linearize_batches` with shapes and all of CARRIED."""
+    ids: list[tuple[str, pa.DataType]] = [("branch_id", pa.binary()), ("commit_id", pa.binary())]
+    order: list[tuple[str, pa.DataType]] = [
+        ("passed", _INT),
+        ("rank", _INT),
+        ("position", _INT),
+        ("fault", pa.string()),
+    ]
+    shape = [
+        ("acks_count", _INT),
+        ("acked_at", pa.list_(_INT)),
+        ("causes_from", _INT),
+        ("causes_until", _INT),
+    ]
+    carried = [(name, _CARRIED_KINDS.get(name, pa.binary())) for name in CARRIED]
+    return pa.schema([*ids, *order, *shape, *carried])
+
+
+def linearize_batches(
+    batches: Iterator[pa.RecordBatch], carried: Sequence[str], with_shapes: bool
+) -> Iterator[pa.RecordBatch]:
+    """The order of all branches of these batches (branch_id, commit_id, acks, sequence, mark, and what is carried).
+
+    Rows leave branch by branch, each in its order, what has no place last. Raises ValueError as the kernel does.
+    """
+    # The same few branches, authors and kinds are named again and again: held once, and as numbers until they leave.
+    parts = [_shorten(batch, ("branch_id", *carried)) for batch in batches]
+    if not parts:
+        return
+    table = pa.Table.from_batches(parts).unify_dictionaries()
+    branches: Any = table["branch_id"].combine_chunks()
+    commit_ids = columns.ids(table["commit_id"])
+    acks, ack_offsets = columns.id_lists(table["acks"])
+    order = kernel.linearize_tangles(
+        kernel.Tangles(
+            tangle=branches.indices.to_numpy().astype(np.int64),
+            commit_ids=commit_ids,
+            ack_offsets=ack_offsets,
+            acks=acks,
+            sequence=table["sequence"].to_numpy(),
+            marks=table["mark"].to_numpy(),
+        )
+    )
+    faults: Any = pa.array([None, *FAULTS.values()])
+    names = ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
+    more: dict[str, Any] = _shapes(order, ack_offsets, table["time"].to_numpy()) if with_shapes else {}
+    more |= {name: table[name].combine_chunks() for name in carried}
+    for start in range(0, len(order.row), _ROWS_PER_BATCH):
+        part = slice(start, start + _ROWS_PER_BATCH)
+        rows = order.row[part]
+        has_fault = order.fault[part] != kernel.NO_FAULT
+        arrays = [
+            _lengthen(branches.take(pa.array(rows))),
+            columns.binary(commit_ids[rows]),
+            pa.array(order.passed[part], mask=has_fault),
+            pa.array(order.rank[part], mask=has_fault),
+            pa.array(order.position[part], mask=has_fault),
+            faults.take(pa.array(order.fault[part])),
+            *(_lengthen(column.take(pa.array(rows))) for column in more.values()),
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
+
+
+def _shorten(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    for at, name in enumerate(batch.schema.names):
+        column: Any = batch.column(at)
+        if name in names and (pa.types.is_binary(column.type) or pa.types.is_string(column.type)):
+            batch = batch.set_column(at, name, column.dictionary_encode())
+    return batch
+
+
+def _lengthen(column: Any) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints) -> dict[str, Any]:
+    """The columns of SHAPES_SCHEMA, in the order of the input."""
+    is_placed = np.zeros(len(times), np.bool_)
+    is_placed[order.row] = order.fault == kernel.NO_FAULT
+    found = shapes.find_shapes(order.causes, ack_offsets, times, is_placed)
+    offsets: Any = pa.array(found.acked_offsets.astype(np.int32))
+    return {
+        "acks_count": pa.array(found.acks_count, mask=~is_placed),
+        "acked_at": pa.ListArray.from_arrays(offsets, pa.array(found.acked_at)),
+        "causes_from": pa.array(found.causes_from, mask=~found.has_causes),
+        "causes_until": pa.array(found.causes_until, mask=~found.has_causes),
+    }
+
+
+def digest_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A row (branch_id, commits, digest) for each branch of rows (branch_id, commit_id) that stand in order."""
+    digester = OrderDigester()
+    for batch in batches:
+        yield from map(_digest_row, digester.update(batch))
+    yield from map(_digest_row, digester.finish())
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDigest:
+    """BLAKE3 (hex) over the commit ids of a branch in order, and how many these are."""
+
+    branch_id: bytes
+    commits: int
+    digest: str
+
+
+class OrderDigester:
+    """Hashes branch after branch as rows stream by; memory stays flat however long a branch is."""
+
+    def __init__(self) -> None:
+        self._branch: bytes | None = None
+        self._count, self._hasher = 0, blake3()
+
+    def update(self, batch: pa.RecordBatch) -> Iterator[BranchDigest]:
+        """Take rows in order; gives the branches that ended."""
+        for run in _runs(batch):
+            if run.branch_id != self._branch:
+                yield from self.finish()
+                self._branch, self._count, self._hasher = run.branch_id, 0, blake3()
+            self._hasher.update(run.commit_ids)
+            self._count += len(run.commit_ids) // kernel.ID_SIZE
+
+    def finish(self) -> Iterator[BranchDigest]:
+        """The last branch, if there was any."""
+        if self._branch is not None:
+            yield BranchDigest(self._branch, self._count, self._hasher.hexdigest())
+            self._branch = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring rows of one branch in a batch."""
+
+    branch_id: bytes
+    commit_ids: bytes
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
+    if batch.num_rows == 0:
+        return
+    branch_ids = columns.ids(pa.chunked_array([batch["branch_id"]]))
+    commit_ids = columns.ids(pa.chunked_array([batch["commit_id"]]))
+    changes = np.flatnonzero((branch_ids[1:] != branch_ids[:-1]).any(axis=1)) + 1
+    for start, stop in itertools.pairwise([0, *changes.tolist(), batch.num_rows]):
+        yield _Run(branch_ids[start].tobytes(), commit_ids[start:stop].tobytes())
+
+
+def _digest_row(one: BranchDigest) -> pa.RecordBatch:
+    row = {"branch_id": one.branch_id, "commits": one.commits, "digest": one.digest}
+    return pa.RecordBatch.from_pylist([row])

@@ -1,0 +1,33 @@
+"""The functions of definitions that engines spell differently. All else is SQL that both understand alike.
+
+`plausible(time)` is the time, or null where it is none. `first_between(times, low, high)` is the least time of a list
+between two, or null. `hash_of(branch, author, number)` is 64 bits. DuckDB gets Spark's names for what both have:
+`explode`, `size`, and `percentile_approx`, which is exact there.
+"""
+
+from typing import Final
+
+from storage.export.schema import TIME_END, TIME_MIN
+
+_PLAUSIBLE: Final = f"CASE WHEN t BETWEEN {TIME_MIN} AND {TIME_END - 1} THEN t END"
+
+SPARK: Final = (
+    f"CREATE OR REPLACE TEMPORARY FUNCTION plausible(t BIGINT) RETURNS BIGINT RETURN {_PLAUSIBLE}",
+    """
+    CREATE OR REPLACE TEMPORARY FUNCTION first_between(times ARRAY<BIGINT>, low BIGINT, high BIGINT) RETURNS BIGINT
+    RETURN array_min(filter(times, t -> t BETWEEN low AND high))
+    """,
+    """
+    CREATE OR REPLACE TEMPORARY FUNCTION hash_of(branch BINARY, author BINARY, number BIGINT) RETURNS BIGINT
+    RETURN xxhash64(branch, author, number)
+    """,
+)
+DUCKDB: Final = (
+    f"CREATE MACRO plausible(t) AS {_PLAUSIBLE}",
+    # As a comprehension: within a macro `list_filter` fails, as its types are not known there.
+    "CREATE MACRO first_between(times, low, high) AS list_min([t for t in times if t >= low and t <= high])",
+    "CREATE MACRO hash_of(branch, author, number) AS hash(branch, author, number)",
+    "CREATE MACRO explode(items) AS unnest(items)",
+    "CREATE MACRO size(items) AS len(items)",
+    "CREATE MACRO percentile_approx(number, share, accuracy) AS quantile_disc(number, share)",
+)

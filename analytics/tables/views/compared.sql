@@ -1,0 +1,10 @@
+-- Rows: commit and node
+-- Receipts beside the first one of each commit.
+WITH first_ones AS (
+    SELECT commit_id, min(received_at) AS first_received, count(*) AS copies
+    FROM receipts
+    GROUP BY commit_id
+)
+SELECT node, branch_id, commit_id, received_at, first_received, copies
+FROM receipts
+JOIN first_ones USING (commit_id)
