@@ -21,7 +21,7 @@ from analytics.command import (
     guarded,
     progress_of,
 )
-from analytics.engines import ENGINES
+from analytics.engines.engine import ENGINES
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analytics.engines import ENGINES
-from analytics.engines.engine import Catalog, Engine
+from analytics.engines.engine import ENGINES, Catalog, Engine
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.reading.export_reader import Export, read_export
