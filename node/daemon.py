@@ -21,6 +21,7 @@ from node.api.binding import check_bindings
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
+from node.api.repeats import new_run
 from node.api.service import NodeService
 from node.authoring.author import Author
 from node.content.post_relations import RelationReader
@@ -163,16 +164,17 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         tokens=tokens,
         clock=now_seconds,
     )
+    run = new_run()
     with (
         # Before anybody can see that it runs, and tell it to stop.
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
-        run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)),
+        run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key), run=run),
     ):
         check_bindings(ENDPOINTS, service)
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)
-            nursery.start_soon(serve_api, create_app(service, callers, streams), api_listener)
+            nursery.start_soon(serve_api, create_app(service, callers, streams, run), api_listener)
             await nursery.start(network.run, listeners)
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, announced_address(listen), watch_lan).run)

@@ -20,6 +20,7 @@ from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
 from node.api.meter import Meter
 from node.api.openapi import describe_api
+from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
@@ -39,12 +40,18 @@ from storage.engine.database import StorageError
 log = structlog.get_logger()
 
 
-def create_app(service: NodeService, callers: Callers, streams: EventStreams | None = None) -> ASGIApp:
+def create_app(
+    service: NodeService, callers: Callers, streams: EventStreams | None = None, run: str | None = None
+) -> ASGIApp:
     """The application. Without a token it serves health and the page's files; its `streams` may be ended.
+
+    `run` is another at each start of the daemon.
 
     Raises WrongBinding where the service lacks a method that the table names.
     """
     codes = PageCodes()
+    run = new_run() if run is None else run
+    repeats = Repeats(run)
 
     async def give_token(request: Request) -> Response:
         codes.redeem(await read_code(request))
@@ -61,11 +68,13 @@ def create_app(service: NodeService, callers: Callers, streams: EventStreams | N
         *page_routes(_mapped(give_token)),
     ]
     for endpoint in ROUTED:
-        handler = bind(endpoint, service, access) if endpoint.service else handlers[endpoint]
+        handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]
         handler = admitted(endpoint, handler, access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(Meter(application, service.watching), callers, OPEN_PATHS | {"/healthz", "/readyz"})
+    return Gate(
+        StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS | {"/healthz", "/readyz"}
+    )
 
 
 def route_path(endpoint: AnyEndpoint) -> str:

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
-from node.api.requests import Handler, read_json, read_query
+from node.api.repeats import Repeats, fingerprint_of, refuse_key
+from node.api.requests import Handler, decode_json, read_content, read_query
 from node.api.service import NodeService
 from node.contract.table import AnyEndpoint
 
@@ -27,10 +28,11 @@ class WrongBinding(Exception):
     """An entry of the table and the method that it names do not fit: a defect, which says how."""
 
 
-def bind(endpoint: AnyEndpoint, service: NodeService, access: Access) -> Handler:
+def bind(endpoint: AnyEndpoint, service: NodeService, access: Access, repeats: Repeats) -> Handler:
     """A handler that reads path, query and body, calls the method with all of them by name, and answers with JSON.
 
-    `admitted` has admitted the caller to what the path names. Raises WrongBinding where there is no such method.
+    `admitted` has admitted the caller to what the path names. A write that comes again by its key is done once: `repeats`.
+    Raises WrongBinding where there is no such method.
     """
     method = find_method(endpoint, service)
     is_list = any(need.about in ("repos", "branches") for need in endpoint.needs)
@@ -38,10 +40,15 @@ def bind(endpoint: AnyEndpoint, service: NodeService, access: Access) -> Handler
     async def handle(request: Request) -> Response:
         caller = caller_of(request)
         arguments: dict[str, Any] = {**request.path_params, **read_query(request, endpoint.query)}
+        content = b""
         if endpoint.request is not None:
-            body = await read_json(request, endpoint.request)
+            content = await read_content(request)
+            body = decode_json(content, endpoint.request)
             arguments |= {name: getattr(body, field.name) for name, field in endpoint.body_fields.items()}
             await access.admit(endpoint, caller, arguments, of_body=True)
+        if endpoint.takes_key:
+            fingerprint = fingerprint_of(endpoint, request, content)
+            return await repeats.answer(caller, request, fingerprint, lambda: method(**arguments))
         answer = await method(**arguments)
         return JSONResponse(keep_readable(caller, answer) if is_list else answer)
 
@@ -53,6 +60,8 @@ def admitted(endpoint: AnyEndpoint, handler: Handler, access: Access) -> Handler
 
     async def handle(request: Request) -> Response:
         await access.admit(endpoint, caller_of(request), request.path_params)
+        if endpoint.takes_bytes:
+            refuse_key(request)
         return await handler(request)
 
     return handle

@@ -11,11 +11,12 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from node.contract.endpoint import PREFIX, QueryParameter, Stability
+from node.contract.endpoint import KEY_HEADER, PREFIX, HeaderParameter, QueryParameter, Stability
 from node.contract.node import JsonObject
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 from node.runtime.errors import ERROR_KINDS
 from node.runtime.version import VERSION
+from protocol.limits.users import IDEMPOTENCY_KEY_SIZE_MAX
 
 OPENAPI_VERSION: Final = "3.1.0"
 _SCHEMAS: Final = "#/components/schemas/{name}"
@@ -81,6 +82,12 @@ def describe_document() -> JsonObject:
     }
 
 
+_KEY: Final = HeaderParameter(
+    KEY_HEADER,
+    f"1 to {IDEMPOTENCY_KEY_SIZE_MAX} characters, made up for this request. If it comes again, it is done once.",
+)
+
+
 async def describe_api() -> JsonObject:
     """`describe_document`, as an answer."""
     return describe_document()
@@ -132,7 +139,7 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
     ]
     parameters += [
         {"name": one.name, "in": "header", "description": one.description, "schema": {"type": "string"}}
-        for one in endpoint.headers
+        for one in (*endpoint.headers, *([_KEY] if endpoint.takes_key else []))
     ]
     if parameters:
         found["parameters"] = parameters

@@ -41,6 +41,11 @@ async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
 
 async def read_json(request: Request, kind: type[T], size_max: int | None = None) -> T:
     """The request's JSON body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
+    return decode_json(await read_content(request, size_max), kind)
+
+
+async def read_content(request: Request, size_max: int | None = None) -> bytes:
+    """The request's body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
     limit = REQUEST_SIZE_MAX if size_max is None else size_max
     content = bytearray()
     async with aclosing(read_chunks(request)) as chunks:
@@ -48,8 +53,13 @@ async def read_json(request: Request, kind: type[T], size_max: int | None = None
             content += chunk
             if len(content) > limit:
                 raise ServiceError("too_large", f"a request has at most {limit} bytes", "send less at once")
+    return bytes(content)
+
+
+def decode_json(content: bytes, kind: type[T]) -> T:
+    """A JSON body as a value of a type. Raises ServiceError."""
     try:
-        return msgspec.json.decode(bytes(content), type=kind)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
         raise ServiceError(
             "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"

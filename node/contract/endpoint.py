@@ -22,6 +22,10 @@ Stability = Literal["stable", "may change"]
 PREFIX: Final = "/api/v1"
 REPO_HEADER: Final = "Ravel-Repo"
 """Of a request: the id of the repo whose branches are meant first where a branch is given by its name alone."""
+KEY_HEADER: Final = "Idempotency-Key"
+"""Of a request that writes: one that comes again with the same key is done once."""
+RUN_HEADER: Final = "Ravel-Run"
+"""Of every answer: the run of the daemon, another after each start. Of a request with a key: it is for that run alone."""
 _NAMED: Final = re.compile(r"\{(\w+)\}")
 _GENERAL_ERRORS: Final = (
     "unauthorized",
@@ -34,6 +38,8 @@ _GENERAL_ERRORS: Final = (
     "internal",
 )
 """Codes with which any request may be refused."""
+KEY_ERRORS: Final = ("key_reused", "answer_lost")
+"""Codes of every endpoint that takes an idempotency key."""
 _BODY_ERRORS: Final = ("bad_request", "too_large", "interrupted")
 WRITE_ERRORS: Final = ("bad_request", "already_exists", "not_permitted", "incomplete", "feed_uncertain")
 """Codes of every endpoint that writes commits."""
@@ -181,11 +187,17 @@ class Endpoint(Generic[A]):
         return self.answer is bytes
 
     @property
+    def takes_key(self) -> bool:
+        """Whether a request may carry an idempotency key: it writes, and its body is kept while it is done."""
+        return self.method != "GET" and not self.takes_bytes and bool(self.service)
+
+    @property
     def error_codes(self) -> tuple[str, ...]:
         """All codes with which a request may be refused, each once."""
         found = [*self.errors]
         found += [code for part in self.path_parameters for code in part.errors]
         found += ["bad_request"] if self.query else []
+        found += ("bad_request", *KEY_ERRORS) if self.takes_key else ()
         found += _BODY_ERRORS if self.request is not None or self.takes_bytes else ()
         return tuple(dict.fromkeys([*found, *_GENERAL_ERRORS]))
 

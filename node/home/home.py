@@ -262,9 +262,12 @@ def _running_pid(path: Path) -> str:
 
 
 @contextmanager
-def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> Iterator[None]:
-    """Say where the daemon answers while the block runs. Raises ServiceError `storage_failed`."""
-    content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n"
+def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str, run: str = "") -> Iterator[None]:
+    """Say where the daemon answers while the block runs; `run` is another at each start.
+
+    Raises ServiceError `storage_failed`.
+    """
+    content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer, "run": run}) + "\n"
     try:
         replace_file(path / RUN_NAME, content.encode())
     except OSError as error:

@@ -58,7 +58,11 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "feed_uncertain": ErrorKind(32, 409, "own commits may have been lost, and no peer has been asked yet"),
     "insufficient_scope": ErrorKind(33, 403, "the API token is valid, but not for that"),
     "last_copy": ErrorKind(34, 409, "it would be deleted where no other node is known to hold it"),
+    "answer_lost": ErrorKind(
+        35, 409, "the answer to a write was lost, and nothing tells whether it was done"
+    ),
     "incompatible": ErrorKind(36, 500, "an answer is not of the form that this client knows"),
+    "key_reused": ErrorKind(37, 409, "an idempotency key came before with another request"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""

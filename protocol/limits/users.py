@@ -114,6 +114,14 @@ API_TOKEN_USE_SECONDS: Final = 60.0
 """Seconds between two writes of when tokens were last used: a file of some KiB, synced to the disk."""
 API_TOKENS_FILE_SIZE_MAX: Final = MIB
 """Bytes of the file of tokens: the most tokens, with the longest names and all targets, take 0.4 MB."""
+IDEMPOTENCY_SECONDS: Final = 600.0
+"""Seconds for which the answer to a request with an idempotency key is kept. Clients repeat a request within seconds."""
+IDEMPOTENCY_COUNT_MAX: Final = 8192
+"""Answers that are kept so, of all callers. At 1,000 writes a second, the most a node does, one is kept for 8 s."""
+IDEMPOTENCY_SIZE_MAX: Final = 16 * MIB
+"""Bytes of these answers, of which most have some hundred. One that is larger is the next to be forgotten."""
+IDEMPOTENCY_KEY_SIZE_MAX: Final = 128
+"""Characters of a key: 128 random bits have 32, and an app may put words before them."""
 OPEN_FILES_WANTED: Final = 4096
 """Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
 PASSPHRASE_SIZE_MAX: Final = 1024

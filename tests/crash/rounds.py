@@ -256,7 +256,7 @@ class Crashes:
                         if is_over.is_set() and error.code in (
                             "not_running",
                             "interrupted",
-                            "outcome_unknown",
+                            "answer_lost",
                         ):
                             return
                         raise

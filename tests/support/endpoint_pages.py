@@ -5,7 +5,7 @@ from typing import Any, Final, get_type_hints, is_typeddict
 import msgspec
 
 from node.api.openapi import stable_schemas
-from node.contract.endpoint import PATH_PARAMETERS, PREFIX, QueryParameter
+from node.contract.endpoint import KEY_ERRORS, PATH_PARAMETERS, PREFIX, QueryParameter
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 from node.contract.values import Id
 
@@ -17,7 +17,8 @@ Every path is below `{prefix}`. Requests and answers are JSON objects, unless st
 is not listed is refused. Endpoints and types are [stable](api.md#what-is-stable) unless they say *May change*. *Token* says
 what a [token](api.md#tokens) needs. `GET {prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
 
-Any request may be refused with {general}.
+Any request may be refused with {general}. One that is not a GET nor an upload may carry an
+[Idempotency-Key](api.md#repeated-requests), and be refused with `key_reused` or `answer_lost`.
 """
 
 JsonObject = dict[str, Any]
@@ -70,7 +71,7 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
             f"| `{event.name}` | {_link(event.data.__name__)} | {event.description} |"
             for event in endpoint.events
         ]
-    codes = [code for code in endpoint.error_codes if code not in _GENERAL]
+    codes = [code for code in endpoint.error_codes if code not in _GENERAL and code not in KEY_ERRORS]
     if codes:
         lines += ["", f"Errors: {', '.join(f'`{code}`' for code in codes)}."]
     return lines

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -13,15 +13,15 @@ import httpx
 from ravel.calls.all_calls import AsyncAllCalls
 from ravel.calls.files import GET_FILE
 from ravel.client import RAW_SECONDS_MAX
-from ravel.errors import error_of
+from ravel.errors import error_of, incompatible
 from ravel.event_streams import AsyncEventStream, Following, StreamCut
 from ravel.exchange import RUN_HEADER, Answer, Lost, Memory, Outcome, Send, Wait, exchange, new_key, too_slow
 from ravel.files import Download, cut_short, download_of, range_headers
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target, find_target
+from ravel.transport import LINE_SIZE_MAX
 
 _TIMEOUT_SECONDS: Final = 60.0
-_PIECE_SIZE: Final = 1 << 20
 A = TypeVar("A")
 
 
@@ -45,6 +45,7 @@ class AsyncClient(AsyncAllCalls):
         self._seconds_max = seconds_max
         # The daemon is on this machine: what the environment says of proxies is meant for others.
         self._http = httpx.AsyncClient(
+            headers={"Accept-Encoding": "identity"},
             timeout=min(_TIMEOUT_SECONDS, seconds_max),
             trust_env=False,
             limits=httpx.Limits(keepalive_expiry=4.0),
@@ -70,12 +71,9 @@ class AsyncClient(AsyncAllCalls):
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """The content of the answer to a request that this client has no method for. Raises RavelError.
 
-        `path` is below `/api/v1`, and may have a query. `body` is JSON.
+        `path` is below `/api/v1`, and may have a query. `body` is JSON. A write whose answer is lost is not repeated.
         """
-        key = "" if method == "GET" else new_key()
-        return await self._run(
-            Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX, key=key)
-        )
+        return await self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX))
 
     async def page(self, path: str) -> str:
         """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
@@ -196,16 +194,40 @@ def _streamed(content: Iterable[bytes] | AsyncIterable[bytes] | None) -> AsyncIt
 
 
 async def _lines(response: httpx.Response) -> AsyncGenerator[str]:
-    try:
-        async for line in response.aiter_lines():
-            yield line
-    except httpx.TransportError:
-        raise StreamCut from None
+    begun = b""
+    async with aclosing(_raw(response)) as pieces:
+        try:
+            async for piece in pieces:
+                *lines, begun = (begun + piece).split(b"\n")
+                for line in lines:
+                    yield line.decode("utf-8", "replace").rstrip("\r")
+                if len(begun) > LINE_SIZE_MAX:
+                    raise incompatible(f"the daemon sent a line of over {LINE_SIZE_MAX} bytes")
+        except httpx.TransportError:
+            raise StreamCut from None
 
 
 async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
+    async with aclosing(_raw(response)) as pieces:
+        try:
+            async for piece in pieces:
+                yield piece
+        except httpx.TransportError as error:
+            raise cut_short(error) from None
+
+
+async def _raw(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """The content as it comes.
+
+    httpx nests generators, which trio complains of when they are dropped before their end. So all end: they are closed
+    underneath, and asked once more.
+    """
+    pieces = response.aiter_raw()
     try:
-        async for piece in response.aiter_bytes(_PIECE_SIZE):
+        async for piece in pieces:
             yield piece
-    except httpx.TransportError as error:
-        raise cut_short(error) from None
+    finally:
+        await response.aclose()
+        with suppress(Exception):  # of httpx and httpcore, of many kinds: the content is closed
+            async for _ in pieces:
+                pass

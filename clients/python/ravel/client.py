@@ -77,10 +77,9 @@ class Client(AllCalls):
     def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """The content of the answer to a request that this client has no method for. Raises RavelError.
 
-        `path` is below `/api/v1`, and may have a query. `body` is JSON.
+        `path` is below `/api/v1`, and may have a query. `body` is JSON. A write whose answer is lost is not repeated.
         """
-        key = "" if method == "GET" else new_key()
-        return self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX, key=key))
+        return self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX))
 
     def page(self, path: str) -> str:
         """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""

@@ -89,8 +89,8 @@ def exchange(
 ) -> Generator[Step, Outcome, bytes]:
     """The content of the answer. `is_streamed`: the request's content is gone once it was sent.
 
-    Raises RavelError as the daemon does, and `not_running`; `outcome_unknown` where a daemon that was started again cannot
-    tell whether it has written.
+    Raises RavelError as the daemon does, and `not_running`; `answer_lost` where nothing tells whether a write
+    was done, and `interrupted` where that is an upload.
     """
     if request.key and not memory.target.run and not memory.has_asked:  # an address alone does not tell it
         memory.has_asked = True
@@ -116,14 +116,14 @@ def exchange(
         if wait is None or (was_sent and (is_streamed or not (request.method == "GET" or is_known))):
             break
         if is_known and was_sent:
-            headers[RUN_HEADER] = run  # a daemon that was started since has forgotten the key
+            headers = {**headers, RUN_HEADER: run}  # a daemon that was started since has forgotten the key
         memory.target = memory.target.found_again()
         yield Wait(wait)
     memory.target = memory.target.found_again()
-    if was_sent:
+    if was_sent and request.method != "GET":
         raise RavelError(
-            "interrupted",
+            "interrupted" if is_streamed else "answer_lost",
             "the connection was lost before the answer came",
-            "look whether it was done, and do it again",
+            "look whether it was done before you do it again",
         )
     raise memory.target.lost()

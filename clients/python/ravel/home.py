@@ -23,7 +23,7 @@ _TOKEN_FILE_SIZE_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a running daemon says of itself. `run` is another at each start; empty for a daemon before version 0.2."""
+    """What a running daemon says of itself. `run` is another at each start; empty for a daemon that has none."""
 
     pid: int
     api: str

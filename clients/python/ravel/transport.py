@@ -19,7 +19,7 @@ from ravel.exchange import RUN_HEADER, Answer
 
 _IDLE_SECONDS_MAX: Final = 4.0
 """A connection that was idle for longer is not used again: the daemon closes it after 5 s."""
-_LINE_SIZE_MAX: Final = 1 << 26
+LINE_SIZE_MAX: Final = 1 << 26
 """Bytes of a line of a stream, of which one holds an event: far more than the daemon sends."""
 
 
@@ -89,7 +89,7 @@ class HttpResponse:
     def lines(self) -> Iterator[str]:
         """The content's lines, as they come, without their ends. Raises ConnectionLost."""
         with _lost():
-            while line := self._response.readline(_LINE_SIZE_MAX):
+            while line := self._response.readline(LINE_SIZE_MAX):
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
 
 

@@ -1,0 +1,181 @@
+"""Requests that are sent again since their answers were lost: each is done once, by the idempotency key that it carries.
+
+A client makes up a key for a write, and sends the same request with the same key again where no answer came. The first
+answer is kept in memory, for a while. It is not stored: that would take a second row for each write, in its transaction,
+for the rare moment of a start. A client that repeats a request after a start would have it done twice, so a repetition
+says for which run of the daemon it is (`Ravel-Run`, which every answer states), and another run refuses it.
+"""
+
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+from blake3 import blake3
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from node.api.callers import Caller
+from node.contract.endpoint import KEY_HEADER, REPO_HEADER, RUN_HEADER
+from node.contract.table import AnyEndpoint
+from node.runtime.errors import ServiceError
+from protocol.limits.users import (
+    IDEMPOTENCY_COUNT_MAX,
+    IDEMPOTENCY_KEY_SIZE_MAX,
+    IDEMPOTENCY_SECONDS,
+    IDEMPOTENCY_SIZE_MAX,
+)
+
+_KEY: Final = re.compile(f"[!-~]{{1,{IDEMPOTENCY_KEY_SIZE_MAX}}}")
+_LOOK: Final = "look whether it was done before you do it again"
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A request under way, or its answer. With neither an answer nor an error at its end, nobody knows what was done."""
+
+    fingerprint: bytes
+    since: float
+    is_over: trio.Event = field(default_factory=trio.Event)
+    answer: bytes | None = None
+    error: ServiceError | None = None
+
+
+def new_run() -> str:
+    """What tells a run of the daemon from all others: 64 random bits as text."""
+    return secrets.token_hex(8)
+
+
+class Repeats:
+    """Requests by caller and key. Those that are finished are forgotten after a while, and when there are too many."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()  # the oldest first
+        self._size = 0  # bytes of answers
+
+    async def answer(
+        self, caller: Caller, request: Request, fingerprint: bytes, act: Callable[[], Awaitable[object]]
+    ) -> Response:
+        """What `act` answers, or what it answered to this request before. Raises ServiceError as it does or did.
+
+        A request without a key is done. `bad_request`: the key is not one. `key_reused`: it came with another request.
+        `answer_lost`: nothing tells whether the request was done.
+        """
+        key = _key_of(request)
+        if not key:
+            return JSONResponse(await act())
+        if request.headers.get(RUN_HEADER, self._run) != self._run:
+            raise ServiceError(
+                "answer_lost", "the node was started again since the request was first sent", _LOOK
+            )
+        self._forget()
+        place = ("" if caller.token is None else caller.token.digest, key)
+        while (kept := self._kept.get(place)) is not None:
+            if kept.fingerprint != fingerprint:
+                raise ServiceError(
+                    "key_reused",
+                    f"{KEY_HEADER} {key!r} came with another request",
+                    "make up a key for each request",
+                )
+            if kept.is_over.is_set():
+                return _said(kept)
+            await kept.is_over.wait()
+        kept = self._kept[place] = _Kept(fingerprint, trio.current_time())
+        try:
+            return await self._act(place, kept, act)
+        finally:
+            kept.is_over.set()
+
+    async def _act(
+        self, place: tuple[str, str], kept: _Kept, act: Callable[[], Awaitable[object]]
+    ) -> Response:
+        try:
+            response = JSONResponse(await act())
+        except ServiceError as error:
+            kept.error = error
+            raise
+        except (
+            Exception
+        ):  # of any kind: the store's failure, which undid the write. A repetition tries again.
+            del self._kept[place]
+            raise
+        kept.answer = bytes(response.body)
+        self._size += len(kept.answer)
+        return response
+
+    def _forget(self) -> None:
+        """Forget what is too old or too much, the oldest first. What is under way stays; connections bound it."""
+        latest = trio.current_time() - IDEMPOTENCY_SECONDS
+        for place, kept in list(self._kept.items()):
+            is_too_much = len(self._kept) >= IDEMPOTENCY_COUNT_MAX or self._size > IDEMPOTENCY_SIZE_MAX
+            if kept.since > latest and not is_too_much:
+                return
+            if kept.is_over.is_set():
+                del self._kept[place]
+                self._size -= len(kept.answer or b"")
+
+
+class StatesRun:
+    """Has every answer of an application state the run of the daemon."""
+
+    def __init__(self, application: ASGIApp, run: str) -> None:
+        self._application = application
+        self._header = (RUN_HEADER.lower().encode(), run.encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+
+        async def state(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), self._header]}
+            await send(message)
+
+        await self._application(scope, receive, state)
+
+
+def fingerprint_of(endpoint: AnyEndpoint, request: Request, content: bytes) -> bytes:
+    """What tells a request from another one: 32 bytes. A repetition has the same bytes in its path, query and body."""
+    parts = (
+        endpoint.name,
+        request.url.path,
+        request.url.query,
+        request.headers.get(REPO_HEADER, ""),
+    )
+    digest = blake3()
+    for part in (*(one.encode("utf-8", "surrogateescape") for one in parts), content):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
+
+
+def refuse_key(request: Request) -> None:
+    """Raise ServiceError `bad_request` where a request whose content is streamed carries a key."""
+    if _key_of(request):
+        raise ServiceError(
+            "bad_request",
+            f"an upload takes no {KEY_HEADER}, since its content is not kept",
+            _LOOK,
+        )
+
+
+def _key_of(request: Request) -> str:
+    keys = request.headers.getlist(KEY_HEADER)
+    if not keys:
+        return ""
+    if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+        raise ServiceError(
+            "bad_request", f"{KEY_HEADER} is one text of 1 to {IDEMPOTENCY_KEY_SIZE_MAX} characters of ASCII"
+        )
+    return keys[0]
+
+
+def _said(kept: _Kept) -> Response:
+    if kept.error is not None:
+        raise ServiceError(kept.error.code, kept.error.message, kept.error.advice)
+    if kept.answer is None:
+        raise ServiceError("answer_lost", "the request was cut short", _LOOK)
+    return Response(kept.answer, media_type="application/json")
