@@ -3,7 +3,7 @@
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.content` and `protocol.document_kinds`. A body of a kind that this node does not know is carried and ordered,
 not interpreted (`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at it
-(`protocol.devices`, `protocol.profiles`, `Hide`).
+(`protocol.devices`, `protocol.profiles`, `protocol.lobbies`, `Hide`).
 """
 
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ from protocol.limits.formats import (
     QUORUM_SIGNER_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
 )
+from protocol.lobbies import LobbyBody
 from protocol.profiles import Profile
 from protocol.sealing import SealedSecret
 
@@ -287,6 +288,7 @@ Body = (
     | Compaction
     | DeviceBody
     | Profile
+    | LobbyBody
 )
 _CARRIED: Final[tuple[type, ...]] = (
     Post,
@@ -295,7 +297,7 @@ _CARRIED: Final[tuple[type, ...]] = (
     *(body for kind in DOCUMENT_KINDS for body in kind.carried),
     UnknownBody,
 )
-_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide)
+_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide, *get_args(LobbyBody))
 _KINDS: Final[tuple[type[Body], ...]] = (
     *(kind for kind in get_args(Body) if kind is not DocumentBody),
     *(body for kind in DOCUMENT_KINDS for body in kind.bodies),

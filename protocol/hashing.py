@@ -53,6 +53,7 @@ _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
 _DEVICE_SIGNED: Final = _CONTEXT + "device statement signature v1"
 _DEVICE_END_SIGNED: Final = _CONTEXT + "device end signature v1"
+_REQUEST_CODE: Final = _CONTEXT + "join request to short code v1"
 _TOPIC_BLIND: Final = _CONTEXT + "topic and session to blinded topic v1"
 _TOPIC_ANNOUNCED: Final = _CONTEXT + "topic, session and side to announced topic v1"
 _LAN_MARK: Final = _CONTEXT + "salt and node key to mark on the local network v1"
@@ -141,6 +142,11 @@ def device_digest(encoded: bytes) -> Digest:
 def device_end_digest(encoded: bytes) -> Digest:
     """What either of them signs to be so no longer."""
     return Digest(_derive(_DEVICE_END_SIGNED, encoded))
+
+
+def request_digest(encoded: bytes) -> Digest:
+    """What the short code of a request to join is made of: `encoded` is [lobby, repo, user, request]."""
+    return Digest(_derive(_REQUEST_CODE, encoded))
 
 
 def blind_topic(topic: TopicKey, session_id: SessionId) -> BlindTopic:

@@ -1,4 +1,4 @@
-"""`ravel:` links: invitations, read capabilities, capabilities of branches and links for devices, with a checksum.
+"""`ravel:` links: invitations, links that ask, read capabilities, those of branches, links for devices; with a checksum.
 
 A link is base32 of an encoded struct. Its kind stands in clear, and the checksum (5 bytes) finds what was mistyped.
 """
@@ -28,8 +28,10 @@ _INVITATION_KIND: Final = "invite"
 _CAPABILITY_KIND: Final = "read"
 _BRANCH_KIND: Final = "branch"
 _DEVICE_KIND: Final = "device"
+_ASK_KIND: Final = "ask"
 _KIND_NAMES: Final = {
-    _INVITATION_KIND: "an invitation",
+    _INVITATION_KIND: "a bearer link",
+    _ASK_KIND: "a link that asks",
     _CAPABILITY_KIND: "a read capability",
     _BRANCH_KIND: "a branch's capability",
     _DEVICE_KIND: "a link for a device",
@@ -84,6 +86,27 @@ class DeviceLink(Wire, frozen=True, tag="device-link1"):
     def opened(self) -> InvitationLink:
         """The invitation. Raises DecodeError."""
         return decode(InvitationLink, self.invitation, size_max=LINK_SIZE_MAX)
+
+
+class AskLink(Wire, frozen=True, tag="ask-link1"):
+    """All that lets a user ask to be let into `repo`: the encoded invitation to a lobby (`protocol.lobbies`).
+
+    It has no secret of the repo. It does open the lobby: its holders see who asked by the same link. `name` is the repo's,
+    as it was called when the link was made, and `permission` is what an acceptance is to give (1 read, 2 write).
+    """
+
+    repo: RepoId
+    name: Name
+    permission: Annotated[int, Meta(ge=1, le=2)]
+    lobby: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the lobby's secrets."""
+        return f"AskLink(repo={id_text(self.repo)})"
+
+    def opened(self) -> InvitationLink:
+        """The invitation to the lobby. Raises DecodeError."""
+        return decode(InvitationLink, self.lobby, size_max=LINK_SIZE_MAX)
 
 
 class ReadCapability(Wire, frozen=True, tag="read2"):
@@ -154,6 +177,30 @@ def parse_device_link(text: str) -> DeviceLink:
     link: DeviceLink = decode(DeviceLink, _payload(_DEVICE_KIND, text), size_max=LINK_SIZE_MAX)
     link.opened()
     return link
+
+
+def ask_link_text(link: AskLink) -> str:
+    """`ravel:ask:` and the link in base32, checksum last."""
+    return _link_text(_ASK_KIND, link)
+
+
+def parse_ask_link(text: str) -> AskLink:
+    """The link that asks that `text` is. Raises DecodeError as `parse_invitation` does."""
+    link: AskLink = decode(AskLink, _payload(_ASK_KIND, text), size_max=LINK_SIZE_MAX)
+    link.opened()
+    return link
+
+
+def is_ask_link(text: str) -> bool:
+    """Whether a text says that it is a link that asks."""
+    return text.strip().startswith(f"{_LINK_SCHEME}{_ASK_KIND}:")
+
+
+def find_kept_ask(encoded: bytes | None) -> AskLink | None:
+    """The link that asks as it is kept with its lobby; None for what is kept of another kind. Raises DecodeError."""
+    if encoded is None or peek_tag(encoded) != AskLink.__struct_config__.tag:
+        return None
+    return decode(AskLink, encoded, size_max=LINK_SIZE_MAX)
 
 
 def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, UserId | None]:

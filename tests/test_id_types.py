@@ -27,7 +27,7 @@ a cipher gives a meaning to."""
 
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
-    "encode_body", "encode_lacks", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
+    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
     "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
@@ -46,6 +46,7 @@ OTHERS: Final = {
     "protocol.reconciliation.range_items.Bound": "the first bytes of an id, as many as part two ids",
     "protocol.sealing.SealedSecret": "a ciphertext",
     "protocol.reconciliation.symbols.Lacks.short_ids": "many, one after another",
+    "protocol.links.AskLink.lobby": "an encoded link, not the id of a lobby",
     "protocol.links.DeviceLink.invitation": "an encoded link, not the id of an invitation",
     "protocol.text.base32_text.raw": "what an id or a link is made of",
     "protocol.text.parse_base32": "what an id or a link is made of",

@@ -65,11 +65,13 @@ from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import ReadSecret
+from protocol.lobbies import LobbyBody, read_note
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
+from verifier.lobbies import LobbyStatements
 from verifier.operations import Demand, Operation, Operations
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
@@ -95,6 +97,8 @@ class Membership:
         """What members state of themselves. No rule looks at it; see `profiles`."""
         self.hides: list[Operation] = []
         """What hides commits, by those who were admins then. No rule looks at it; see `posts`."""
+        self.lobbies = LobbyStatements()
+        """What is said of lobbies. No rule looks at it; see `lobbies`."""
         self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
         self._latest: tuple[tuple[CommitId, ...], Resolution] = (
             (),
@@ -221,7 +225,10 @@ class Membership:
             case _:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         content = commit.content
-        return Operation(commit.commit_id, author, body, needs, content.epoch, demands, content.timestamp)
+        note = read_note(content.metadata) if isinstance(body, Join) and content.metadata else None
+        return Operation(
+            commit.commit_id, author, body, needs, content.epoch, demands, content.timestamp, asks_as=note
+        )
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
@@ -241,6 +248,8 @@ class Membership:
             self.profiles.add(self.operations[operation.commit_id], self.operations)
         elif hides:
             self.hides.append(self.operations[operation.commit_id])
+        elif isinstance(operation.body, LobbyBody):
+            self.lobbies.add(self.operations[operation.commit_id])
 
     # --- rules ---
 

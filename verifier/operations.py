@@ -61,6 +61,7 @@ class Operation:
     demands: tuple[Demand, ...] = ()
     timestamp: int = 0  # unix milliseconds, as the author states them
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
+    asks_as: str | None = None  # of a join of a lobby: the name under which its author asks
 
     @property
     def started_epoch(self) -> EpochId:

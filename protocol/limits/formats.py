@@ -86,6 +86,8 @@ PROFILE_INTERVAL_MS: Final = 60_000
 """Stated milliseconds of a span in which one statement of an author is considered."""
 PROFILE_STATEMENTS_MAX: Final = 8
 """Spans of an author whose statements are considered: what a flood of them costs in memory and in work."""
+LOBBY_ADMIN_COUNT_MAX: Final = OWNER_COUNT_MAX
+"""Admins for whom one commit opens a lobby: its founding owners. 9 KB."""
 OFFER_NOTE_SIZE_MAX: Final = 1000
 """Characters of what somebody says of an offer."""
 

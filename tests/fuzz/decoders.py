@@ -21,10 +21,12 @@ from protocol.hashing import commit_digest, link_checksum
 from protocol.ids import AnyId, BlockId, BranchId, CommitId, Digest, ObjectId, RepoId, Signature, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
 from protocol.links import (
+    ask_link_text,
     branch_capability_text,
     capability_text,
     device_link_text,
     invitation_text,
+    parse_ask_link,
     parse_branch_capability,
     parse_capability,
     parse_device_link,
@@ -169,6 +171,11 @@ def take_device_link(data: bytes) -> str:
     return _take_link("ravel:device:" + id_text(AnyId(data + link_checksum(b"device" + data))))
 
 
+def take_ask_link(data: bytes) -> str:
+    """What stands in a link that asks: the checksum is made to match."""
+    return _take_link("ravel:ask:" + id_text(AnyId(data + link_checksum(b"ask" + data))))
+
+
 def take_link(data: bytes) -> str:
     return _take_link(_argument(data))
 
@@ -282,7 +289,17 @@ def _device_link(text: str) -> str:
     return device_link_text(parse_device_link(text))
 
 
-_LINKS: Final[tuple[Callable[[str], str], ...]] = (_invitation, _capability, _branch_capability, _device_link)
+def _ask_link(text: str) -> str:
+    return ask_link_text(parse_ask_link(text))
+
+
+_LINKS: Final[tuple[Callable[[str], str], ...]] = (
+    _invitation,
+    _capability,
+    _branch_capability,
+    _device_link,
+    _ask_link,
+)
 """Each reads a link of one kind and writes it again."""
 
 

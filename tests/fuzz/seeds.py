@@ -109,6 +109,7 @@ def seeds() -> dict[str, Seeds]:
         "capability": {"vector": bytes.fromhex(capability["encoded"])},
         "branch_capability": {"vector": bytes.fromhex(_vector("branch_capabilities.json")["encoded"])},
         "device_link": {"vector": bytes.fromhex(_vector("device_links.json")["encoded"])},
+        "ask_link": {"vector": bytes.fromhex(_vector("ask_links.json")["encoded"])},
         "link": {"read": capability["text"].encode(), "spaces": f" {link['text']}\n".encode()},
         "id": {
             "id": id_text(_ID).encode(),

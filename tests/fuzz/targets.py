@@ -25,6 +25,7 @@ TARGETS: Final[dict[str, Target]] = {
     "capability": decoders.take_capability,
     "branch_capability": decoders.take_branch_capability,
     "device_link": decoders.take_device_link,
+    "ask_link": decoders.take_ask_link,
     "link": decoders.take_link,
     "id": decoders.take_id,
     "session": session.take_session,

@@ -65,6 +65,7 @@ from protocol.ids import (
     Digest,
     ObjectId,
     PeerId,
+    RepoId,
     SessionId,
     ShortId,
     TopicKey,
@@ -73,17 +74,20 @@ from protocol.ids import (
 from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadSecret, RepoSeed, UserSeed, WriteSecret
 from protocol.limits.formats import LEAF_SIZE
 from protocol.links import (
+    AskLink,
     BranchCapability,
     BranchChannel,
     DeviceLink,
     InvitationLink,
     PeerAddress,
     ReadCapability,
+    ask_link_text,
     branch_capability_text,
     capability_text,
     device_link_text,
     invitation_text,
 )
+from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, code_numbers, encode_note
 from protocol.messages import (
     Announce,
     Blocks,
@@ -284,6 +288,11 @@ def bodies() -> list[JsonObject]:
             signature=signing.sign(member_secret, device_end_digest(REPO_ID, USER, MEMBER, since)),
         ),
         "profile": Profile("Zoë", 3),
+        "lobby": Lobby(REPO_ID),
+        "lobby-add": LobbyAdd(
+            RepoId(BRANCH_ID), reference, EPOCH, EPOCH, 2, since, (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
+        ),
+        "lobby-answer": LobbyAnswer(EPOCH, Admission(reference, EPOCH, USER, _seal(READ_SECRET))),
     }
     sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
     return [
@@ -495,6 +504,20 @@ def device_links() -> JsonObject:
     return {"encoded": encode(link).hex(), "text": device_link_text(link)}
 
 
+def ask_links() -> JsonObject:
+    """A link that asks, what a request by it says, and the request's code."""
+    link = AskLink(RepoId(BRANCH_ID), "Fotos", 2, encode(_invitation()))
+    return {
+        "encoded": encode(link).hex(),
+        "text": ask_link_text(link),
+        "name": "Zoë",
+        "metadata": encode_note("Zoë").hex(),
+        "user": MEMBER.hex(),
+        "request": EPOCH.hex(),
+        "code_numbers": list(code_numbers(REPO_ID, RepoId(BRANCH_ID), MEMBER, EPOCH)),
+    }
+
+
 def capabilities() -> JsonObject:
     """A read capability, as a link."""
     capability = ReadCapability(
@@ -577,6 +600,7 @@ FILES = {
     "newer_messages.json": newer_messages,
     "links.json": links,
     "device_links.json": device_links,
+    "ask_links.json": ask_links,
     "capabilities.json": capabilities,
     "branch_capabilities.json": branch_capabilities,
     "skip_links.json": skip_links,

@@ -101,6 +101,17 @@ BODIES: dict[str, Shapes] = {
     },
     "device-end1": {"person": ID, "device": ID, "until": NUMBER, "by_person": bool, "signature": SIGNATURE},
     "profile1": {"name": {str, None}, "color": {range(16), None}},
+    "lobby1": {"repo": ID},
+    "lobby-add1": {
+        "lobby": ID,
+        "root": REFERENCE,
+        "epoch": ID,
+        "invitation": ID,
+        "permission": range(1, 3),
+        "expires_at": NUMBER,
+        "boxes": [(ID, SEALED_SECRET)],
+    },
+    "lobby-answer1": {"request": ID, "admission": {(REFERENCE, ID, ID, SEALED_SECRET), None}},
 }
 LINKS = {"deps": [ID], "ndeps": [ID], "files": [ID], "nfiles": [ID], "lipmaa": {ID, None}}
 CONTENT = {
@@ -116,6 +127,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
         },
     },
     "device": {"device-link1": {"person": ID, "invitation": bytes}},
+    "ask": {"ask-link1": {"repo": ID, "name": str, "permission": range(1, 3), "lobby": bytes}},
     "branch": {
         "branch1": {
             "repo": ID, "init": ID, "branch": ID, "name": str, "channels": [(ID, ID, KEY, KEY)], "peers": PEERS,
@@ -249,6 +261,13 @@ def root_topic_seed(read_secret: bytes, repo: bytes) -> bytes:
 
 def epoch_mark(root_topic: bytes) -> bytes:
     return derive("root topic to epoch mark v1", root_topic)
+
+
+def code_numbers(lobby: bytes, repo: bytes, user: bytes, request: bytes) -> list[int]:
+    """Six times 11 bits from the front of the digest."""
+    digest = derive("join request to short code v1", pack([lobby, repo, user, request]))
+    bits = "".join(f"{byte:08b}" for byte in digest)
+    return [int(bits[start : start + 11], 2) for start in range(0, 66, 11)]
 
 
 def branch_topic_seed(write_secret: bytes, branch: bytes, generation: int) -> bytes:

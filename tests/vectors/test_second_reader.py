@@ -177,6 +177,24 @@ def remake_device_link(vector: Vector) -> Vector:
     return {"encoded": encoded, "text": reader.link_text("device", encoded)}
 
 
+def remake_ask_link(vector: Vector) -> Vector:
+    """The invitation inside is the one of its own vector."""
+    tag, link = reader.open_link("ask", vector["text"])
+    assert link["lobby"].hex() == load("links.json")["encoded"]
+    encoded = reader.pack([tag, *link.values()])
+    lobby = bytes.fromhex(load("derivations.json")["repo_id"])
+    user, request = bytes.fromhex(vector["user"]), bytes.fromhex(vector["request"])
+    return {
+        "encoded": encoded,
+        "text": reader.link_text("ask", encoded),
+        "name": vector["name"],
+        "metadata": reader.pack(["ask1", vector["name"]]),
+        "user": user,
+        "request": request,
+        "code_numbers": reader.code_numbers(lobby, link["repo"], user, request),
+    }
+
+
 def _read_key(branch: bytes, generation: int) -> bytes:
     """Of a branch in the epoch of the vectors."""
     _, capability = reader.open_link("read", load("capabilities.json")["text"])
@@ -464,6 +482,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "person_names.json": remake_names,
     "links.json": partial(remake_link, "invite"),
     "device_links.json": remake_device_link,
+    "ask_links.json": remake_ask_link,
     "capabilities.json": partial(remake_link, "read"),
     "branch_capabilities.json": partial(remake_link, "branch"),
     "commits.json": remake_commits,
