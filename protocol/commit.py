@@ -139,6 +139,15 @@ class Commit(Value, frozen=True):
         """The commit's place in the further tangle of that kind, or None."""
         return next((place for place in self.content.tangles if place.kind == kind), None)
 
+    def named(self) -> set[CommitId]:
+        """Commits that it names, its causes among them."""
+        content, links = self.content, self.links
+        found = {*self.acks, *links.deps, *links.ndeps}
+        found.update(link for link in (content.feed_previous, links.lipmaa) if link is not None)
+        for place in content.tangles:
+            found.update(place.previous)
+        return found
+
 
 def create_commit(
     acks: tuple[CommitId, ...],

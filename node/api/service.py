@@ -33,6 +33,7 @@ from node.importers.imports import Imports
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
+from node.membership.lobbies import find_asked, find_repo, is_lobby
 from node.membership.members import Members, find_user
 from node.membership.merging import Merging
 from node.membership.names import Names, check_name
@@ -40,6 +41,7 @@ from node.membership.pairing import Pairing
 from node.membership.peers import Peers
 from node.membership.profiles import People
 from node.membership.quorums import Quorums
+from node.membership.requests import Requests, describe_ask
 from node.membership.sharing import Sharing, reach_text
 from node.observe.disk_use import StorageView
 from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, describe_standing
@@ -57,6 +59,7 @@ from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
 from protocol.ids import PeerId
+from protocol.links import find_kept_ask
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import DamagedCount, count_damaged
@@ -111,6 +114,7 @@ class NodeService:
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
+        self.requests = Requests(hub, author, self.sharing, joiner, self._whole_repo)
         self.people = People(
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )
@@ -137,7 +141,7 @@ class NodeService:
             ],
             "router": {"state": self._addresses.router.state, "detail": self._addresses.router.detail},
             "uptime_seconds": int(self._clock() - self._started_at),
-            "repos": len(replica.repos),
+            "repos": sum(not is_lobby(replica, repo) for repo in replica.repos.values()),
             "commits": sum(
                 branch.commit_count - branch.void_count for branch in await self._fresh_branches()
             ),
@@ -214,8 +218,11 @@ class NodeService:
         return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses, reach)
 
     async def join(self, invitation: str, follow: bool = False) -> RepoView:
-        """Join a repo by an invitation link."""
-        return await self._repo_view(await self.sharing.join(invitation, follow=follow))
+        """Join a repo by an invitation link, or ask to be let in by a link that asks."""
+        joined = await self.sharing.join(invitation, follow=follow)
+        ask = find_kept_ask(joined.invitation)  # accepted meanwhile, the repo itself is here
+        target = None if ask is None else find_repo(self._hub.replica, ask.repo)
+        return await self._repo_view(target or joined)
 
     async def capability(self, repo: str) -> Capability:
         """A repo's read capability as a link."""
@@ -347,27 +354,34 @@ class NodeService:
             branches.setdefault(branch.repo_num, []).append(branch)
         seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
         unheld = self.standings.count_unheld(self._author.user, seen)
+        asked = {link.repo for _, link in find_asked(replica)}
         views = []
         for repo in repos:
-            permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
+            permission, was_member, is_damaged, newest_epoch_at, waiting = None, False, False, None, 0
+            if is_lobby(replica, repo):
+                views += self._ask_views(repo, seen[repo.num])
+                continue
             try:
                 if repo.is_behind:
                     newest_epoch_at = replica.newest_epoch_at(repo)
                 permission = self.sharing.permission(repo)
                 was_member = replica.was_member(repo, self._author.user)
+                waiting = self.requests.count_waiting(repo)
             except DamagedBlock:
                 is_damaged = True
             current = tables.repos.get(repo.num)
             if current is not None:
+                is_joining = permission is None and (current.invitation is not None or repo.repo_id in asked)
                 facts = Facts(
                     permission is not None,
                     was_member,
-                    is_joining=permission is None and current.invitation is not None,
+                    is_joining=is_joining,
                     is_damaged=is_damaged,
                     is_behind=current.is_behind,
                     has_members=current.has_members,
                     refused=self._joiner.refused.get(repo.repo_id, ""),
                     newest_epoch_at=newest_epoch_at,
+                    requests=waiting,
                 )
                 views.append(
                     repo_view(
@@ -376,10 +390,32 @@ class NodeService:
                         permission,
                         was_member=was_member,
                         standing=describe_standing(facts, seen[repo.num], unheld[repo.num]),
+                        is_joining=is_joining,
+                        requests=waiting,
                         is_damaged=is_damaged,
                     )
                 )
         return views
+
+    def _ask_views(self, lobby: Repo, outlook: Outlook) -> list[RepoView]:
+        """A repo that this user asked for, while nothing of it is here; no lobby of others."""
+        ask = self.requests.made_in(lobby)
+        here = {id_text(one.repo_id) for one in self._hub.replica.repos.values() if one.has_members}
+        if ask is None or ask["status"] == "withdrawn" or ask["repo"] in here:
+            return []
+        sentence = describe_ask(ask)
+        facts = Facts(False, False, True, False, False, True, asking=sentence)
+        return [
+            {
+                "repo": ask["repo"],
+                "name": ask["repo_name"],
+                "permission": "joining",
+                "branches": 0,
+                "commits": 0,
+                "requests": 0,
+                "standing": describe_standing(facts, outlook, 0),
+            }
+        ]
 
     async def _branch_view(self, branch: Branch) -> BranchView:
         def read() -> BranchView:

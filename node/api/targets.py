@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from node.api.callers import HOME, Caller
 from node.ingest.replica import Replica
+from node.membership.lobbies import is_lobby
 from node.runtime.resolve import PREFIX_SIZE_MIN, preferred_repo, resolve
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
@@ -86,5 +87,9 @@ class Targets:
         return f"{self.repo_text(branch)}:{id_text(branch.branch_id)}"
 
     def _repo(self, text: str, is_wanted: Callable[[Repo], bool]) -> Repo:
-        wanted = [repo for repo in self._replica.repos.values() if is_wanted(repo)]
+        wanted = [
+            repo
+            for repo in self._replica.repos.values()
+            if is_wanted(repo) and not is_lobby(self._replica, repo)
+        ]
         return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in wanted))

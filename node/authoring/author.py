@@ -262,9 +262,9 @@ class Author:
         return signing.sign(self._keys.secret, digest)
 
     def create_repo(
-        self, name: str, branch: str = "", *, is_unique: bool = False
+        self, name: str, branch: str = "", *, is_unique: bool = False, others: Sequence[UserId] = ()
     ) -> tuple[Repo, IngestResult]:
-        """Create a repo with this user as its owner, and a branch of that name if any, in one transaction.
+        """Create a repo with this user and `others` as owners, and a branch of that name if any, in one transaction.
 
         Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
         unique here and is not: nobody else makes one of that name meanwhile.
@@ -272,7 +272,7 @@ class Author:
         repo_seed, write_secret = RepoSeed(secrets.token_bytes(32)), WriteSecret(secrets.token_bytes(32))
         read_secret = epoch_read_secret(write_secret)
         repo_id = signing.public_key(repo_seed)
-        owners = (self.user,)
+        owners = (self.user, *others)
         body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
         # The init's own id is not known before it is encrypted.
         facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH, NO_EPOCH)

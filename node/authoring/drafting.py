@@ -47,6 +47,8 @@ class Draft:
     removed_files: tuple[ObjectId, ...] = ()
     tangles: tuple[TanglePlace, ...] = ()
     """Places in further tangles than the repo's."""
+    metadata: bytes = b""
+    """Of a commit of the root branch; elsewhere the body's kind stands there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def encode_draft(
             place.previous,
             () if branch.facts.is_root_branch else tuple(sorted((group, *draft.tangles), key=_kind_of)),
             now_ms if draft.timestamp is None else draft.timestamp,
-            b"" if branch.facts.is_root_branch else declare_kind(draft.body),
+            draft.metadata if branch.facts.is_root_branch else declare_kind(draft.body),
             reference,
             place.keys,
         )

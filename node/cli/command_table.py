@@ -60,6 +60,7 @@ COMMANDS: Final = MappingProxyType(
         "feed": "feed_commands:feed",
         "import": "import_commands:import_",
         "post": "post_commands:post",
+        "requests": "request_commands:requests",
         "inbox": "inbox_commands:inbox",
         "tag": "tag_commands:tag",
         "tangle": "tangle_commands:tangle",

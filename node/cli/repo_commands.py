@@ -35,6 +35,8 @@ RepoArgument = Annotated[
     str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
 ]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
+_ASK_LINK = "ravel:ask:"
+_ASKED = "\nThe daemon goes on by itself when an admin has answered. `ravel repo list` shows how it stands."
 _BODILESS = (
     "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
     "They come from a peer that has the bodies."
@@ -80,22 +82,45 @@ def invite(
     ] = InvitedPermission.WRITE,
     expires: Annotated[str, typer.Option(help="How long it is valid: 30m, 12h, 7d.")] = "7d",
     uses: Annotated[
-        int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="How many users may join by it.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            max=INVITATION_USE_COUNT_MAX,
+            help="How many users may join by it (1 if not said), or ask by it (16, at most 128).",
+        ),
+    ] = None,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Make a link by which users ask, and that has no secret of the repo."),
+    ] = False,
     local: LocalOption = False,
     qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print an invitation link. It is a secret: anyone who has it can read the repo.
+    """Print an invitation link: a bearer link, or with --ask a link that asks.
 
-    It names addresses of this node, and peers that have the repo. A note says where it does not reach everybody.
+    A bearer link is a secret: anyone who has it reads the repo, also when it is used up, until the repo is renewed. Who
+    joins by it waits for nobody.
+
+    Who has a link that asks can ask, and no more. You see who asks with `ravel requests list`, and accept or refuse.
+
+    A link names addresses of this node, and peers that have the repo, or of them relays alone. A note says where it does
+    not reach everybody.
     """
-    answer = client(context).create_invitation(
-        repo,
-        permission=permission.value,
-        expires_seconds=seconds_of(expires),
-        uses=uses,
-        reach=demanded_reach(local=local),
+    reach = demanded_reach(local=local)
+    api = client(context)
+    if ask:
+        made = api.make_ask_link(
+            repo,
+            permission=permission.value,
+            expires_seconds=seconds_of(expires),
+            uses=uses or 16,
+            reach=reach,
+        )
+        print_json(made) if as_json else show_link(made["link"], made["reach"], qr=qr)
+        return
+    answer = api.create_invitation(
+        repo, permission=permission.value, expires_seconds=seconds_of(expires), uses=uses or 1, reach=reach
     )
     if as_json:
         print_json(answer)
@@ -106,23 +131,29 @@ def invite(
 @repo.command("join")
 def join(
     context: typer.Context,
-    link: Annotated[str, typer.Argument(help="ravel:invite:..., or - to read it from standard input.")],
+    link: Annotated[
+        str, typer.Argument(help="ravel:invite:... or ravel:ask:..., or - to read it from standard input.")
+    ],
     follow: Annotated[
         bool, typer.Option("--follow", help="Read the repo without being a member where the link makes none.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Join a repo by an invitation link, and replicate it from the link's peers.
+    """Join a repo by a bearer link, or ask to be let in by a link that asks, and replicate it from the link's peers.
+
+    A request waits until an admin answers, also across restarts. `ravel requests list` shows it with its code, and
+    `ravel requests cancel` takes it back.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).join_repo(given(link), follow=follow)
+    text = given(link).strip()
+    answer = client(context).join_repo(text, follow=follow)
     if as_json:
         print_json(answer)
         return
     _print_repo(answer)
     if answer["permission"] == "joining":
-        print(_NOT_YET)
+        print(_ASKED if text.startswith(_ASK_LINK) else _NOT_YET)
 
 
 @repo.command("capability")

@@ -74,12 +74,18 @@ PATH_PARAMETERS: Final = {
         PathParameter("file", "A file: its name, its id, or a unique prefix.", True),
         PathParameter("invitation", "An invitation: the id of its commit, or a unique prefix."),
         PathParameter("kind", "A kind of tangle: `branch`, `feed`, `group`, `members`, `epoch` or `thread`."),
+        PathParameter("lobby", "A link by which users ask: the id of its lobby, or a unique prefix."),
         PathParameter("name", "The name of a tag."),
         PathParameter("offer", "An offer: the id of its commit, or a unique prefix."),
         PathParameter(
             "peer", "A peer: its id; where the node knows it, a unique prefix or its petname is enough."
         ),
         PathParameter("proposal", "A proposal: the id of its commit, or a unique prefix."),
+        PathParameter(
+            "request",
+            "A request to join: the id of its commit, a unique prefix, or the name of who asks; one of this user's "
+            "own by the id or name of the repo.",
+        ),
         PathParameter("token", "A token: its name.", errors=("not_found",)),
         PathParameter("topic", "A relayed topic: its id or a unique prefix."),
     )

@@ -97,13 +97,16 @@ class RepoView(TypedDict):
         one_of(
             "owner", "admin", "manage", "write", "read", "former", "joining", "damaged",
             description=(
-                "What this user may do; `former`: was a member; `joining`: no peer has answered yet; `damaged`: the "
-                "membership cannot be computed."
+                "What this user may do; `former`: was a member; `joining`: no peer has answered yet, or the user has "
+                "asked to join; `damaged`: the membership cannot be computed."
             ),
         ),
     ]  # fmt: skip
     branches: Count
     commits: Count
+    requests: Annotated[
+        int, Meta(ge=0, description="How many users ask to be let in, and wait for an answer of this user.")
+    ]
     standing: RepoStanding
 
 
@@ -205,11 +208,11 @@ JOIN_REPO: Final = Endpoint(
     path="/join",
     stability="stable",
     needs=ADMIN_ALL,
-    summary="Join a repo by an invitation link.",
+    summary="Join a repo by a bearer link, or ask to be let in by a link that asks.",
     service="join",
     request=JoinRequest,
     answer=RepoView,
-    errors=("bad_link", "expired", "not_permitted", "already_exists", "not_found"),
+    errors=("bad_link", "expired", "not_permitted", "already_exists", "not_found", "too_large"),
 )
 FOLLOW_REPO: Final = Endpoint(
     name="follow_repo",

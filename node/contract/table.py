@@ -21,6 +21,7 @@ from node.contract import (
     posts,
     quorums,
     repos,
+    requests,
     timelines,
     tokens,
 )
@@ -38,6 +39,7 @@ SUBJECTS: Final = {
     "The node": _endpoints_of(node),
     "Repos": _endpoints_of(repos),
     "Members": _endpoints_of(members),
+    "Requests to join": _endpoints_of(requests),
     "People": _endpoints_of(people),
     "Devices": _endpoints_of(devices),
     "Quorums": _endpoints_of(quorums),

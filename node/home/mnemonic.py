@@ -5,6 +5,7 @@ not BIP-39's stretched seed: nothing else is needed to have it back.
 """
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -36,6 +37,11 @@ def seed_of(text: str) -> UserSeed:
         return UserSeed(bytes(_list().to_entropy(words)))
     except ValueError:
         raise _bad("their checksum is wrong: a word is another, or two changed places") from None
+
+
+def words_at(numbers: Sequence[int]) -> list[str]:
+    """The words of the list at these places, from 0 to 2047."""
+    return [_list().wordlist[number] for number in numbers]
 
 
 @cache

@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from node.ingest.backfill import fill_missing, restore_damaged
 from node.ingest.ingest_result import IngestResult
+from node.ingest.lobby_room import is_full, pending_parts
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
@@ -28,7 +29,6 @@ from node.ingest.replica import Change, Replica, Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
-from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
@@ -348,6 +348,8 @@ class _Acceptance:
         self.run_round(connection, branch, batch, is_proven=True)
         if self.ingested.rejected:
             raise OwnCommitRejected(self.ingested.rejected[0])
+        if self.ingested.dropped["lobby_full"]:
+            raise ServiceError("too_large", "that link has taken as much as a link may", "make another one")
         if self.fault is not None:
             raise self.fault
         ids = (opened.signed.commit.commit_id for opened in batch.opened)
@@ -426,7 +428,7 @@ class _Acceptance:
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
-            named |= _named_by(commit)
+            named |= commit.named()
             if len(commit.acks) > 1:
                 merged.update(commit.acks)
         named -= self._facts.keys()
@@ -457,6 +459,9 @@ class _Acceptance:
                 waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
             else:
                 self.ingested.unproven.append(opened)
+            return
+        if branch.facts.is_root_branch and is_full(membership, author):
+            self.ingested.dropped["lobby_full"] += 1
             return
         match judge(opened.signed, branch.facts, self, membership):
             case Accepted(verified):
@@ -525,7 +530,8 @@ class _Acceptance:
             self.ingested.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
             )
-        kept = keep_pending(database, connection, branch, waiting, self._now_ms, self._arrived)
+        parts = pending_parts(self._replica, branch)
+        kept = keep_pending(database, connection, branch, waiting, self._now_ms, self._arrived, parts=parts)
         self.ingested.waiting += kept.count
         if not self._is_releasing:  # what waits on came before, from others
             self.ingested.waited |= kept.ids
@@ -588,13 +594,3 @@ class _Acceptance:
                 self._adopted.append((branch.repo_num, body))
             case _:
                 pass
-
-
-def _named_by(commit: Commit) -> set[CommitId]:
-    """Commits that a commit names, its causes among them."""
-    content, links = commit.content, commit.links
-    named = {*commit.acks, *links.deps, *links.ndeps}
-    named.update(link for link in (content.feed_previous, links.lipmaa) if link is not None)
-    for place in content.tangles:
-        named.update(place.previous)
-    return named

@@ -174,6 +174,8 @@ class Replica:
         self._stated_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}
         self._hidden: Mapping[RepoId, Hidden] = {}
         self._hidden_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}  # the same of what is hidden
+        self.lobbies: Mapping[RepoId, RepoId] = {}
+        """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
         self._caches = RepoCaches()
         self.tables = self.read_tables()
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
@@ -185,6 +187,7 @@ class Replica:
         self._stated = self.find_stated(repo_ids)
         self._hidden = self.find_hidden(repo_ids)
         self.people.set_stated(self._stated, self._persons, repo_ids)
+        self.lobbies = self.find_lobbies(repo_ids)
 
     def read_tables(self) -> Tables:
         """The tables as the store has them now: their counts are newer than those of `tables`. Raises StorageError."""
@@ -337,6 +340,17 @@ class Replica:
                 self._hidden_of[repo_id] = basis
                 changed[repo_id] = find_hidden(membership) if membership.hides else {}
         return {**self._hidden, **changed} if changed else self._hidden
+    def find_lobbies(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, RepoId]:
+        """Look again which of these repos are lobbies; gives all that are. To be used while `membership_lock` is held."""
+        found = dict(self.lobbies)
+        for repo_id in repo_ids:
+            membership = self._memberships.get(repo_id)
+            target = None if membership is None else membership.lobbies.target(membership.operations)
+            if target is None:
+                found.pop(repo_id, None)
+            else:
+                found[repo_id] = target
+        return found
 
     def show(
         self,
@@ -347,6 +361,7 @@ class Replica:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
         self.tables, self._persons, self._stated = change.tables, persons, stated
         self._hidden = change.hidden
+        self.lobbies = change.lobbies
         if change.changed_repos:
             self.people.set_stated(stated, persons, change.changed_repos)
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
@@ -399,6 +414,8 @@ class Change:
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         self._stated: Mapping[RepoId, Stated] = {}
         self.hidden: Mapping[RepoId, Hidden] = {}
+        self.lobbies: Mapping[RepoId, RepoId] = {}
+        """As `Replica.lobbies` is to be."""
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -417,6 +434,7 @@ class Change:
         self._persons = self._replica.find_persons(self.changed_repos)
         self._stated = self._replica.find_stated(self.changed_repos)
         self.hidden = self._replica.find_hidden(self.changed_repos)
+        self.lobbies = self._replica.find_lobbies(self.changed_repos)
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""

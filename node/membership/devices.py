@@ -202,7 +202,11 @@ class DeviceKeeper:
         for device in find_devices(replica, home, self._clock_ms()):
             with replica.membership_lock:
                 done = handed_on(replica.membership(home.repo.repo_id), home, device)
-            others = [repo for repo in replica.repos.values() if repo.num != home.repo.num]
+            others = [
+                repo
+                for repo in replica.repos.values()
+                if repo.num != home.repo.num and repo.repo_id not in replica.lobbies
+            ]
             for repo in [home.repo, *others]:
                 if (
                     repo.repo_id not in done

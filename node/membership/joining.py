@@ -14,6 +14,7 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.membership.devices import DeviceKeeper
 from node.membership.epoch_secrets import EpochKeeper
+from node.membership.lobbies import LobbyKeeper
 from node.membership.offers import follow_accepted
 from node.membership.profiles import ProfileKeeper
 from node.runtime.errors import ServiceError
@@ -25,12 +26,14 @@ from protocol.devices import DevicesRepo
 from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
 from protocol.keys import InvitationSeed
 from protocol.links import (
+    AskLink,
     BranchCapability,
     DeviceLink,
     InvitationLink,
     PeerAddress,
     ReadCapability,
     decode_kept_link,
+    find_kept_ask,
 )
 from protocol.proofs import prove_invitation
 from protocol.text import id_text
@@ -64,6 +67,8 @@ class Joiner:
         self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
         self.profiles = ProfileKeeper(hub.replica, author, hub.clock_ms, hub.replica.database.folder)
         """States what this user calls itself in each repo."""
+        self.lobbies = LobbyKeeper(hub.replica, author, hub.clock_ms, lambda: self.profiles.me)
+        """Follows lobbies, asks there, and takes up what comes of it."""
         self._wake = trio.Event()
         self.refused: dict[RepoId, str] = {}
         """Repos whose invitation the rules refused since the daemon's start, and why: their user reads, and is no member."""
@@ -95,6 +100,7 @@ class Joiner:
                     ):  # the border of one repo: whatever others wrote there, the daemon goes on
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
+                has_failed |= not await self._keep_lobbies()
                 has_failed |= not await self._keep_devices()
                 wait = await self._state_names()
                 self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
@@ -119,9 +125,18 @@ class Joiner:
 
         With a `person`, the repo is the one of that person's devices, and the user becomes one.
         """
-        root = link.root
         self.refused.pop(link.repo, None)
         kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
+        return await self._begin(link, kept_link)
+
+    async def begin_asking(self, link: AskLink) -> Repo:
+        """Keep a link that asks, with its lobby, which is followed from now on; the user asks there when that is here."""
+        invitation = link.opened()
+        self.lobbies.refused.pop(invitation.repo, None)
+        return await self._begin(invitation, encode(link))
+
+    async def _begin(self, link: InvitationLink, kept_link: bytes) -> Repo:
+        root = link.root
         repo = Repo(
             0,
             link.repo,
@@ -168,6 +183,9 @@ class Joiner:
 
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"
+        if (ask := find_kept_ask(repo.invitation)) is not None:
+            self._hub.announce(await self._hub.write(self.lobbies.ask, repo, ask))
+            return
         link, person = decode_kept_link(repo.invitation)
         if not await self._hub.run_blocking(self._has_arrived, repo, link.invitation):
             return
@@ -224,6 +242,23 @@ class Joiner:
             return False
         except Exception:  # the border of what is done for devices: repos are kept up all the same
             log.exception("devices cannot be kept up")
+            return False
+        return True
+
+    async def _keep_lobbies(self) -> bool:
+        """Follow lobbies and what was accepted there, and forget those that are over; whether that went well."""
+        run = self._hub.run_blocking
+        try:
+            for repo, epoch in [*await run(self.lobbies.find_stated), *await run(self.lobbies.find_admitted)]:
+                await self._keep(repo, epoch)
+                self.lobbies.note_taken(repo.repo_id, epoch.epoch_id)
+            if await self._hub.write(self.lobbies.forget_ended):
+                self._hub.topics_changed()
+        except StorageError as error:
+            log.error("lobbies cannot be kept up, to be tried again", error=str(error))
+            return False
+        except Exception:  # the border of what is done for lobbies: repos are kept up all the same
+            log.exception("lobbies cannot be kept up")
             return False
         return True
 

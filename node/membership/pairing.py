@@ -28,7 +28,7 @@ from protocol.body import Permission, RepoInit
 from protocol.devices import Device, DeviceEnd, DevicesRepo
 from protocol.ids import UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.links import device_link_text
+from protocol.links import device_link_text, find_kept_ask
 from protocol.proofs import device_end_digest
 from protocol.text import id_text
 from storage.repos.repos import Repo
@@ -179,7 +179,9 @@ class Pairing:
         return [
             repo
             for repo in replica.repos.values()
-            if repo.has_members and replica.permission(repo, user) is not None
+            if repo.has_members
+            and repo.repo_id not in replica.lobbies
+            and replica.permission(repo, user) is not None
         ]
 
     def _others(self, home: DevicesHome) -> list[UserId]:
@@ -226,7 +228,10 @@ class Pairing:
         me = self._author.user
         home = self._home()
         if home is None:
-            joining = any(repo.invitation is not None for repo in self._hub.replica.repos.values())
+            joining = any(
+                repo.invitation is not None and find_kept_ask(repo.invitation) is None
+                for repo in self._hub.replica.repos.values()
+            )
             return {"person": id_text(me), "repo": None, "joining": joining, "devices": []}
         users = dict.fromkeys([home.person, *self._others(home), me])
         return {
@@ -257,7 +262,7 @@ class Pairing:
         found = []
         for repo in replica.repos.values():
             held = replica.permission(repo, home.person) if repo.has_members else None
-            if held is None or repo.num == home.repo.num:
+            if held is None or repo.num == home.repo.num or repo.repo_id in replica.lobbies:
                 continue
             has = replica.permission(repo, device)
             is_shown = replica.persons(repo.repo_id).get(device) == home.person

@@ -26,6 +26,7 @@ from node.home.people_file import (
 )
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.membership.lobbies import is_lobby
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -184,6 +185,7 @@ class People:
         repos: list[OwnRepo] = [
             {"repo": id_text(repo.repo_id), "name": repo.name, "state": self._keeper.stand(repo)}
             for repo in self._hub.replica.repos.values()
+            if not is_lobby(self._hub.replica, repo)
         ]
         me = self._keeper.me
         return {"user": id_text(self._author.user), "name": me.name, "color": me.color, "repos": repos}

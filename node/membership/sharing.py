@@ -14,7 +14,9 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
+from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
+from node.membership.lobbies import find_asked, find_repo
 from node.membership.peers import Peers, check_dialable
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -24,10 +26,12 @@ from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
-from protocol.ids import ObjectId, PeerId, UserId
+from protocol.ids import ObjectId, PeerId, RepoId, UserId
 from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
+from protocol.limits.peers import LOBBY_COUNT_MAX
 from protocol.links import (
+    AskLink,
     BranchCapability,
     BranchChannel,
     DeviceLink,
@@ -37,7 +41,9 @@ from protocol.links import (
     branch_capability_text,
     capability_text,
     invitation_text,
+    is_ask_link,
     is_branch_link,
+    parse_ask_link,
     parse_branch_capability,
     parse_capability,
     parse_device_link,
@@ -89,16 +95,9 @@ class Sharing:
             raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
         if expires_seconds <= 0:
             raise ServiceError("bad_request", "an invitation expires in the future")
-        own = await self._hub.run_blocking(self.permission, repo)
-        if own is None or own < Permission.ADMIN:
-            raise ServiceError(
-                "not_permitted",
-                f"inviting needs the permission admin, and you hold {own.name.lower() if own else 'none'} in {repo.name}",
-                f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
-            )
-        ways = self._ways_to(repo)
-        if ways.reach < _REACHES[reach]:
-            raise _too_near(self._addresses, ways.reach)
+        await self._hub.run_blocking(check_inviter, self._hub.replica, repo, self._author.user)
+        ways = self.ways_to(repo)
+        self.check_reach(ways, reach)
         seed = InvitationSeed(secrets.token_bytes(32))
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
@@ -119,6 +118,8 @@ class Sharing:
         A link that makes no member any more opens the repo all the same. That is said as an error, unless the user wants to
         `follow`: nobody shall take reading for membership. Raises ServiceError `expired`.
         """
+        if is_ask_link(text):
+            return await self._ask(_parse(parse_ask_link, text, "a link that asks"))
         repo = await self._join(_parse(parse_invitation, text, "an invitation"))
         if repo.repo_id in self._joiner.refused and not follow:
             raise ServiceError(
@@ -128,6 +129,31 @@ class Sharing:
                 "to be a member, join by a new invitation; to read is enough: ravel repo join --follow LINK",
             )
         return repo
+
+    async def _ask(self, link: AskLink) -> Repo:
+        """Ask by a link; gives the lobby. Waits a while until the request is made, and goes on without it."""
+        replica, invitation = self._hub.replica, link.opened()
+        if invitation.expires_at < self._clock() * 1000:
+            raise ServiceError("expired", "the link has expired", "ask for a new one")
+        _check_peers(invitation.peers)
+        target = find_repo(replica, link.repo)
+        if target is not None and await self._hub.run_blocking(self.permission, target) is not None:
+            raise ServiceError("already_exists", f"you are a member of {target.name}")
+        if len(await self._hub.run_blocking(find_asked, replica)) >= LOBBY_COUNT_MAX:
+            raise ServiceError(
+                "too_large", f"{LOBBY_COUNT_MAX} requests of yours are open", "`ravel requests cancel REPO`"
+            )
+        lobby = await self._joiner.begin_asking(link)
+        await self._reach(invitation.peers, lobby.repo_id)
+        await self._reach(invitation.peers, link.repo)  # a relay may keep the repo's topics, too
+        refused = self._joiner.lobbies.refused
+        await self._until(lambda: self.permission(lobby) is not None or lobby.repo_id in refused)
+        if lobby.repo_id in refused:
+            reason = refused[lobby.repo_id]
+            await self._hub.write(self._joiner.lobbies.forget, [lobby])
+            self._hub.topics_changed()
+            raise ServiceError("expired", f"the link lets you ask nothing: {reason}", "ask for a new one")
+        return lobby
 
     async def invite_device(
         self, repo: Repo, expires_seconds: int, reach: str
@@ -151,13 +177,13 @@ class Sharing:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
         repo = await self._joiner.begin(link, person)
-        await self._reach(link.peers, repo)
+        await self._reach(link.peers, repo.repo_id)
         await self._until(lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused)
         return repo
 
     async def capability(self, repo: Repo) -> Capability:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
-        ways = self._ways_to(repo)
+        ways = self.ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
         capability = ReadCapability(
@@ -167,7 +193,7 @@ class Sharing:
 
     async def branch_capability(self, branch: Branch) -> Capability:
         """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
-        ways = self._ways_to(self._hub.replica.repos[branch.repo_num])
+        ways = self.ways_to(self._hub.replica.repos[branch.repo_num])
         try:
             text = branch_capability_text(self.capability_of(branch, ways.peers))
         except DecodeError:
@@ -200,7 +226,7 @@ class Sharing:
         if known and known[0].has_members:
             raise ServiceError("already_exists", "this node follows the whole repo of that branch")
         repo = await self._joiner.follow_branch(capability)
-        await self._reach(capability.peers, repo)
+        await self._reach(capability.peers, repo.repo_id)
         await self._until(
             lambda: any(
                 branch.commit_count
@@ -224,7 +250,7 @@ class Sharing:
         capability = _parse(parse_capability, text, "a read capability")
         _check_peers(capability.peers)
         repo = await self._joiner.follow(capability)
-        await self._reach(capability.peers, repo)
+        await self._reach(capability.peers, repo.repo_id)
         await self._until(lambda: bool(self._hub.replica.members(repo)))
         return repo
 
@@ -241,15 +267,23 @@ class Sharing:
                     return
                 await self._hub.changes.wait(change_count)
 
-    async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
+    async def _reach(self, peers: tuple[PeerAddress, ...], repo_id: RepoId) -> None:
         addresses: dict[PeerId, list[str]] = {}
         for peer in peers:
             addresses.setdefault(peer.peer, []).append(peer.address)
         for key, (first, *others) in addresses.items():
-            await self._peers.keep(key, first, repo.repo_id, others)
+            await self._peers.keep(key, first, repo_id, others)
 
-    def _ways_to(self, repo: Repo) -> "_Ways":
-        """Where the repo can be had: here, and at peers that follow it. Other addresses are not told."""
+    def check_reach(self, ways: "Ways", reach: str) -> None:
+        """Raise ServiceError `bad_config` where a link of these ways would not reach as far as is demanded."""
+        if ways.reach < _REACHES[reach]:
+            raise _too_near(self._addresses, ways.reach)
+
+    def ways_to(self, repo: Repo, *, relays_only: bool = False) -> "Ways":
+        """Where the repo can be had: here, and at peers that follow it, or of them relays alone. No other address is told.
+
+        Raises ServiceError `bad_config`.
+        """
         topics = {
             branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
         }
@@ -264,6 +298,7 @@ class Sharing:
             if state.direction == "out"
             and state.through is None
             and state.connection is not None
+            and (state.connection.peer_is_relay or not relays_only)
             and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
         ]
         if not found and self._addresses.known:
@@ -280,11 +315,11 @@ class Sharing:
                 "`ravel up`",
             )
         chosen = found[:LINK_PEER_COUNT_MAX]
-        return _Ways(tuple(peer for peer, _ in chosen), max(reach for _, reach in chosen))
+        return Ways(tuple(peer for peer, _ in chosen), max(reach for _, reach in chosen))
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
+class Ways:
     """Where a repo can be had, and how far away somebody may be who finds it there."""
 
     peers: tuple[PeerAddress, ...]
@@ -298,7 +333,7 @@ def reach_text(reach: Reach | None) -> str:
     return next(text for text, one in _REACHES.items() if one is reach)
 
 
-def _capability_view(text: str, ways: _Ways) -> Capability:
+def _capability_view(text: str, ways: Ways) -> Capability:
     return {
         "capability": text,
         "addresses": [peer.address for peer in ways.peers],
@@ -327,6 +362,17 @@ def _too_near(addresses: OwnAddresses, reach: Reach) -> ServiceError:
         f"ravel config set network.listen '*:{addresses.listen.rpartition(':')[2]}', then `ravel down` and `ravel up`; "
         "for a trial on this machine alone: --local",
     )
+
+
+def check_inviter(replica: Replica, repo: Repo, user: UserId) -> None:
+    """Raise ServiceError `not_permitted` unless a user may invite to a repo, and answer who asks. Reads the store."""
+    own = replica.permission(repo, user)
+    if own is None or own < Permission.ADMIN:
+        raise ServiceError(
+            "not_permitted",
+            f"inviting needs the permission admin, and you hold {own.name.lower() if own else 'none'} in {repo.name}",
+            f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
+        )
 
 
 def _too_many_epochs() -> ServiceError:

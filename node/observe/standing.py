@@ -110,6 +110,8 @@ class Facts:
     has_members: bool
     refused: str = ""  # why a join by a link was refused
     newest_epoch_at: int | None = None  # unix seconds; of the epoch that it is behind, where it is
+    requests: int = 0  # users who ask to be let in, and wait for an answer of this user
+    asking: str = ""  # of a request to join that is not over: how it stands, in a sentence
 
 
 @dataclass(slots=True)
@@ -186,7 +188,9 @@ def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> Rep
     return {
         "state": state or link_state,
         # Of one that is cut off, who else holds what it has is beside the point.
-        "sentence": sentence if state in _ENDED else "; ".join(filter(None, (sentence, link_sentence))),
+        "sentence": sentence
+        if state in _ENDED
+        else "; ".join(filter(None, (sentence, link_sentence, _requests_part(facts)))),
         "in_sync_with": [id_text(peer) for peer in level],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links), default=0),
@@ -212,6 +216,8 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
 def _membership_part(facts: Facts) -> tuple[str, str]:
     if facts.is_damaged:
         return "damaged", "who is a member cannot be told: commits of the membership are damaged here"
+    if facts.asking:
+        return "joining", facts.asking
     if facts.is_joining:
         return "joining", "joining: the membership has not come yet"
     since = "" if facts.newest_epoch_at is None else f" since {_date(facts.newest_epoch_at)}"
@@ -239,6 +245,13 @@ def _membership_part(facts: Facts) -> tuple[str, str]:
     refused = f"your invitation was refused ({facts.refused}); " if facts.refused else ""
     what = "the repo" if facts.has_members else "single branches"
     return "", f"{refused}reading {what} without being a member"
+
+
+def _requests_part(facts: Facts) -> str:
+    if not facts.requests:
+        return ""
+    who = "1 user asks" if facts.requests == 1 else f"{facts.requests} users ask"
+    return f"{who} to be let in: `ravel requests list`"
 
 
 def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:

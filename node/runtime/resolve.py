@@ -27,6 +27,8 @@ _LISTS: Final = {
     "void commit": "ravel branch voids BRANCH",
     "epoch": "ravel repo epochs REPO",
     "offer": "ravel inbox list REPO",
+    "link": "ravel requests links REPO",
+    "request": "ravel requests list",
     "relayed topic": "ravel relay list",
     "allowed peer": "ravel relay list",
     "proposal": "ravel quorum show REPO",

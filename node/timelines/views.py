@@ -30,6 +30,8 @@ def repo_view(
     *,
     was_member: bool,
     standing: RepoStanding,
+    is_joining: bool,
+    requests: int,
     is_damaged: bool = False,
 ) -> RepoView:
     """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
@@ -44,9 +46,10 @@ def repo_view(
     return {
         "repo": id_text(repo.repo_id),
         "name": repo.name,
-        "permission": "joining" if permission is None and repo.invitation is not None else held,
+        "permission": "joining" if is_joining else held,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
+        "requests": requests,
         "standing": standing,
     }
 

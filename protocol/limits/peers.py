@@ -7,6 +7,15 @@ from protocol.limits.formats import KIB, MIB, PUBLICATION_SIZE_MAX
 OFFERS_FOLLOWED_MAX: Final = 1000
 """Accepted offers of one repo whose branches a node follows, the latest."""
 
+LOBBY_COMMIT_COUNT_MAX: Final = 256
+"""Commits of a lobby's root branch that a node takes, its owners' beyond: requests of up to 17 KB from who holds a link."""
+LOBBY_OWN_COUNT_MAX: Final = 2 * LOBBY_COMMIT_COUNT_MAX
+"""The same with those of its owners: an answer for each request."""
+LOBBY_PENDING_SHARE: Final = 64
+"""Into how many parts a topic's room for pending commits is divided, of which a lobby has one: 156 commits, 1 MiB."""
+LOBBY_COUNT_MAX: Final = 64
+"""Lobbies that a node follows: with the bounds above 70 MB of disk if strangers fill all of them."""
+
 # --- messages ---
 BATCH_COUNT_MAX: Final = 1024
 """Publications in one message: what is verified and stored in one transaction, so that one wait for the disk serves all."""

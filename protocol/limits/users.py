@@ -148,3 +148,5 @@ BODY_WAIT_SECONDS: Final = 30
 """Longest pause in a request's body."""
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
+ASK_LINK_USE_COUNT_MAX: Final = 128
+"""Users who may ask by one link: half of what a lobby takes (`peers.LOBBY_COMMIT_COUNT_MAX`): each can also leave."""

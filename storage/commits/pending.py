@@ -95,8 +95,10 @@ def keep_pending(
     waiting: Sequence[PendingPublication],
     arrived_at: int = 0,
     former: Mapping[CommitId, int] = _NONE_WAITED,
+    *,
+    parts: int = 1,
 ) -> Kept:
-    """Keep what came by one topic and fits under its bounds.
+    """Keep what came by one topic and fits under its bounds, or (`parts`) under such a part of each.
 
     `arrived_at` is when, in unix milliseconds (0: not known), but for what waited before: `former` has that.
     """
@@ -104,8 +106,8 @@ def keep_pending(
         return Kept()
     known = _find_known(connection, waiting)
     # Of the topic: anyone who still holds an older epoch's secrets fills that, and not the room of those that follow.
-    room = _room(connection, branch.topic_num)
-    of_authors = {item.author: _room(connection, branch.topic_num, item.author) for item in waiting}
+    room = _room(connection, branch.topic_num, parts)
+    of_authors = {item.author: _room(connection, branch.topic_num, parts, item.author) for item in waiting}
     ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}
     count, refused = len(known), 0
     unread: list[int] = []
@@ -133,11 +135,11 @@ def keep_pending(
     return Kept(ids, tuple(unread), count, refused)
 
 
-def _room(connection: Connection, topic_num: int, author: UserId | None = None) -> _Room:
+def _room(connection: Connection, topic_num: int, parts: int, author: UserId | None = None) -> _Room:
     """Of a topic, or of one author on it."""
-    query, share = _TOTALS.where(pending.c.topic_num == topic_num), 1
+    query, share = _TOTALS.where(pending.c.topic_num == topic_num), parts
     if author is not None:
-        query, share = query.where(pending.c.author_key == id_key(author)), PENDING_AUTHOR_SHARE
+        query, share = query.where(pending.c.author_key == id_key(author)), parts * PENDING_AUTHOR_SHARE
     count, size, causes = connection.execute(query).one()
     return _Room(
         PENDING_COUNT_MAX // share - count,

@@ -66,6 +66,11 @@ def load_links(connection: Connection) -> dict[PeerId, set[RepoId]]:
     return found
 
 
+def unlink_repo(connection: Connection, repo_id: RepoId) -> None:
+    """Forget which peers links to a repo named."""
+    connection.execute(delete(link_peers).where(link_peers.c.repo_id == repo_id))
+
+
 def ban_peer(connection: Connection, peer: PeerId) -> None:
     """Speak with a peer no more, and forget its address."""
     forget_peer(connection, peer)

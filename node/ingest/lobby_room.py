@@ -1,0 +1,24 @@
+"""How much of a lobby (`protocol.lobbies`) a node takes: who holds its link may write into it, and is a stranger.
+
+What comes beyond is dropped, and found to be lacking when the topic is compared again.
+"""
+
+from node.ingest.replica import Replica
+from protocol.body import Permission
+from protocol.ids import UserId
+from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_OWN_COUNT_MAX, LOBBY_PENDING_SHARE
+from storage.repos.repos import Branch
+from verifier.membership import Membership
+
+
+def is_full(membership: Membership, author: UserId) -> bool:
+    """Whether this is the membership of a lobby that takes no more of an author. Hold `membership_lock`."""
+    count = len(membership.operations)
+    if count < LOBBY_COMMIT_COUNT_MAX or membership.lobbies.target(membership.operations) is None:
+        return False
+    return count >= LOBBY_OWN_COUNT_MAX or (membership.now().permission(author) or 0) < Permission.OWNER
+
+
+def pending_parts(replica: Replica, branch: Branch) -> int:
+    """Into how many parts the room for what waits is divided, of which the branch's topic has one."""
+    return LOBBY_PENDING_SHARE if branch.facts.repo_id in replica.lobbies else 1
