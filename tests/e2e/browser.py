@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.vendored import AXE
+
 JsonObject = dict[str, Any]
 CHROMIUM: Final = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
@@ -90,6 +92,40 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             said = {"text": text} if text and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **said)
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def click(self, selector: str) -> None:
+        """Click on an element once it is there."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        self.evaluate(f"{found}.click()")
+
+    def fill(self, selector: str, text: str) -> None:
+        """Put a text into a field once it is there, as typing does."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        self.evaluate(f"{found}.focus(); {found}.select?.()")
+        self.type(text)
+
+    def choose_files(self, selector: str, *paths: Path) -> None:
+        """Choose files in a field for files."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        found = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=found, files=[str(path) for path in paths])
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds that keeps people out: rules with the elements that break them."""
+        if not self.evaluate("Boolean(window.axe)"):
+            self.evaluate(AXE.read_text(encoding="utf-8") + "\n;0")
+        found = self.evaluate("axe.run(document).then((done) => done.violations)")
+        return [
+            f"{one['id']}: {node['html']} ({node['failureSummary']})"
+            for one in found
+            for node in one["nodes"]
+        ]
 
     def show(self, width: int, height: int, theme: str) -> None:
         """Take a window's size, and a theme: light or dark."""

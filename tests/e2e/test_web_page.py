@@ -91,7 +91,7 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         page.until("document.getElementById('sizes')?.textContent.includes('free')")
         assert page.evaluate("document.querySelectorAll('#growth > li').length") == 1
         assert page.evaluate("document.getElementById('relay')") is None
-        assert _firsts(page) == ["second", HOSTILE, "branch-root"]
+        assert _firsts(page) == ["second", HOSTILE, "The branch began"]
         assert (
             page.evaluate("document.querySelectorAll('#timeline img, #timeline b, #repos img').length") == 0
         )
@@ -261,7 +261,7 @@ def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
         alice.start()
         _enter(page, alice)
         page.until(f"{ROWS}.length === 3")
-        assert _firsts(page)[0] == "post, damaged here"
+        assert _firsts(page)[0] == "A post, damaged here"
         page.until("document.getElementById('status').textContent.includes('2 damaged, asked of peers')")
         assert all("status of 500" in said for said in page.complaints()), (
             "members and voids cannot be computed"

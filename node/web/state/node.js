@@ -69,7 +69,9 @@ export function beside(panel, argument = "") {
 }
 
 function parse(hash) {
-  const [branch = "", panel = "", argument = ""] = hash.replace(/^#\/?/, "").split("/");
+  // An address may also be a code that opens the page, or what an earlier version made: a branch alone.
+  const said = /^#\/(.*)$/.exec(hash)?.[1] ?? /^#([a-z2-7]{52})$/.exec(hash)?.[1] ?? "";
+  const [branch = "", panel = "", argument = ""] = said.split("/");
   let decoded = "";
   try {
     decoded = decodeURIComponent(argument);

@@ -29,7 +29,7 @@ export function Attachments({ item, branch, tab }) {
 
 /** A button that saves a file on this machine. */
 export function Save({ branch, file, name, tab, children }) {
-  return html`<${Action} class="save" tab=${tab} label=${text.save(name)} act=${() => save(branch, file, name)}>⭳ ${children}<//>`;
+  return html`<${Action} class="save" tab=${tab} label=${text.save(name)} act=${() => save(branch, file, name)}>↓ ${children}<//>`;
 }
 
 async function save(branch, file, name) {

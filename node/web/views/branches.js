@@ -12,7 +12,7 @@ export function Branches({ repo, branch }) {
   const others = repo.branches.filter((one) => one !== branch);
   return html`
     <ul class="plain" id="branches">${repo.branches.map((one) => html`<li key=${one.branch}>
-      <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>
+      <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>${" "}
       <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.archived ? ` · ${text.archived}` : ""}</span>
       ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
     </li>`)}</ul>

@@ -9,7 +9,7 @@ import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Attachments } from "./attachments.js";
 import { fork } from "./branches.js";
-import { kindOf } from "./timeline.js";
+import { What } from "./timeline.js";
 
 const ACKS_SHOWN = 20;
 
@@ -24,7 +24,7 @@ function Whole({ repo, branch, commit, again }) {
   const isVoid = commit.verdict === "void";
   return html`
     ${isKnown && html`<p><bdi class="person">${whoOf(commit, names)}</bdi> <span class="facts">${whenExactly(commit.time)}</span></p>
-      <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" />` : kindOf(commit)}</div>
+      <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
       ${commit.files?.length > 0 && html`<${Attachments} item=${commit} branch=${commit.branch} tab=${0} />`}`}
     <h3>${text.why}</h3>
     <p id="verdict" class=${commit.verdict === "accepted" ? "good" : "alarm"}><strong>${text.verdicts[commit.verdict] ?? commit.verdict}</strong></p>

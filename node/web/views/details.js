@@ -3,6 +3,7 @@
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, current, route } from "../state/node.js";
 import { text } from "../strings/en.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
 import { Branches } from "./branches.js";
 import { Commit } from "./commit.js";
@@ -42,12 +43,21 @@ export function DetailsView() {
   const { repo, branch } = current.value;
   const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "peers";
   const panel = PANELS[asked];
+  const place = useRef(null);
+  const opened = `${route.value.panel}/${route.value.argument}`;
+  const before = useRef(opened);
+  useEffect(() => {
+    // Keyboards and screen readers go where one asked to go. What is only shown beside the timeline takes nothing away.
+    if (before.current === opened) return;
+    before.current = opened;
+    if (route.value.panel) (place.current?.querySelector("[data-first]") ?? place.current?.querySelector("h2"))?.focus();
+  }, [opened]);
   if (panel.needs && !repo) return null;
   if (["branch", "commit"].includes(panel.needs) && !branch) return null;
   return html`
     ${repo && panel.needs && html`<${Tabs} asked=${asked} branch=${branch} />`}
-    <section class="panel" aria-labelledby="panel-title">
-      <h2 id="panel-title">${text.panels[asked]}</h2>
+    <section class="panel" ref=${place} aria-labelledby="panel-title">
+      <h2 id="panel-title" tabindex="-1">${text.panels[asked]}</h2>
       <${panel.show} key=${`${asked} ${panel.needs === "branch" ? chosenBranch.value : chosenRepo.value}`} repo=${repo} branch=${branch} argument=${route.value.argument} />
     </section>`;
 }

@@ -24,8 +24,10 @@ export function Inbox({ repo, branch }) {
         <div class="said">${item.text ? html`<${Markdown} source=${item.text} tab=${0} />` : item.kind}</div></li>`)}</ul>`}<//>
     <${Form} id="comment" button=${text.comment} send=${async ({ said }) => {
       const done = await api.writeComment({ branch: id, text: said });
+      const accepts = done.status === "open" && may(repo, "admin"); // who may accept it has nobody to wait for
+      if (accepts) await api.answerOffer({ repo: repo.repo, offer: done.offer, accepts });
       await again();
-      if (done.status === "open") tell(text.commentWaits);
+      if (done.status === "open" && !accepts) tell(text.commentWaits);
     }}><label>${text.commentOn(branch.name)} <textarea name="said" rows="2" required maxlength="262144"></textarea></label><//>
     <h3>${text.offers}</h3>
     <${Loaded} of=${offers} lines=${2}>${({ offers: all }) =>

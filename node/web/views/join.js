@@ -12,7 +12,7 @@ export function NewRepo() {
       const made = await api.createRepo({ name: name.trim() });
       await open(made.repo);
       tell(text.created(made.name));
-    }}><label>${text.nameOfRepo} <input name="name" required maxlength="255" autocomplete="off" /></label><//>`;
+    }}><label>${text.nameOfRepo} <input data-first name="name" required maxlength="255" autocomplete="off" /></label><//>`;
 }
 
 export function JoinRepo() {
@@ -27,7 +27,7 @@ export function JoinRepo() {
   };
   return html`<p>${text.joinAbout}</p>
     <${Form} id="join-repo" button=${text.join} send=${send}>
-      <label>${text.link} <textarea name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
+      <label>${text.link} <textarea data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
       <label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>
     <//>`;
 }

@@ -41,7 +41,14 @@ function Repo({ repo }) {
     <span class=${`facts standing ${repo.standing.state}`}>${text.standing[repo.standing.state] ?? repo.standing.state}</span>
     <ul>${branches.map((branch) => html`<li>
       <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
-        <bdi>${branch.name}</bdi> <span class="facts">${branch.commits}</span></a>
+        <bdi>${nameOf(branch)}</bdi> <span class="facts">${branch.commits}</span></a>
     </li>`)}</ul>
   </li>`;
+}
+
+/** A branch of comments is called by the id of what they are about: the name of that says more. */
+function nameOf(branch) {
+  const id = /^on ([a-z2-7]{52})$/.exec(branch.name)?.[1];
+  const about = id && repos.value.flatMap((repo) => repo.branches.map((one) => ({ repo, one }))).find(({ one }) => one.branch === id);
+  return about ? text.commentsOn(about.repo.name, about.one.name) : branch.name;
 }

@@ -3,7 +3,7 @@
 import { Action, Empty, Form, LinkBox, Loaded, Skeleton, useLoaded } from "../parts/form.js";
 import { isOnlyHere, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { may, members, refresh, status } from "../state/node.js";
+import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -43,6 +43,7 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
     ${member.name && html`<bdi class=${member.color === null ? "person" : "person colored"} style=${hue}>${member.name}</bdi> `}
     <span class="id">${prefix}${member.user.slice(0, 16)}… </span>
     <span class="facts">${member.permission}${isMe ? ` · ${text.you}` : ""}</span>
+    ${isMe && !member.name && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && html`<details class="more"><summary>${text.change}</summary>
       <${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>

@@ -14,7 +14,7 @@ export function Peers() {
     ${!isLive.value && html`<p class="alarm">${text.peersUnknown}</p>`}
     ${!peers.value && html`<${Skeleton} />`}
     ${peers.value?.length === 0 && html`<${Empty}><p>${text.noPeers}</p><//>`}
-    <ul id="peers" class=${`plain${isLive.value ? "" : " stale"}`}>${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
+    <ul id="peers" class="plain">${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
     <h3>${text.addPeer}</h3>
     <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
       await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: Boolean(relay) });

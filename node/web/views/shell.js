@@ -13,17 +13,18 @@ import { TimelineView } from "./timeline.js";
 
 export function Shell() {
   return html`<div id="node" class="node" data-view=${view.value}>
-    <a class="skip" href="#timeline" onClick=${skip}>${text.skip}</a>
     <${Head} />
-    <p id="problem" class="error" role="alert">${problem.value}
-      ${problem.value && html`<button type="button" class="quiet" aria-label=${text.dismiss} onClick=${() => (problem.value = "")}>✕</button>`}</p>
-    <div class="columns">
-      <div class="pane list"><${ListView} /></div>
-      <main class="pane middle" id="middle"><${TimelineView} /></main>
-      <aside class="pane details" aria-label=${text.details}><${DetailsView} /></aside>
-    </div>
+    <main>
+      <p id="problem" class="error" role="alert">${problem.value}
+        ${problem.value && html`<button type="button" class="quiet" aria-label=${text.dismiss} onClick=${() => (problem.value = "")}>✕</button>`}</p>
+      <div class="columns">
+        <div class="pane list"><${ListView} /></div>
+        <div class="pane middle" id="middle" tabindex="-1"><${TimelineView} /></div>
+        <div class="pane details" role="region" aria-label=${text.details}><${DetailsView} /></div>
+      </div>
+      <${Notices} />
+    </main>
     <${Tabs} />
-    <${Notices} />
     <${Palette} />
     <${Question} />
   </div>`;
@@ -42,6 +43,7 @@ function Head() {
   const damaged = known ? known.damaged.commits + known.damaged.blocks : 0;
   if (damaged) facts.push(text.damaged(damaged));
   return html`<header>
+    <a class="skip" href="#middle" onClick=${skip}>${text.skip}</a>
     <h1>${text.name}</h1>
     <p id="status" class="facts" title=${known?.node}>${known && text.node(short(known.node), facts.join(" · "))}</p>
     <p id="live" role="status" class=${isLive.value ? "good" : "alarm"}>${isLive.value ? text.live : text.notLive}</p>

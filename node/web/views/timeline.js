@@ -5,7 +5,7 @@ import { when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
-import { addressOf, chosenBranch, current, go, may, members } from "../state/node.js";
+import { addressOf, beside, chosenBranch, current, go, may, members, repos } from "../state/node.js";
 import { api, attempt } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
@@ -38,13 +38,20 @@ export function TimelineView() {
       shown.value = null;
     };
   }, [id, api]);
-  if (!repo) return null;
+  if (!repo) return repos.value && html`<${Welcome} />`;
   return html`<section id="branch" aria-labelledby="branch-name">
     <${Heading} repo=${repo} branch=${branch} />
     ${branch && html`
       ${may(repo, "write") && !branch.archived && html`<${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`}
       <${Rows} timeline=${shown.value} branch=${branch.branch} />`}
   </section>`;
+}
+
+function Welcome() {
+  return html`<section aria-labelledby="welcome"><h2 id="welcome">${text.welcome}</h2>
+    <p>${text.welcomeAbout}</p>
+    <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a>
+      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p></section>`;
 }
 
 function Heading({ repo, branch }) {
@@ -137,7 +144,7 @@ class Row extends Component {
           <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a></p>
         ${isVoid && html`<p class="alarm note">${text.voidNote}</p>`}
         <div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " cut" : ""}`} dir="auto">
-          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} />` : kindOf(item)}
+          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} />` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}
         </div>
         ${isLong && html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
           onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
@@ -147,11 +154,15 @@ class Row extends Component {
   }
 }
 
-export function kindOf(item) {
-  if (item.damaged) return text.damagedHere(item.kind);
-  if (item.erased) return text.erased(item.kind);
-  if (item.unreadable) return text.unreadable(item.kind);
-  return item.files?.length ? text.files(item.files.join(", ")) : item.kind;
+/** What a commit without a text did, with the way to what it changed. */
+export function What({ item, branch, tab }) {
+  if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
+  if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
+  if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
+  const panel = item.kind.replace(/-(snapshot|squeeze)$/, "");
+  const said = text.kinds[item.kind] ?? item.kind;
+  if (!["set", "dict", "text"].includes(panel)) return said;
+  return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
 }
 
 /** Up and down by arrows or by j and k; Enter opens the details. */

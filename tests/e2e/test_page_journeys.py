@@ -1,0 +1,408 @@
+"""What people do on the page, from the first start on, without a command: each journey in a real Chromium.
+
+With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
+"""
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extended,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+ROWS: Final = "document.querySelectorAll('#timeline > li')"
+WIDE: Final = (1400, 900)
+PHONE: Final = (390, 844)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        opened.show(*WIDE, "light")
+        yield opened
+
+
+def _enter(page: Browser, peer: Peer) -> None:
+    page.open(json.loads(run_ravel(peer, "open", "--no-browser", "--json").stdout)["address"])
+    page.until("document.getElementById('repos') && !document.querySelector('#repos .skeleton')")
+
+
+def _picture(page: Browser, name: str) -> None:
+    """Look at it in both themes and on a phone, and find no barriers; keep the pictures if they are wanted."""
+    folder = os.environ.get("RAVEL_SCREENSHOTS")
+    for size, theme in ((WIDE, "light"), (WIDE, "dark"), (PHONE, "light")):
+        page.show(*size, theme)
+        page.until(
+            "!document.getAnimations().some((one) => one.playState === 'running' && !one.effect.target.closest('.skeleton'))"
+        )
+        assert page.barriers() == [], (name, size, theme)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, size, theme)
+        if folder:
+            page.screenshot(Path(folder) / f"{name}-{size[0]}-{theme}.png")
+    page.show(*WIDE, "light")
+
+
+def _says(text: str, where: str = "document.body") -> str:
+    return f"{where}?.textContent.includes({json.dumps(text)})"
+
+
+def _open(page: Browser, panel: str, argument: str = "") -> None:
+    page.evaluate(
+        "location.hash = ['#',"
+        "location.hash.split('/')[1] || document.querySelector('[data-branch]')?.dataset.branch || '-',"
+        f"'{panel}', '{argument}'].join('/')"
+    )
+    page.until("document.querySelector('.panel') && !document.querySelector('.panel .skeleton')")
+
+
+def _submit(page: Browser, form: str, **fields: str) -> None:
+    for name, value in fields.items():
+        page.fill(f"{form} [name={name}]", value)
+    page.click(f"{form} > button")
+
+
+def _press_with(page: Browser, key: str, code: int, modifiers: int) -> None:
+    for kind in ("rawKeyDown", "keyUp"):
+        page.call(
+            "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=modifiers
+        )
+
+
+def _png() -> bytes:
+    """A picture of 64 by 64 pixels."""
+
+    def part(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(
+        b"\0" + bytes((y * 4, 120, x * 4)[c] for x in range(64) for c in range(3)) for y in range(64)
+    )
+    head = struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
+    )
+
+
+def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        _enter(page, alice)
+        page.until("document.getElementById('empty')")
+        _picture(page, "empty")
+        _press_with(page, "k", 75, 2)
+        page.until("document.activeElement.id === 'command'")
+        page.type("new repo")
+        page.until("document.querySelectorAll('#found li').length === 1")
+        _picture(page, "palette")
+        page.press("Enter", 13, "\r")
+        page.until("document.activeElement.name === 'name'")
+        page.type("notes")
+        page.press("Enter", 13, "\r")
+        page.until(f"{ROWS}.length === 1")
+        _press_with(page, "k", 75, 2)
+        page.until("document.activeElement.id === 'command'")
+        page.type("write a")
+        page.press("Enter", 13, "\r")
+        page.until("document.activeElement.id === 'text'")
+        page.type("**Hello**, [world](https://example.org)\n\n- one\n- two")
+        _press_with(page, "Enter", 13, 2)
+        page.until(f"{ROWS}.length === 2")
+        assert page.evaluate(f"{ROWS}[0].querySelector('.said strong').textContent") == "Hello"
+        assert page.evaluate(f"{ROWS}[0].querySelectorAll('.said li').length") == 2
+        link = f"{ROWS}[0].querySelector('.said a')"
+        assert page.evaluate(f"[{link}.href, {link}.rel]") == [
+            "https://example.org/",
+            "noopener noreferrer nofollow",
+        ]
+        page.until("document.getElementById('text').value === ''")
+        assert page.evaluate("document.activeElement.id") == "text"
+        _picture(page, "first-post")
+        page.evaluate("document.querySelector('.skip').focus()")
+        page.press("Enter", 13, "\r")
+        page.until("document.activeElement.tagName === 'ARTICLE'")
+        page.press("Enter", 13, "\r")
+        page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
+        page.press("Escape", 27)
+        page.until("!document.getElementById('verdict')")
+        assert page.complaints() == []
+
+
+def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
+        bobs.show(*WIDE, "light")
+        _enter(page, alice)
+        page.click(".links.add a")
+        _submit(page, "#new-repo", name="shared")
+        page.until(f"{ROWS}.length === 1")
+        _open(page, "members")
+        page.click("#invite > button")
+        page.until("document.getElementById('link')?.value.startsWith('ravel:invite:')")
+        _picture(page, "invitation")
+        link = page.evaluate("document.getElementById('link').value")
+
+        _enter(bobs, bob)
+        bobs.click(".links.add li:nth-child(2) a")
+        _submit(bobs, "#join-repo", link="no link")
+        bobs.until("document.getElementById('problem').textContent.trim().length > 10")
+        _picture(bobs, "bad-link")
+        _submit(bobs, "#join-repo", link=link)
+        bobs.until(f"{ROWS}.length === 1")
+        bobs.until("document.getElementById('write')")
+        bobs.fill("#text", "hello from bob")
+        bobs.click("#write .main")
+        page.until(f"{_says('hello from bob', ROWS + '[0]')}")
+
+        _open(bobs, "people")
+        _submit(bobs, "#me", name="Bob")
+        page.until(_says("Bob", "document.getElementById('members')"))
+        page.click("#members .more .danger")
+        page.until("document.querySelector('dialog[open]')")
+        _picture(page, "question")
+        page.click("dialog .danger")
+        page.until("document.getElementById('members').children.length === 1")
+        bobs.until(_says("no member any more", "document.getElementById('repos')"))
+        _open(bobs, "about")
+        bobs.until("!document.getElementById('write')")
+        assert len(bobs.evaluate("document.getElementById('standing').textContent")) > 20, (
+            "a sentence says why"
+        )
+        _picture(bobs, "removed")
+        assert page.complaints() == []
+
+
+def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> None:
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(_png())
+    liar = tmp_path / "liar.png"
+    liar.write_bytes(b"<svg onload=alert(1)>")
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        page.until("document.getElementById('attach')")
+        page.choose_files("#attach", picture, liar)
+        page.until("document.querySelectorAll('.chosen-files li').length === 2")
+        page.fill("#text", "see the picture")
+        page.click("#write .main")
+        page.until(f"{ROWS}.length === 4")
+        page.until("document.querySelector('.picture img')?.naturalWidth === 64")
+        assert page.evaluate("document.querySelectorAll('.picture img').length") == 1, (
+            "the liar is no picture"
+        )
+        page.click("article .save[aria-label='Save picture.png']")
+        until(lambda: (saved / "picture.png").exists(), "it is saved")
+        assert (saved / "picture.png").read_bytes() == _png()
+        _picture(page, "files")
+        _open(page, "files")
+        page.until("document.querySelectorAll('#files > li').length === 2")
+        _picture(page, "files-panel")
+        page.evaluate(
+            """(() => {
+              const data = new DataTransfer();
+              data.items.add(new File(["dropped"], "dropped.txt"));
+              const event = new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+              document.getElementById("write").dispatchEvent(event);
+              const pasted = new DataTransfer();
+              pasted.items.add(new File(["pasted"], "pasted.txt"));
+              const paste = new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true });
+              document.getElementById("text").dispatchEvent(paste);
+            })()"""
+        )
+        page.until("document.querySelectorAll('.chosen-files li').length === 2")
+        page.click("#write .main")
+        page.until("document.querySelectorAll('#files > li').length === 4")
+        assert page.complaints() == []
+
+
+def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        alice.client.write("main", "first")
+        _enter(page, alice)
+        main = page.evaluate("document.querySelector('[data-branch]').dataset.branch")
+        _open(page, "branches")
+        _submit(page, "#fork-branch", name="draft")
+        page.until("document.getElementById('branch-name').textContent.includes('draft')")
+        page.until("document.getElementById('text')")
+        page.fill("#text", "written apart")
+        page.click("#write .main")
+        page.until(f"{_says('written apart', ROWS + '[0]')}")
+        page.evaluate(f"location.hash = '#/{main}/branches'")
+        page.until("document.getElementById('merge-branch')")
+        page.click("#merge-branch > button")
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('written apart'))")
+        page.until(_says("Merged", "document.querySelector('.notices')"))
+        _picture(page, "branches")
+        page.click("#branches li:nth-child(2) button")
+        page.until("document.querySelectorAll('[data-branch]').length === 1")
+        page.click(".notices p:last-child button")
+        page.until("document.querySelectorAll('[data-branch]').length === 2")
+        page.evaluate(f"{ROWS}[0].querySelector('.when').click()")
+        page.until("document.getElementById('tag')")
+        page.evaluate("document.getElementById('tag').parentElement.open = true")
+        _submit(page, "#tag", name="v1")
+        page.until(_says("v1", "document.querySelector('.notices')"))
+        _picture(page, "commit")
+        assert [one["name"] for one in alice.client.list_tags("notes")["tags"]] == ["v1"]
+        assert page.complaints() == []
+
+
+def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        _open(page, "set")
+        for item in ("milk", "bread"):
+            _submit(page, "#add-item", item=item)
+            page.until(_says(item, "document.getElementById('items')"))
+        page.click("#items button")
+        page.until("document.querySelectorAll('#items > li').length === 1")
+        page.click(".notices p:last-child button")
+        page.until("document.querySelectorAll('#items > li').length === 2")
+        _picture(page, "set")
+        _open(page, "dict")
+        _submit(page, "#add-entry", key="colour", value="green")
+        page.until("document.querySelector('#entries .cell')?.value === 'green'")
+        page.fill("#entries .cell", "blue")
+        page.press("Enter", 13, "\r")
+        until(
+            lambda: alice.client.documents.get_entry("main", "colour")["value"] == "blue",
+            "the value is saved",
+        )
+        _picture(page, "dict")
+        _open(page, "text")
+        page.until("document.querySelector('.panel .empty')")
+        _picture(page, "text")
+        assert page.complaints() == []
+
+
+def test_a_void_commit_is_explained_and_made_to_count(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
+        _, branch = join(alice, bob)
+        carol.client.join(alice.client.members.invite("shared", "write", 3600)["invitation"])
+        until_equal(alice, carol, branch)
+        until_equal(alice, bob, branch)
+        node = alice.client.status()["node"]
+        for peer in (bob, carol):
+            peer.client.remove_peer(node)
+        bob.client.add_peer(carol.listen, carol.client.status()["node"])
+        bob.client.write(branch, "unseen by alice")
+        until_equal(bob, carol, branch)
+        alice.client.members.remove("shared", bob.client.status()["user"])
+        carol.client.add_peer(alice.listen, node)
+        _enter(page, alice)
+        struck = "document.querySelectorAll('#timeline > li.void').length"
+        page.until(f"{struck} === 1")
+        page.click("#timeline > li.void .when")
+        page.until("document.getElementById('verdict')?.textContent === 'Void'")
+        _picture(page, "void")
+        page.click("#adopt")
+        page.until("document.getElementById('verdict').textContent === 'Accepted'")
+        page.until(f"{struck} === 0")
+        assert page.complaints() == []
+
+
+def test_a_long_timeline_is_loaded_by_windows_in_both_directions(tmp_path: Path, page: Browser) -> None:
+    count, day = 5000, 86_400
+    start = 1_700_000_000
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for begin in range(0, count, 500):
+            items = [
+                {
+                    "id": str(number),
+                    "parents": [str(number - 1)] if number else [],
+                    "author": "a",
+                    "time": start + number * day // 10,
+                    "text": f"item {number}",
+                }
+                for number in range(begin, begin + 500)
+            ]
+            alice.client.import_items("main", items, "test")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length >= 200")
+        assert page.evaluate(f"{ROWS}.length") < 500, "not all at once"
+        page.evaluate("document.querySelector('.middle').scrollTo(0, 1e9)")
+        page.until(f"{ROWS}.length >= 400")
+        page.evaluate(
+            "const date = document.getElementById('jump'); date.value = '2023-12-15';"
+            "date.dispatchEvent(new Event('change', { bubbles: true }))"
+        )
+        page.until("document.activeElement.tagName === 'ARTICLE'")
+        when = page.evaluate("document.activeElement.querySelector('time').dateTime")
+        assert when[:10] in {"2023-12-14", "2023-12-15"}, when
+        assert page.evaluate(f"{ROWS}.length") <= 700
+        alice.client.write("main", "written meanwhile")
+        page.click("#newest")
+        page.until(f"{_says('written meanwhile', ROWS + '[0]')}")
+        assert page.complaints() == []
+
+
+def test_every_panel_opens_without_barriers(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.people.state_me("Ann", 3)
+        join(alice, bob)
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        names = ("about", "members", "inbox", "quorum", "peers", "people", "devices", "storage", "log")
+        for panel in names:
+            _open(page, panel)
+            _picture(page, f"panel-{panel}")
+        _open(page, "inbox")
+        _submit(page, "#comment", said="a remark")
+        page.until(_says("a remark", "document.getElementById('comments')"))
+        alice.stop()
+        page.until(_says("not connected", "document.getElementById('live')"))
+        _open(page, "peers")
+        page.until(_says("unknown", "document.getElementById('peers')"))
+        assert "good" not in page.evaluate("document.getElementById('peers').innerHTML"), "nothing is green"
+        _picture(page, "away")
+
+
+def test_texts_that_would_hold_the_page_up_are_shown_as_they_are(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        nodes = (
+            "import('/web/parts/markdown.js').then(({ nodesOf }) => "
+            "[%s].map((text) => { const began = performance.now(); const found = nodesOf(text) !== null;"
+            " return [found, performance.now() - began]; }))"
+        )
+        texts = (
+            "'a'.repeat(4000)",
+            "'a'.repeat(4001)",
+            "'*a '.repeat(200)",
+            "'*a '.repeat(201)",
+            "'> '.repeat(3) + 'quoted'",
+            "'> '.repeat(40) + 'quoted'",
+            "'1. '.repeat(300)",
+            "'x\\n\\n'.repeat(1300)",
+        )
+        found = page.evaluate(nodes % ", ".join(texts))
+        assert [shown for shown, _ in found] == [True, False, True, False, True, False, False, False]
+        page.fill(
+            "#text",
+            "<script>document.title = 'taken'</script>\n\n![x](https://example.org/a.png) [j](javascript:alert(1))",
+        )
+        page.click("#write .main")
+        page.until(f"{ROWS}.length === 2")
+        said = f"{ROWS}[0].querySelector('.said')"
+        assert page.evaluate(f"{said}.querySelectorAll('script, img').length") == 0
+        assert page.evaluate(f"[...{said}.querySelectorAll('a')].map((one) => one.href)") == [
+            "https://example.org/a.png"
+        ]
+        assert page.evaluate("document.title") == "Ravel"
+        assert page.complaints() == []
