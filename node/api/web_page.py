@@ -5,6 +5,7 @@ makes a *code*, good once and for a minute, and puts it behind the # of the page
 themselves. The page gives the code for a token, and keeps that in its tab's session storage.
 """
 
+import hashlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -90,9 +91,13 @@ async def read_code(request: Request) -> str:
 
 def _serve(name: str, kind: str) -> Handler:
     content = (_FOLDER / name).read_bytes()
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = {**_HEADERS, "ETag": tag}
 
-    async def serve(_request: Request) -> Response:
+    async def serve(request: Request) -> Response:
         await trio.lowlevel.checkpoint()
-        return Response(content, media_type=kind, headers=_HEADERS)
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
 
     return serve

@@ -49,6 +49,7 @@ def test_cut_and_refused_requests() -> None:
     _run("cut.test.js")
 
 
+@pytest.mark.extended
 def test_a_real_node(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         token = (alice.home / "api-token").read_text().strip()

@@ -1,7 +1,7 @@
 // What the node holds, as it changes: repos with their branches, peers, members of the chosen repo; and what is chosen.
 
 import { batch, computed, effect, signal } from "../vendor/signals.js";
-import { api, attempt, onOpen, session } from "./session.js";
+import { actions, api, attempt, onOpen, session } from "./session.js";
 
 const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
@@ -50,8 +50,10 @@ export const view = computed(() => {
 /** What this user may do in a repo, each including those before. */
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 
+const ACTIONS = { read: "read", write: "write", manage: "manage", admin: "admin", owner: "admin" };
+
 export function may(repo, permission) {
-  return LEVELS.indexOf(repo?.permission) >= LEVELS.indexOf(permission);
+  return actions.value.includes(ACTIONS[permission]) && LEVELS.indexOf(repo?.permission) >= LEVELS.indexOf(permission);
 }
 
 export function addressOf(branch, panel = "", argument = "") {
@@ -124,7 +126,7 @@ function takeRepos(found) {
 }
 
 effect(() => {
-  if (session.value !== "open" || !changes.value) return;
+  if (session.value !== "open" || !changes.value || !actions.value.includes("node")) return;
   attempt(async () => {
     status.value = await api.showStatus();
   });

@@ -15,6 +15,8 @@ export const loginError = signal("");
 export const problem = signal("");
 /** What was done lately: `{ key, said, undo }`; `undo` may be null. */
 export const notices = signal([]);
+/** What the token may do (docs/reference/api.md#tokens): a page of `ravel open` has all actions, a pasted token may not. */
+export const actions = signal([]);
 /** The client, while the page is open. */
 export let api = null;
 
@@ -47,7 +49,7 @@ export async function enter(token) {
   loginError.value = "";
   api = connect({ token });
   try {
-    await api.showStatus();
+    actions.value = (await api.showToken()).may;
   } catch (error) {
     if (error.code === "unreachable") {
       loginError.value = sentenceOf(error);

@@ -18,7 +18,7 @@ import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
 
-/** Name in the address -> what is shown; `needs`: what must be chosen. In the order of the tabs. */
+/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
 export const PANELS = {
   about: { needs: "repo", show: About },
   members: { needs: "repo", show: Members },
@@ -30,13 +30,13 @@ export const PANELS = {
   inbox: { needs: "branch", show: Inbox },
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
-  new: { needs: "", show: NewRepo },
-  join: { needs: "", show: JoinRepo },
-  peers: { needs: "", show: Peers },
-  people: { needs: "", show: People },
-  devices: { needs: "", show: Devices },
-  storage: { needs: "", show: Storage },
-  log: { needs: "", show: Log },
+  new: { needs: "", action: "admin", show: NewRepo },
+  join: { needs: "", action: "admin", show: JoinRepo },
+  peers: { needs: "", action: "node", show: Peers },
+  people: { needs: "", action: "node", show: People },
+  devices: { needs: "", action: "node", show: Devices },
+  storage: { needs: "", action: "node", show: Storage },
+  log: { needs: "", action: "node", show: Log },
 };
 
 export function DetailsView() {

@@ -3,6 +3,7 @@
 import { Empty, Skeleton } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, repos, route } from "../state/node.js";
+import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
 
 const NODE_PANELS = ["peers", "people", "devices", "storage", "log"];
@@ -10,12 +11,12 @@ const NODE_PANELS = ["peers", "people", "devices", "storage", "log"];
 export function ListView() {
   return html`<nav id="repos" aria-label=${text.reposAndBranches}>
     <${Repos} />
-    <ul class="links add">
+    ${actions.value.includes("admin") && html`<ul class="links add">
       <li><${Link} panel="new" text=${text.panels.new} /></li>
       <li><${Link} panel="join" text=${text.panels.join} /></li>
-    </ul>
-    <h2>${text.thisNode}</h2>
-    <ul class="links">${NODE_PANELS.map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>
+    </ul>`}
+    ${actions.value.includes("node") && html`<h2>${text.thisNode}</h2>
+    <ul class="links">${NODE_PANELS.map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>`}
   </nav>`;
 }
 

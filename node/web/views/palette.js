@@ -2,7 +2,7 @@
 
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, repos } from "../state/node.js";
-import { lock, session } from "../state/session.js";
+import { actions, lock, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
@@ -59,8 +59,8 @@ function commands() {
   const to = (address) => () => (location.hash = address);
   const list = [{ name: text.goWrite, run: write }];
   const here = chosenBranch.value || chosenRepo.value;
-  for (const [name, { needs }] of Object.entries(PANELS)) {
-    if (needs === "commit" || (needs && !here)) continue;
+  for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
+    if (needs === "commit" || (needs && !here) || !actions.value.includes(action)) continue;
     list.push({ name: text.panels[name], run: to(addressOf(here, name)) });
   }
   for (const repo of repos.value ?? []) {

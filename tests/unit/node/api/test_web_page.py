@@ -106,6 +106,24 @@ def test_the_page_names_nothing_of_others_and_writes_no_markup() -> None:
     assert " onclick=" not in html
 
 
+def test_all_scripts_are_asked_for_at_once() -> None:
+    """Without this, a browser finds them one import after the other, five rounds deep."""
+    html = (WEB / "index.html").read_text(encoding="utf-8")
+    named = set(re.findall(r'modulepreload" href="(/web/[^"]+)"', html))
+    assert named == {path for path in OPEN_PATHS if path.endswith(".js")} - {"/web/app.js"}
+
+
+async def test_a_file_that_a_browser_has_is_not_sent_again(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        del one.client.headers["Authorization"]
+        first = await one.client.get("/web/app.js")
+        again = await one.client.get("/web/app.js", headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert "content-security-policy" in again.headers
+        other = await one.client.get("/web/app.js", headers={"If-None-Match": '"other"'})
+        assert (other.status_code, other.content) == (200, first.content)
+
+
 def test_every_text_that_is_shown_stands_in_the_file_of_texts() -> None:
     """Between tags of templates, and in attributes that are read to people, there are no words."""
     shown = re.compile(
