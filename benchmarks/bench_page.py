@@ -5,8 +5,9 @@ python -m benchmarks.bench_page [commits]
 A real daemon of a copy of a kept store of real commits (`long_home`), and a browser that has just been started, without
 anything in its cache. *First paint* is the browser's own first contentful paint, *rows* the moment at which the window's
 200 rows stand in the page; both are counted from the start of the navigation, the exchange of the code for the token
-included. *Older* is one further window of 200, from the press of its button to its rows. A jump to a day asks for some twenty
-windows of one commit and then for one of 200: what such a window costs in the middle is asked of the API, as the page would.
+included. *Older* is one further window of 200, from the press of its button to its rows. A jump to a day asks for some
+twenty windows of one commit and then for one of 200: what such a window costs in the middle is asked of the API, as the
+page would.
 """
 
 import json

@@ -19,8 +19,10 @@ FEATURES: Final = (
     "inbox",
     "introductions",
     "names",
+    "posts",
     "quorum",
     "relay",
+    "requests",
     "single-branch",
 )
 """Sorted. A feature whose messages change in a way that older nodes cannot pass over gets a new name."""

@@ -203,6 +203,7 @@ export interface RepoView {
   name: string;
   permission: "owner" | "admin" | "manage" | "write" | "read" | "former" | "joining" | "damaged";
   repo: string;
+  requests: number;
   standing: RepoStanding;
 }
 
@@ -457,6 +458,83 @@ export interface InvitationRequest {
 /** Adopts void commits. */
 export interface AdoptionRequest {
   commits: string[];
+}
+
+/** A new link that asks. */
+export interface AskLinkMade {
+  addresses: string[];
+  expires_at: number;
+  link: string;
+  lobby: string;
+  reach: "machine" | "network" | "anywhere";
+}
+
+/** Makes a link that asks. */
+export interface AskLinkRequest {
+  permission?: string;
+  expires_seconds?: number;
+  uses?: number;
+  reach?: "machine" | "network" | "anywhere";
+}
+
+/** The links that ask of a repo. */
+export interface AskLinkList {
+  links: AskLinkView[];
+}
+
+/** A link that asks. */
+export interface AskLinkView {
+  author: string;
+  author_name: string;
+  closed: boolean;
+  expires_at: number;
+  full: boolean;
+  here: boolean;
+  lobby: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  requests: number;
+}
+
+/** Requests to be let into repos. */
+export interface RequestList {
+  made: AskView[];
+  requests: RequestView[];
+}
+
+/** A request that this user made. */
+export interface AskView {
+  admin: string;
+  admin_name: string;
+  code: string;
+  expires_at: number;
+  lobby: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  reason: string;
+  repo: string;
+  repo_name: string;
+  status: "sending" | "waiting" | "accepted" | "refused" | "withdrawn" | "closed" | "expired" | "failed";
+}
+
+/** A request to be let into a repo. */
+export interface RequestView {
+  asked_at: number;
+  code: string;
+  expires_at: number;
+  lobby: string;
+  looks_alike: boolean;
+  name: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  repo: string;
+  repo_name: string;
+  request: string;
+  status: "waiting" | "accepted" | "refused" | "withdrawn" | "closed" | "expired";
+  user: string;
+}
+
+/** Answers a request. */
+export interface RequestAnswerRequest {
+  accepts: boolean;
+  permission?: string;
 }
 
 /** What this user calls itself. */
@@ -1496,7 +1574,7 @@ export class Ravel {
   listRepos(values?: {}, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
   createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
-  /** Join a repo by an invitation link. */
+  /** Join a repo by a bearer link, or ask to be let in by a link that asks. */
   joinRepo(values: {} & JoinRequest, options?: RequestOptions): Promise<RepoView>;
   /** Read and replicate a repo, or one of its branches, by a read capability. */
   followRepo(values: {} & FollowRequest, options?: RequestOptions): Promise<RepoView>;
@@ -1535,6 +1613,21 @@ export class Ravel {
   revokeInvitation(values: { repo: string; invitation: string }, options?: RequestOptions): Promise<MembershipChange>;
   /** Make void commits of a branch count again. */
   adoptCommits(values: { branch: string } & AdoptionRequest, options?: RequestOptions): Promise<MembershipChange>;
+  // Requests to join
+  /** Make a link by which users ask to be let into a repo. It has no secret of the repo. */
+  makeAskLink(values: { repo: string } & AskLinkRequest, options?: RequestOptions): Promise<AskLinkMade>;
+  /** List the links by which users ask to be let into a repo. */
+  listAskLinks(values: { repo: string }, options?: RequestOptions): Promise<AskLinkList>;
+  /** End a link by which users ask. Who asked by it and has no answer is not accepted any more. */
+  closeAskLink(values: { repo: string; lobby: string }, options?: RequestOptions): Promise<AskLinkList>;
+  /** List who asks to be let into a repo. */
+  listRequests(values: { repo: string }, options?: RequestOptions): Promise<RequestList>;
+  /** List who asks to be let into any repo, and what this user asked for. */
+  listAllRequests(values?: {}, options?: RequestOptions): Promise<RequestList>;
+  /** Accept a request, which makes the user a member, or refuse it. */
+  answerRequest(values: { repo: string; request: string } & RequestAnswerRequest, options?: RequestOptions): Promise<RequestView>;
+  /** Take back a request of this user, named by its repo. */
+  cancelRequest(values: { request: string }, options?: RequestOptions): Promise<RequestList>;
   // People
   /** Show what this user calls itself, and in which repos others see it. */
   showMe(values?: {}, options?: RequestOptions): Promise<OwnName>;

@@ -340,6 +340,7 @@ class Replica:
                 self._hidden_of[repo_id] = basis
                 changed[repo_id] = find_hidden(membership) if membership.hides else {}
         return {**self._hidden, **changed} if changed else self._hidden
+
     def find_lobbies(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, RepoId]:
         """Look again which of these repos are lobbies; gives all that are. To be used while `membership_lock` is held."""
         found = dict(self.lobbies)

@@ -83,7 +83,8 @@ class Requests:
 
     # --- who is asked ---
 
-    async def make_link(self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str = "machine"
+    async def make_link(
+        self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str = "machine"
     ) -> AskLinkMade:
         """Make a link that asks: it has no secret of the repo, and `uses` users may ask by it."""
         target = self._find_repo(repo)

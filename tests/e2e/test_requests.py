@@ -23,7 +23,7 @@ def _waiting(peer: Peer) -> list[str]:
 def test_a_user_asks_and_is_let_in(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("photos")
-        alice.client.write("main", "hello")
+        alice.client.write_post("main", "hello")
         link = run_ravel(alice, "repo", "invite", "photos", "--ask", "--local").stdout.strip()
         assert link.startswith("ravel:ask:")
         run_ravel(bob, "repo", "follow", link, code=8)
@@ -41,7 +41,7 @@ def test_a_user_asks_and_is_let_in(tmp_path: Path) -> None:
         bob.start()
         until(lambda: _permission(bob) == "write", "bob is a member")
         until_equal(alice, bob, "main")
-        bob.client.write("main", "hi")
+        bob.client.write_post("main", "hi")
         until_equal(alice, bob, "main")
         assert "accepted" in run_ravel(alice, "requests", "list", "photos").stdout
         again = run_ravel(bob, "repo", "join", link, "--json", code=6).stdout
@@ -59,13 +59,13 @@ def test_who_asks_and_who_answers_are_never_online_together(tmp_path: Path) -> N
         config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
         relay.start()
         alice.start()
-        alice.client.add_peer(relay.listen, str(relay.client.status()["node"]), relay=True)
+        alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
         alice.client.create_repo("notes")
-        alice.client.write("main", "a line from alice")
-        until(lambda: relay.client.list_relayed()["size"] > 0, "the relay keeps something")
+        alice.client.write_post("main", "a line from alice")
+        until(lambda: relay.client.list_relayed_topics()["size"] > 0, "the relay keeps something")
         made = alice.client.make_ask_link("notes", expires_seconds=3600, uses=1)
         assert relay.listen in made["addresses"]
-        until(lambda: len(relay.client.list_relayed()["topics"]) == 3, "the relay keeps the lobby")
+        until(lambda: len(relay.client.list_relayed_topics()["topics"]) == 3, "the relay keeps the lobby")
         run_ravel(alice, "repo", "sync", "notes", "--timeout", "30")
         until(lambda: _is_confirmed(alice), "all is durable there")
         alice.stop()
@@ -86,14 +86,14 @@ def test_who_asks_and_who_answers_are_never_online_together(tmp_path: Path) -> N
 
         bob.start()
         until(lambda: _permission(bob) == "write", "bob is a member")
-        until(lambda: bob.client.digest("main")["commits"] == 2, "what alice wrote has come")
+        until(lambda: bob.client.show_digest("main")["commits"] == 2, "what alice wrote has come")
     finally:
         for peer in (alice, bob, relay):
             peer.close()
 
 
 def _is_confirmed(peer: Peer) -> bool:
-    topics = [topic for one in peer.client.status()["peers"] for topic in one["topics"]]
+    topics = [topic for one in peer.client.show_status()["peers"] for topic in one["topics"]]
     return bool(topics) and all(
         topic["state"] == "in sync" and topic["to_send"] + topic["sent"] == topic["confirmed"]
         for topic in topics

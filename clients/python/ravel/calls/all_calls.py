@@ -13,6 +13,7 @@ from ravel.calls.people import AsyncPeopleCalls, PeopleCalls
 from ravel.calls.posts import AsyncPostsCalls, PostsCalls
 from ravel.calls.quorums import AsyncQuorumsCalls, QuorumsCalls
 from ravel.calls.repos import AsyncReposCalls, ReposCalls
+from ravel.calls.requests import AsyncRequestsCalls, RequestsCalls
 from ravel.calls.timelines import AsyncTimelinesCalls, TimelinesCalls
 from ravel.calls.tokens import AsyncTokensCalls, TokensCalls
 
@@ -21,6 +22,7 @@ class AllCalls(
     NodeCalls,
     ReposCalls,
     MembersCalls,
+    RequestsCalls,
     PeopleCalls,
     DevicesCalls,
     QuorumsCalls,
@@ -41,6 +43,7 @@ class AsyncAllCalls(
     AsyncNodeCalls,
     AsyncReposCalls,
     AsyncMembersCalls,
+    AsyncRequestsCalls,
     AsyncPeopleCalls,
     AsyncDevicesCalls,
     AsyncQuorumsCalls,

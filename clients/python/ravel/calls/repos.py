@@ -82,7 +82,7 @@ class ReposCalls(SyncCaller):
         return self._call(CREATE_REPO, {"name": name})
 
     def join_repo(self, invitation: str, *, follow: bool = False) -> RepoView:
-        """Join a repo by an invitation link."""
+        """Join a repo by a bearer link, or ask to be let in by a link that asks."""
         return self._call(JOIN_REPO, {"invitation": invitation, "follow": follow})
 
     def follow_repo(self, capability: str) -> RepoView:
@@ -138,7 +138,7 @@ class AsyncReposCalls(AsyncCaller):
         return await self._call(CREATE_REPO, {"name": name})
 
     async def join_repo(self, invitation: str, *, follow: bool = False) -> RepoView:
-        """Join a repo by an invitation link."""
+        """Join a repo by a bearer link, or ask to be let in by a link that asks."""
         return await self._call(JOIN_REPO, {"invitation": invitation, "follow": follow})
 
     async def follow_repo(self, capability: str) -> RepoView:

@@ -17,11 +17,13 @@ class RepoView(TypedDict):
     repo: str
     name: str
     permission: str
-    """What this user may do; `former`: was a member; `joining`: no peer has answered yet; `damaged`: the
-    membership cannot be computed.
+    """What this user may do; `former`: was a member; `joining`: no peer has answered yet, or the user has asked to
+    join; `damaged`: the membership cannot be computed.
     """
     branches: int
     commits: int
+    requests: int
+    """How many users ask to be let in, and wait for an answer of this user."""
     standing: RepoStanding
 
 

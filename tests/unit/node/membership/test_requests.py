@@ -355,7 +355,7 @@ async def test_what_is_not_there_names_the_command_that_lists_it(people: People)
     ):
         with pytest.raises(ServiceError) as error:
             await call
-        assert (error.value.code, error.value.next_step) == ("not_found", f"`{command}` shows what there is")
+        assert (error.value.code, error.value.advice) == ("not_found", f"`{command}` shows what there is")
 
 
 async def test_a_member_asks_nothing(people: People) -> None:
