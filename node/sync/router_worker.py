@@ -197,9 +197,12 @@ def _ask_upnp(wanted: dict[str, Any]) -> dict[str, str | int]:
         if wanted.get("description"):
             router.selectigd(wanted["description"])
         else:
-            router.discover()
+            if router.discover() == 0:
+                raise NoMapping("no router answers")
             router.selectigd()
         return _map(router, wanted["port"], wanted["external"], wanted["seconds"])
+    except NoMapping:
+        raise
     except Exception as error:  # the library raises nothing narrower
         raise NoMapping(str(error) or "no router answers") from None
 

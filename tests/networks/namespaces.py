@@ -217,6 +217,17 @@ def open_namespace(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+@contextmanager
+def entered_namespace(path: Path) -> Iterator[None]:
+    """What this thread opens and starts belongs to the namespace that a path names."""
+    with open_namespace(Path("/proc/thread-self/ns/net")) as home, open_namespace(path) as there:
+        _check(_libc.setns(there, _CLONE_NEWNET))
+        try:
+            yield
+        finally:
+            _check(_libc.setns(home, _CLONE_NEWNET))
+
+
 def _check(result: int) -> None:
     if result != 0:
         number = ctypes.get_errno()
