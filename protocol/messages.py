@@ -23,6 +23,7 @@ from protocol.ids import (
     CircuitAddress,
     CommitId,
     Digest,
+    PeerId,
     ShortId,
     TopicKey,
 )
@@ -36,6 +37,7 @@ from protocol.limits.peers import (
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
+    NODES_NAMED_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
@@ -199,6 +201,19 @@ class CircuitClose(MessageForm, frozen=True, tag="circuit-close1"):
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 
+class Meet(MessageForm, frozen=True, tag="meet1"):
+    """Asks a relay to name nodes that have said the same on a joined topic, and to name the sender to them."""
+
+    topic: BlindTopic
+
+
+class Nodes(MessageForm, frozen=True, tag="nodes1"):
+    """Nodes to which a circuit can be asked for here, and which have said `meet1` on the topic."""
+
+    topic: BlindTopic
+    nodes: Annotated[tuple[PeerId, ...], Meta(min_length=1, max_length=NODES_NAMED_MAX)]
+
+
 class Refused(MessageForm, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -236,6 +251,8 @@ Message = (
     | CircuitData
     | CircuitCredit
     | CircuitClose
+    | Meet
+    | Nodes
     | Refused
     | KeepAlive
     | Goodbye

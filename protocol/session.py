@@ -8,7 +8,7 @@ and streams it in batches; commits accepted later are appended.
     us: Publications -> ... <- Receipt :them
 
 What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
-`protocol.comparison`, `protocol.transfer`, `protocol.introducing` or `protocol.circuits`. The shell
+`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits` or `protocol.meeting`. The shell
 (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer does
 wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
 """
@@ -33,6 +33,7 @@ from protocol.machines.conversation import (
     Word,
 )
 from protocol.machines.table import PeerFault
+from protocol.meeting import Meetings
 from protocol.messages import (
     Announce,
     Blocks,
@@ -45,7 +46,9 @@ from protocol.messages import (
     Features,
     Fetch,
     Introduce,
+    Meet,
     Message,
+    Nodes,
     Publications,
     Receipt,
     Reconcile,
@@ -70,7 +73,10 @@ from protocol.session_events import (
     CommitsAccepted,
     CommitsWanted,
     Event,
+    MeetingPossible,
+    MeetingWanted,
     MessageReceived,
+    NodesFound,
     OpenTopics,
     Output,
     PeersFound,
@@ -101,6 +107,7 @@ class Session:
         self._introducing = Introducing(takes_part=introduces)
         self.circuits = SessionCircuits(is_dialer=is_dialer)
         """Circuits on this session; events of theirs go through `handle` like all others."""
+        self._meetings = Meetings()
         self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._early = dict.fromkeys(_EARLY, Early.UNSAID)
@@ -174,7 +181,14 @@ class Session:
                 blinds = [blind_topic(topic, self._session_id) for topic in topics]
                 return [Send(Refused(blind, reason)) for blind in blinds]
             case CircuitsTaken():
-                return self.circuits.take()
+                outputs = self.circuits.take()
+                for progress in self.topics:
+                    outputs += self._may_meet(progress)
+                return outputs
+            case MeetingWanted(topic):
+                return self._meetings.meet(self._blind[topic], topic)
+            case NodesFound(topic, nodes):
+                return self._meetings.found(self._blind[topic], topic, nodes)
             case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
                 return self.circuits.happen(event)
             case SummaryLoaded():
@@ -223,7 +237,13 @@ class Session:
         if not is_first:
             return outputs
         self._transfer.joined(progress)
-        return [*outputs, *self._introducing.joined(progress)]
+        return [*outputs, *self._introducing.joined(progress), *self._may_meet(progress)]
+
+    def _may_meet(self, progress: TopicProgress) -> list[Output]:
+        is_asked = progress.is_joined and progress.is_root and progress.is_entrusted
+        if not (is_asked and self.peer_is_relay and self.circuits.are_agreed):
+            return []
+        return [MeetingPossible(progress.topic)]
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
@@ -289,6 +309,12 @@ class Session:
                 return self.circuits.receive(message)
             case Pass.CARRY, CircuitOpen() | CircuitData() | CircuitCredit() | CircuitClose():
                 return self.circuits.receive(message)
+            case Pass.MEET, Meet(topic):
+                return self._meetings.peer_meets(
+                    self._topics[topic].topic, is_agreed=self._is_relay and self.circuits.are_agreed
+                )
+            case Pass.LEARN_NODES, Nodes(topic):
+                return self._meetings.told(self._topics[topic].topic, message)
             case Pass.HAND_OVER, Blocks():
                 return self._transfer.blocks_came(message)
         raise AssertionError(f"{what.name} is not done about {message}")

@@ -4,7 +4,17 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protocol.ids import AnnouncedTopic, BlockId, CircuitAddress, CommitId, Digest, ItemId, ShortId, TopicKey
+from protocol.ids import (
+    AnnouncedTopic,
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    Digest,
+    ItemId,
+    PeerId,
+    ShortId,
+    TopicKey,
+)
 from protocol.links import PeerAddress
 from protocol.messages import Announce, Deposit, Message
 
@@ -179,6 +189,21 @@ class CircuitEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class MeetingWanted:
+    """This side may be named to other nodes on a joined topic, and wants to be told of them."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodesFound:
+    """Nodes that the peer is to be told of, which meet on a topic."""
+
+    topic: TopicKey
+    nodes: tuple[PeerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -203,6 +228,8 @@ Event = (
     | CircuitGranted
     | CircuitSent
     | CircuitEnded
+    | MeetingWanted
+    | NodesFound
     | CheckDue
 )
 
@@ -357,6 +384,28 @@ class CircuitClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class MeetingPossible:
+    """A root branch's topic that the peer was asked to keep is joined, and the peer passes circuits on."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMeets:
+    """The peer meets others on a topic: name them to each other (NodesFound)."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodesLearned:
+    """Nodes to which circuits can be asked for at the peer, which follow a topic."""
+
+    topic: TopicKey
+    nodes: tuple[PeerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
@@ -383,6 +432,9 @@ Output = (
     | CircuitCredited
     | CircuitReceived
     | CircuitClosed
+    | MeetingPossible
+    | NodeMeets
+    | NodesLearned
     | Close
 )
 

@@ -6,21 +6,24 @@ stream holds CIRCUIT_WINDOW_SIZE bytes in each direction at most.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 import trio
 
 from node.sync.circuit_port import CircuitPort
+from node.sync.introductions import YIELD_SECONDS
 from node.sync.transport import TransportError
 from protocol.circuits import CircuitEnd
 from protocol.hashing import circuit_address
-from protocol.ids import CircuitAddress, PeerId
+from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
+    NODES_MET_MAX,
 )
 from protocol.text import id_text
 
@@ -119,6 +122,15 @@ class CircuitStream(trio.abc.Stream):
         self._news = trio.Event()
 
 
+@dataclass(frozen=True, slots=True)
+class MetNode:
+    """A node that a relay has named, the topic that both follow, and when it may be asked for first, in trio's time."""
+
+    relay: PeerId
+    topic: TopicKey
+    since: float
+
+
 class CircuitClient:
     """Opens and accepts circuits. A `CircuitHandler`; `run` owns the tasks of those that are accepted."""
 
@@ -128,9 +140,10 @@ class CircuitClient:
         may_use: Callable[[PeerId], bool],
         serve: Callable[[CircuitStream, PeerId], Awaitable[None]],
         changed: Callable[[], None],
+        may_meet: Callable[[TopicKey], bool] = lambda _: False,
     ) -> None:
         """`may_use` says which relays are used, `serve` takes a circuit that came through a relay, and `changed` is called
-        when a relay can be used."""
+        when a relay can be used, or has named nodes. `may_meet` says on which topics other nodes are met."""
         self._own_key = own_key
         self._may_use = may_use
         self._serve = serve
@@ -138,7 +151,15 @@ class CircuitClient:
         self._relays: dict[PeerId, CircuitPort] = {}
         self._streams: dict[CircuitPort, dict[int, CircuitStream]] = {}
         self._incoming: dict[CircuitPort, set[int]] = {}
+        self._may_meet = may_meet
+        self.met_nodes: dict[PeerId, MetNode] = {}
+        """Nodes that relays have named."""
         self._nursery: trio.Nursery | None = None
+
+    def relays_to(self, peer: PeerId) -> list[PeerId]:
+        """Relays through which a peer may be reached: the one that has named it, else all."""
+        named = self.met_nodes.get(peer)
+        return self.relays if named is None else [named.relay]
 
     @property
     def relays(self) -> list[PeerId]:
@@ -211,8 +232,28 @@ class CircuitClient:
         if (stream := self._streams.get(port, {}).pop(number, None)) is not None:
             stream.note_end(reason)
 
+    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
+        """A relay that is used keeps a root branch's topic: meet those there who follow it too."""
+        if port.peer in self._relays and self._may_meet(topic):
+            port.meet(topic)
+
+    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+        """A relay asks who meets. This node is none."""
+
+    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+        """A relay names nodes. Whether they are what it says shows once they announce the topic."""
+        now = trio.current_time()
+        for node in nodes:
+            has_room = node in self.met_nodes or len(self.met_nodes) < NODES_MET_MAX
+            if has_room and node != self._own_key:
+                wait = 0.0 if self._own_key < node else YIELD_SECONDS
+                self.met_nodes[node] = MetNode(port.peer, topic, now + wait)
+        self._changed()
+
     def lost(self, port: CircuitPort) -> None:
         """A connection has ended."""
+        if self._relays.get(port.peer) is port:
+            self.met_nodes = {key: one for key, one in self.met_nodes.items() if one.relay != port.peer}
         if self._relays.get(port.peer) is port:
             del self._relays[port.peer]
         for stream in self._streams.pop(port, {}).values():

@@ -15,7 +15,7 @@ import trio
 from node.sync.circuit_client import CircuitClient, CircuitStream
 from node.sync.transport import TransportError
 from protocol.codec import DecodeError
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_BACKOFF_MAX_SECONDS,
     CIRCUIT_BACKOFF_MIN_SECONDS,
@@ -59,12 +59,16 @@ class CircuitDialer:
         self,
         client: CircuitClient,
         missed: Callable[[], Mapping[PeerId, float]],
+        is_wanted: Callable[[PeerId, TopicKey], bool],
         converse: Callable[[PeerId, CircuitStream, PeerId], Awaitable[bool]],
     ) -> None:
-        """`missed` says which peers are wanted and not connected, and since when; `converse` shakes hands on a circuit and
+        """`missed` says which kept peers are not connected, and since when; `is_wanted`, whether one is that a relay has
+        named for a topic; `converse` shakes hands on a circuit and
         converses, and says whether a conversation came of it."""
         self._client = client
         self._missed = missed
+        self._is_wanted = is_wanted
+        self._relays: set[PeerId] = set()  # of the last look
         self._converse = converse
         self._pauses: dict[PeerId, _Pause] = {}
         self._asking: set[PeerId] = set()
@@ -77,7 +81,7 @@ class CircuitDialer:
         self._news = trio.Event()
 
     def hurry(self) -> None:
-        """What was tried before says nothing any more: a relay came, or this machine has slept."""
+        """What was tried before says nothing any more: this machine has slept, or changed its network."""
         self._pauses.clear()
         self.tell()
 
@@ -94,7 +98,12 @@ class CircuitDialer:
         if not self._client.relays:
             return math.inf
         now, wait = trio.current_time(), math.inf
-        missed = self._missed()
+        if not self._relays.issuperset(self._client.relays):
+            self._pauses.clear()  # what was tried before says nothing of a relay that has come
+        self._relays = set(self._client.relays)
+        named = self._client.met_nodes.items()
+        missed = {peer: one.since for peer, one in named if self._is_wanted(peer, one.topic)}
+        missed |= self._missed()
         self._pauses = {
             peer: one for peer, one in self._pauses.items() if peer in missed or peer in self._trying
         }
@@ -115,7 +124,7 @@ class CircuitDialer:
         """Ask one relay after the other. Whatever comes of it, a pause follows: a peer may be let in and left at once."""
         has_conversed = False
         try:
-            for relay in self._client.relays:
+            for relay in self._client.relays_to(peer):
                 try:
                     stream = await self._client.open(relay, peer)
                 except TransportError as error:

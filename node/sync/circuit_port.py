@@ -8,7 +8,7 @@ one that passes circuits on (`node.sync.circuit_switch`), elsewhere the one that
 from typing import Protocol
 
 from node.sync.scheduling import WorkAccount
-from protocol.ids import CircuitAddress, PeerId
+from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
 from protocol.messages import CircuitCredit, CircuitData, Message
 from protocol.session_events import (
@@ -23,9 +23,23 @@ from protocol.session_events import (
     CircuitSent,
     CircuitsTaken,
     Event,
+    MeetingPossible,
+    MeetingWanted,
+    NodeMeets,
+    NodesFound,
+    NodesLearned,
 )
 
-CircuitOutput = CircuitsAgreed | CircuitOffered | CircuitCredited | CircuitReceived | CircuitClosed
+CircuitOutput = (
+    CircuitsAgreed
+    | CircuitOffered
+    | CircuitCredited
+    | CircuitReceived
+    | CircuitClosed
+    | MeetingPossible
+    | NodeMeets
+    | NodesLearned
+)
 
 
 def is_of_large_circuit(message: Message | None) -> bool:
@@ -86,6 +100,18 @@ class CircuitHandler(Protocol):
         """The peer has ended a circuit."""
         ...
 
+    def may_meet(self, port: "CircuitPort", topic: TopicKey) -> None:
+        """Other nodes of a topic can be met at the peer."""
+        ...
+
+    def met(self, port: "CircuitPort", topic: TopicKey) -> None:
+        """The peer meets others on a topic."""
+        ...
+
+    def learned(self, port: "CircuitPort", topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+        """The peer names nodes to which it opens circuits."""
+        ...
+
     def lost(self, port: "CircuitPort") -> None:
         """The connection has ended, and all its circuits with it."""
         ...
@@ -135,6 +161,12 @@ class CircuitPort:
                 handler.received(self, number, data)
             case CircuitClosed(number, reason):
                 handler.closed(self, number, reason)
+            case MeetingPossible(topic):
+                handler.may_meet(self, topic)
+            case NodeMeets(topic):
+                handler.met(self, topic)
+            case NodesLearned(topic, nodes):
+                handler.learned(self, topic, nodes)
 
     def take(self) -> None:
         """Take circuits on this connection from now on."""
@@ -159,3 +191,11 @@ class CircuitPort:
     def end(self, number: int, reason: str) -> None:
         """End a circuit."""
         self._owner.happen(CircuitEnded(number, reason))
+
+    def meet(self, topic: TopicKey) -> None:
+        """Meet others on a topic, once."""
+        self._owner.happen(MeetingWanted(topic))
+
+    def name(self, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+        """Name these to the peer."""
+        self._owner.happen(NodesFound(topic, nodes))

@@ -22,11 +22,12 @@ from node.sync.circuit_port import CircuitPort
 from node.sync.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address
-from protocol.ids import CircuitAddress, PeerId
+from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_IDLE_SECONDS,
     CIRCUIT_OPEN_SECONDS,
     CIRCUITS_INCOMING_MAX,
+    NODES_OF_TOPIC_TOLD_MAX,
 )
 from protocol.text import id_text
 from storage.relay.quotas import Visitor
@@ -89,6 +90,8 @@ class CircuitSwitch:
         self._circuits: dict[CircuitPort, dict[int, _Circuit]] = {}  # each by both its ends
         self._asked: Counter[CircuitPort] = Counter()  # circuits that others have open to a node
         self._looked_at = clock()
+        self._meetings: dict[TopicKey, dict[CircuitPort, None]] = {}  # nodes that meet, the latest last
+        self._topics: dict[CircuitPort, set[TopicKey]] = {}  # on which a node meets others
         self._slowed: dict[
             _End, _Circuit
         ] = {}  # ends for which credit is kept back, in the order of its coming
@@ -197,8 +200,28 @@ class CircuitSwitch:
         if circuit is not None:
             self._end(circuit, reason, but=port)
 
+    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
+        """A relay meets nobody."""
+
+    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+        """A node meets others on a topic: name it to those that do, and them to it."""
+        ports = self._meetings.setdefault(topic, {})
+        others = [one for one in list(ports)[-NODES_OF_TOPIC_TOLD_MAX:] if one.peer != port.peer]
+        ports[port] = None
+        self._topics.setdefault(port, set()).add(topic)
+        port.name(topic, tuple({one.peer: None for one in others}))
+        for other in others:
+            other.name(topic, (port.peer,))
+
+    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+        """A relay asks nobody for nodes."""
+
     def lost(self, port: CircuitPort) -> None:
         """A connection has ended: close the other ends of its circuits."""
+        for topic in self._topics.pop(port, ()):
+            del self._meetings[topic][port]
+            if not self._meetings[topic]:
+                del self._meetings[topic]
         address = circuit_address(self._own_key, port.peer)
         if self._ports.get(address) is port:
             del self._ports[address]

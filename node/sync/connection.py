@@ -22,7 +22,7 @@ import trio
 from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
-from node.sync.circuit_port import CircuitHandler, CircuitPort
+from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.rate_limit import MessageRates
@@ -75,11 +75,6 @@ from protocol.session_events import (
     BatchIngested,
     BlocksWanted,
     CheckDue,
-    CircuitClosed,
-    CircuitCredited,
-    CircuitOffered,
-    CircuitReceived,
-    CircuitsAgreed,
     Close,
     CommitsAccepted,
     CommitsWanted,
@@ -441,9 +436,7 @@ class Connection:
             case FindPeers() | LearnPeers():
                 assert self._introducer is not None, "the session says no otherwise"
                 self._introducer.perform(self, output)
-            case (
-                CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
-            ):
+            case _ if isinstance(output, CircuitOutput):
                 self._circuits.perform(output)
             case AddressSeen():
                 self._seen(output.address)

@@ -78,7 +78,7 @@ class Introducer:
             {
                 meeting.connection.peer
                 for meeting in self._meetings.values()
-                if any(self._repo_of(topic) == repo_id for topic in meeting.topics)
+                if any(self.repo_of(topic) == repo_id for topic in meeting.topics)
             }
         )
 
@@ -92,7 +92,7 @@ class Introducer:
 
     def _find(self, connection: Introduced, topic: TopicKey) -> None:
         meeting = self._meetings[connection]
-        if self._repo_of(topic) is None:
+        if self.repo_of(topic) is None:
             return
         is_new = topic not in meeting.topics
         meeting.topics.add(topic)
@@ -101,7 +101,7 @@ class Introducer:
             self._make_known(meeting, topic)
 
     def _learn(self, connection: Introduced, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
-        repo_id = self._repo_of(topic)
+        repo_id = self.repo_of(topic)
         if repo_id is None:
             return
         meeting = self._meetings[connection]
@@ -130,7 +130,7 @@ class Introducer:
         self.news.set()
         self.news = trio.Event()
 
-    def _repo_of(self, topic: TopicKey) -> RepoId | None:
+    def repo_of(self, topic: TopicKey) -> RepoId | None:
         """The repo whose present root topic this is. Who was excluded knows the topics of earlier epochs."""
         branch = self._hub.find_followed(topic)
         if not isinstance(branch, Branch) or not branch.facts.is_root_branch:
@@ -164,7 +164,7 @@ class Introducer:
             and other.connection.peer != meeting.connection.peer
             and topic in meeting.topics
             and topic in other.topics
-            and self._repo_of(topic) is not None
+            and self.repo_of(topic) is not None
             and may_travel(other.address, meeting.across)
         )
 

@@ -28,11 +28,13 @@ from node.sync.introductions import Introducer
 from node.sync.own_addresses import EVERYWHERE, OwnAddresses
 from node.sync.peer_discovery import PeerFinder
 from node.sync.peer_state import PeerState, stays
+from node.sync.sockets import address_of, local_host
 from node.sync.transport import SecureStream, TransportError, accept, dial
-from protocol.ids import PeerId, RepoId
+from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     ADDRESS_REACHED_SECONDS,
+    CIRCUIT_PEERS_WANTED,
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
@@ -105,9 +107,15 @@ class Network:
         self._own_addresses.when_changed(self._move)
         self.switch = switch
         """Passes circuits on, where this node is a relay that does."""
-        client = CircuitClient(own.peer, self._may_use, self._serve_circuit, self._found_relay)
+        client = CircuitClient(
+            own.peer,
+            self._may_use,
+            lambda stream, relay: self._serve_stream(stream, place_of(relay)),
+            lambda: self._circuit_dialer.tell(),
+            self._may_meet,
+        )
         self._client = client if takes_circuits and switch is None else None
-        self._circuit_dialer = CircuitDialer(client, self._missed, self._converse_through)
+        self._circuit_dialer = CircuitDialer(client, self._missed, self._is_wanted, self._converse_through)
         self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
@@ -194,10 +202,7 @@ class Network:
                 state.scope.cancel()
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        await self._serve_stream(stream, _address_of(stream))
-
-    async def _serve_circuit(self, stream: CircuitStream, relay: PeerId) -> None:
-        await self._serve_stream(stream, place_of(relay))
+        await self._serve_stream(stream, address_of(stream))
 
     async def _serve_stream(self, stream: trio.abc.Stream, address: str) -> None:
         try:
@@ -322,7 +327,7 @@ class Network:
             return await self._open_stream(state, address)
 
         async def prove(stream: trio.SocketStream) -> tuple[SecureStream, str, str]:
-            across, local = _address_of(stream), _local_host(stream)
+            across, local = address_of(stream), local_host(stream)
             ephemeral = AgreementSecret(secrets.token_bytes(32))
             return await dial(stream, self._seed, state.peer, ephemeral), across, local
 
@@ -376,8 +381,9 @@ class Network:
         """Whether a relay is trusted to pass circuits on: this user, or a link to a repo, has named it."""
         return relay in self.relays or relay in self.linked
 
-    def _found_relay(self) -> None:
-        self._circuit_dialer.hurry()
+    def _may_meet(self, topic: TopicKey) -> bool:
+        """Whether nodes that follow a topic are met: it is the present one of a repo's members."""
+        return self._introduces and self.introducer.repo_of(topic) is not None
 
     def _missed(self) -> dict[PeerId, float]:
         """Kept peers that are not connected, and since when they are dialed."""
@@ -386,6 +392,13 @@ class Network:
             for state in self._dialed.values()
             if state.missed_since is not None and not self.is_connected(state.peer)
         }
+
+    def _is_wanted(self, peer: PeerId, topic: TopicKey) -> bool:
+        """Whether a node that a relay has named is asked for: few members are connected that follow the topic."""
+        connected = [one.connection for one in self.peers if one.connection is not None]
+        count = sum(not one.peer_is_relay and one.has_joined(topic) for one in connected)
+        is_known = peer in self._dialed or peer in self.banned or self.is_connected(peer)
+        return count < CIRCUIT_PEERS_WANTED and not is_known
 
     async def _converse(
         self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
@@ -575,19 +588,4 @@ def listening_address(listeners: list[trio.SocketListener]) -> str:
     host, port = listeners[0].socket.getsockname()[:2]
     if len({listener.socket.family for listener in listeners}) > 1:
         return f"{EVERYWHERE}:{port}"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _local_host(stream: trio.SocketStream) -> str:
-    try:
-        return str(stream.socket.getsockname()[0])
-    except OSError:  # the peer has gone already
-        return ""
-
-
-def _address_of(stream: trio.SocketStream) -> str:
-    try:
-        host, port = stream.socket.getpeername()[:2]
-    except OSError:  # the peer has gone already
-        return "unknown"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -262,6 +262,19 @@ CIRCUIT_SUBNET_SHARE: Final = 2
 CIRCUIT_HEAD_START_SECONDS: Final = 0.5
 """Seconds for which a peer's own address is tried before a circuit is asked for as well: an answer on a direct way takes
 less, and a user who joins by a link waits for it."""
+NODES_NAMED_MAX: Final = 16
+"""Nodes that a relay names in one message."""
+NODES_OF_MEETING_MAX: Final = 1024
+"""Nodes that a relay names on one topic of one connection, those that come again counted again: 32 KB."""
+MEETING_TOPICS_MAX: Final = 256
+"""Topics of one connection on which nodes are named: repos that a node follows. 30 KB at a relay."""
+NODES_OF_TOPIC_TOLD_MAX: Final = 64
+"""Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
+NODES_MET_MAX: Final = 256
+"""Nodes that relays have named which a node remembers: 50 KB."""
+CIRCUIT_PEERS_WANTED: Final = 2
+"""Peers of one repo up to which circuits to nodes that a relay has named are asked for: enough for files. Commits come by
+the relay anyway, and each further peer would bring them once more."""
 CIRCUIT_DIALS_AT_ONCE_MAX: Final = 4
 """Circuits that are asked for at a time."""
 CIRCUIT_BACKOFF_MIN_SECONDS: Final = 1.0

@@ -89,6 +89,8 @@ class Word(Enum):
     CIRCUIT_DATA = "circuit-data1"
     CIRCUIT_CREDIT = "circuit-credit1"
     CIRCUIT_CLOSE = "circuit-close1"
+    MEET = "meet1"
+    NODES = "nodes1"
     BLOCKS = "blocks1"
 
 
@@ -108,6 +110,8 @@ class Pass(Enum):
     NOTE = "note where the peer sees this node"
     TAKE_CIRCUITS = "*Saying circuits1*"
     CARRY = "*A circuit on one session*"
+    MEET = "name other nodes on the topic to the peer, and the peer to them"
+    LEARN_NODES = "note to which nodes circuits can be asked for"
     HAND_OVER = "hand the blocks to who asked for them"
 
 
@@ -164,6 +168,8 @@ MESSAGES: Final = Table(
         (_A.JOINED, _W.WANT): go(_A.JOINED, Pass.SERVE),
         (_A.JOINED, _W.FETCH): go(_A.JOINED, Pass.SERVE),
         (_A.JOINED, _W.INTRODUCE): go(_A.JOINED, Pass.LEARN),
+        (_A.JOINED, _W.MEET): go(_A.JOINED, Pass.MEET),
+        (_A.JOINED, _W.NODES): go(_A.JOINED, Pass.LEARN_NODES),
         (_A.JOINED, _W.BLOCKS): go(_A.JOINED, Pass.HAND_OVER),
     },
     impossible={
@@ -175,6 +181,8 @@ MESSAGES: Final = Table(
         Pass.OPEN_TOPICS: (Refuse("no_relay"), Refuse("too_many_topics")),
         Pass.INGEST: (Refuse("too_many_batches"),),
         Pass.LEARN: (Refuse("unasked_introduction"), Refuse("too_many_introductions")),
+        Pass.MEET: (Refuse("no_circuits"), Refuse("too_many_meetings")),
+        Pass.LEARN_NODES: (Refuse("unasked_nodes"), Refuse("too_many_nodes")),
         Pass.HAND_OVER: (Refuse("unasked_blocks"), Refuse("wrong_block")),
     },
 )

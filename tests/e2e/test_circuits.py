@@ -20,7 +20,7 @@ NOWHERE: Final = "127.0.0.1:1"
 @contextmanager
 def _three(folder: Path) -> Iterator[tuple[Peer, Peer, Peer]]:
     """Alice, a relay that she uses, and Bob, who has not begun."""
-    alice, bob, relay = made = [Peer(folder / name, introduces=False) for name in ("alice", "bob", "relay")]
+    alice, bob, relay = made = [Peer(folder / name) for name in ("alice", "bob", "relay")]
     try:
         run_ravel(relay, "config", "set", "relay.enabled", "true")
         for peer in (relay, alice):
@@ -83,3 +83,24 @@ def test_a_repo_is_joined_and_a_file_fetched_through_a_relay_alone(tmp_path: Pat
         assert float(passed.split()[-1]) > len(content), "the file came through the circuit"
         bob.client.write_post("main", "a line from bob")
         until(lambda: digest(bob, "main") == digest(alice, "main"), "alice has what bob wrote")
+
+
+def test_two_members_who_know_the_relay_alone_are_named_to_each_other(tmp_path: Path) -> None:
+    with _three(tmp_path) as (alice, bob, relay):
+        alice.client.create_repo("notes")
+        content = b"from one member to another" * 1000
+        source = tmp_path / "letter"
+        source.write_bytes(content)
+        run_ravel(alice, "file", "add", "main", str(source))
+        until(lambda: relay.client.list_relayed_topics()["size"] > 0, "the relay keeps something")
+        made = alice.client.create_invitation("notes", permission="write", expires_seconds=3600, uses=1)
+        link = parse_invitation(made["invitation"])
+        at_relay = tuple(one for one in link.peers if one.address == relay.listen)
+        bob.start()
+        bob.client.join_repo(invitation_text(structs.replace(link, peers=at_relay)))
+        until(lambda: len(_connected(bob, alice)) == 1, "the relay has named them to each other")
+        assert _connected(bob, alice)[0]["path"] == "relayed"
+        until(lambda: digest(bob, "main") == digest(alice, "main"), "bob has what alice wrote")
+        target = tmp_path / "fetched"
+        run_ravel(bob, "file", "get", "main", "letter", "--out", str(target))
+        assert target.read_bytes() == content

@@ -51,7 +51,12 @@ from protocol.session_events import (
     LoadBlocks,
     LoadPlan,
     LoadSummary,
+    MeetingPossible,
+    MeetingWanted,
     MessageReceived,
+    NodeMeets,
+    NodesFound,
+    NodesLearned,
     OpenReconciliation,
     OpenTopics,
     Output,
@@ -199,6 +204,12 @@ class _Node:
                     self._offered = 0 if self._offered == number else self._offered
                 case CircuitsAgreed():
                     self._give(CircuitsTaken())
+                case NodeMeets(topic):
+                    self._give(NodesFound(topic, (PeerId(b"n" * 32),) * 20))
+                case MeetingPossible(topic):
+                    self._give(MeetingWanted(topic))
+                case NodesLearned():
+                    assert output.nodes
                 case CircuitReceived():
                     assert 0 < len(output.data) <= CIRCUIT_WINDOW_SIZE
                 case AddressSeen():

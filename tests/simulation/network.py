@@ -33,7 +33,10 @@ from protocol.session_events import (
     HandOver,
     IngestBatch,
     LearnPeers,
+    MeetingPossible,
     MessageReceived,
+    NodeMeets,
+    NodesLearned,
     OpenReconciliation,
     OpenTopics,
     Output,
@@ -206,7 +209,14 @@ class Network:
                     "nobody asks for blocks, deposits topics, introduces peers or sees any here"
                 )
             case (
-                CircuitsAgreed() | CircuitOffered() | CircuitCredited() | CircuitReceived() | CircuitClosed()
+                CircuitsAgreed()
+                | CircuitOffered()
+                | CircuitCredited()
+                | CircuitReceived()
+                | CircuitClosed()
+                | MeetingPossible()
+                | NodeMeets()
+                | NodesLearned()
             ):
                 raise AssertionError("no circuits are taken here")
             case _:

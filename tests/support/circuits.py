@@ -9,7 +9,7 @@ from node.sync.circuit_quotas import CircuitQuotas
 from node.sync.circuit_switch import CircuitSwitch
 from node.sync.scheduling import Ledger, WorkAccount
 from protocol.hashing import circuit_address
-from protocol.ids import CircuitAddress, PeerId, SessionId
+from protocol.ids import CircuitAddress, PeerId, SessionId, TopicKey
 from protocol.keys import NodeSeed
 from protocol.limits.formats import MIB
 from protocol.messages import Message
@@ -196,6 +196,7 @@ class Recorder:
         self.data: dict[int, bytes] = {}
         self.ends: dict[int, str] = {}
         self.port: CircuitPort | None = None
+        self.named: dict[TopicKey, list[PeerId]] = {}
 
     def begun(self, port: CircuitPort) -> None:
         self.port = port
@@ -216,6 +217,15 @@ class Recorder:
 
     def closed(self, port: CircuitPort, number: int, reason: str) -> None:
         self.ends[number] = reason
+
+    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
+        port.meet(topic)
+
+    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+        """No relay."""
+
+    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+        self.named.setdefault(topic, []).extend(nodes)
 
     def lost(self, port: CircuitPort) -> None:
         self.port = None

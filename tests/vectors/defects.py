@@ -36,6 +36,7 @@ from protocol.limits.peers import (
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
+    NODES_NAMED_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
@@ -376,6 +377,8 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse(
         "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)]
     )
+    yield refuse("nodes_of_nobody", "bad_shape", ["nodes1", ID, []])
+    yield refuse("nodes_too_many", "bad_shape", ["nodes1", ID, [OTHER] * (NODES_NAMED_MAX + 1)])
     yield refuse("circuit_credit_of_nothing", "bad_shape", ["circuit-credit1", 1, 0])
     yield refuse("circuit_credit_too_large", "bad_shape", ["circuit-credit1", 1, CIRCUIT_WINDOW_SIZE + 1])
     yield refuse("summary_of_negative_count", "bad_shape", ["sum3", ID, 0, [], -1, ID])

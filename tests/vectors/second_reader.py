@@ -158,6 +158,8 @@ MESSAGES: dict[str, Shapes] = {
     "circuit-open1": {"circuit": NUMBER, "address": ID},
     "circuit-data1": {"circuit": NUMBER, "data": bytes},
     "circuit-credit1": {"circuit": NUMBER, "count": NUMBER},
+    "meet1": {"topic": ID},
+    "nodes1": {"topic": ID, "nodes": [ID]},
     "circuit-close1": {"circuit": NUMBER, "reason": str},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},

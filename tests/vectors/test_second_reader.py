@@ -573,6 +573,8 @@ BOUNDS_NOT_CHECKED: Final = {
     "message_fetch_of_nothing",
     "message_fetch_of_too_many",
     "message_goodbye_too_long",
+    "message_nodes_of_nobody",
+    "message_nodes_too_many",
     "message_refusal_too_long",
     "message_want_of_nothing",
     "message_want_of_too_many",

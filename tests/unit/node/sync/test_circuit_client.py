@@ -10,9 +10,9 @@ import trio.testing
 
 from node.sync.circuit_client import CircuitStream
 from node.sync.transport import SecureStream, TransportError, accept, dial
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret
-from protocol.limits.peers import CIRCUIT_WINDOW_SIZE, CIRCUITS_INCOMING_MAX
+from protocol.limits.peers import CIRCUIT_WINDOW_SIZE, CIRCUITS_INCOMING_MAX, NODES_MET_MAX
 from protocol.messages import CircuitClose, CircuitData, CircuitOpen, Message
 from tests.support.circuits import Recorder, Star, key_of, seed_of
 from tests.support.machine import fail_after
@@ -220,3 +220,19 @@ async def test_a_relay_that_is_not_chosen_is_not_used() -> None:
     client._may_use = lambda _: False
     star.add("alice", client)
     assert star.sides["alice"][0].said == []
+
+
+async def test_one_node_over_what_is_remembered_is_passed_over_and_all_go_with_the_relay() -> None:
+    star = Star()
+    client = star.add_client("alice")
+    port = star.sides["alice"][0].port
+    topic = TopicKey(b"t" * 32)
+    nodes = tuple(PeerId(number.to_bytes(32, "big")) for number in range(NODES_MET_MAX))
+    client.learned(port, topic, (key_of("alice"),))
+    assert client.met_nodes == {}, "it is this node itself"
+    client.learned(port, topic, nodes)
+    client.learned(port, topic, (key_of("bob"),))
+    assert len(client.met_nodes) == NODES_MET_MAX
+    assert client.relays_to(nodes[0]) == [star.relay_key]
+    star.sides["alice"][0].cut()
+    assert client.met_nodes == {}

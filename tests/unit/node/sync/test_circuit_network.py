@@ -54,7 +54,14 @@ async def _serving(node: Node, *, takes_circuits: bool, is_relay: bool = False) 
         node.hub.relay = RelayService(node.replica.database, PLENTY, inline(), lambda: 0, check_claims)
         switch = CircuitSwitch(node.key, CIRCUITS, node.hub.relay.visitor)
     listeners = await open_listener("127.0.0.1:0")
-    network = Network(node.hub, node.seed, trio.current_time, takes_circuits=takes_circuits, switch=switch)
+    network = Network(
+        node.hub,
+        node.seed,
+        trio.current_time,
+        introduces=not is_relay,
+        takes_circuits=takes_circuits,
+        switch=switch,
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(network.run, listeners)
         nursery.start_soon(node.joiner.run)
@@ -64,7 +71,7 @@ async def _serving(node: Node, *, takes_circuits: bool, is_relay: bool = False) 
 
 @asynccontextmanager
 async def _three(
-    folder: Path, *, bob_takes_circuits: bool = True
+    folder: Path, *, bob_takes_circuits: bool = True, knows_alice: bool = True
 ) -> AsyncIterator[tuple[Served, Served, Served]]:
     """Alice, who has a repo, Bob, who joins it, and a relay that both use. Alice is kept where nobody listens."""
     with fail_after(3600), open_nodes(folder, "alice", "bob", "relay") as (alice, bob, relay):
@@ -77,7 +84,8 @@ async def _three(
             for one in (at_alice, at_bob):
                 one.network.relays.add(relay.key)
                 one.network.keep(relay.key, at_relay.address)
-            at_bob.network.keep(alice.key, NOWHERE)
+            if knows_alice:
+                at_bob.network.keep(alice.key, NOWHERE)
             yield at_alice, at_bob, at_relay
 
 
@@ -120,6 +128,22 @@ async def test_a_direct_connection_takes_the_circuits_place_and_no_commit_is_los
         await until(lambda: relay.network.switch is not None and relay.network.switch.count == 0)
         await trio.sleep(3600)
         assert bob.paths(alice.node) == [False], "no circuit is asked for where there is a direct way"
+
+
+@pytest.mark.slow
+async def test_who_was_told_of_nobody_is_named_others_by_the_relay(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with _three(tmp_path, knows_alice=False) as (alice, bob, _):
+        await until(lambda: bob.paths(alice.node) == [True] == alice.paths(bob.node))
+        await until_equal(alice.node, bob.node)
+        bob.network.banned.add(alice.node.key)
+        alice.network.banned.add(bob.node.key)
+        for state in bob.network.peers:
+            if state.through is not None and state.connection is not None:
+                state.connection.part("stopping")
+        await trio.sleep(600)
+        assert bob.paths(alice.node) == [], "whom the user has banned is not asked for"
 
 
 @pytest.mark.slow

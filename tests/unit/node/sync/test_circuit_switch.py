@@ -1,12 +1,14 @@
 """A relay's circuits: who may open one, what they may use, and that a slow side stalls its own alone."""
 
+from collections import Counter
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from node.sync.circuit_port import CircuitPort
 from node.sync.circuit_quotas import DAY_SECONDS, CircuitAccounts
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_DATA_SIZE_MAX,
@@ -16,6 +18,7 @@ from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     CIRCUITS_OPENED_AT_ONCE_MAX,
+    NODES_OF_TOPIC_TOLD_MAX,
 )
 from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen
 from storage.relay.quotas import Visitor
@@ -285,6 +288,56 @@ def test_one_account_over_the_bound_takes_the_place_of_one_without_a_circuit() -
         accounts.of(Visitor(PeerId(number.to_bytes(32, "big")), is_known=True), 0.0)
     assert len(accounts) == CIRCUIT_ACCOUNTS_MAX
     assert accounts.of(Visitor(key_of("busy"), is_known=True), 0.0) == (busy,)
+
+
+def test_nodes_that_meet_on_a_topic_are_named_to_each_other_and_to_nobody_else() -> None:
+    told: list[tuple[str, TopicKey, list[PeerId]]] = []
+
+    class Port:
+        """A connection, as far as names go."""
+
+        def __init__(self, name: str) -> None:
+            self.peer = key_of(name)
+            self._name = name
+
+        def name(self, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+            told.extend([(self._name, topic, sorted(nodes))] if nodes else [])
+
+    switch = Star().switch
+    topic, other = TopicKey(b"t" * 32), TopicKey(b"o" * 32)
+    alice, bob, carol, dave = (cast(CircuitPort, Port(name)) for name in ("alice", "bob", "carol", "dave"))
+    for port, one in ((alice, topic), (dave, other), (bob, topic)):
+        switch.met(port, one)
+    assert told == [("bob", topic, [key_of("alice")]), ("alice", topic, [key_of("bob")])]
+    told.clear()
+    switch.lost(alice)
+    switch.met(carol, topic)
+    assert told == [("carol", topic, [key_of("bob")]), ("bob", topic, [key_of("carol")])]
+    for port in (bob, carol, dave):
+        switch.lost(port)
+    assert switch._meetings == {} == switch._topics
+
+
+def test_of_many_nodes_the_latest_are_named() -> None:
+    named: Counter[int] = Counter()
+
+    class Port:
+        """A connection, as far as names go."""
+
+        def __init__(self, number: int) -> None:
+            self.peer = PeerId(number.to_bytes(32, "big"))
+            self._number = number
+
+        def name(self, _topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+            named[self._number] = len(nodes)
+
+    switch = Star().switch
+    for number in range(NODES_OF_TOPIC_TOLD_MAX + 1):
+        switch.met(cast(CircuitPort, Port(number)), TopicKey(b"t" * 32))
+    named.clear()
+    switch.met(cast(CircuitPort, Port(999)), TopicKey(b"t" * 32))
+    assert named.pop(999) == NODES_OF_TOPIC_TOLD_MAX
+    assert set(named) == set(range(1, NODES_OF_TOPIC_TOLD_MAX + 1))
 
 
 def test_metrics_name_only_reasons_that_are_known() -> None:

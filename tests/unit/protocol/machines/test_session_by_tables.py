@@ -27,7 +27,9 @@ from protocol.messages import (
     Introduce,
     Introductions,
     KeepAlive,
+    Meet,
     Message,
+    Nodes,
     Publications,
     Receipt,
     Reconcile,
@@ -135,6 +137,8 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.CIRCUIT_DATA: CircuitData(2, b"bytes"),
         Word.CIRCUIT_CREDIT: CircuitCredit(2, 7),
         Word.CIRCUIT_CLOSE: CircuitClose(2, "closed"),
+        Word.MEET: Meet(topic),
+        Word.NODES: Nodes(topic, (PeerId(b"n" * 32),)),
         Word.BLOCKS: Blocks(topic, (b"",)),
     }
 
