@@ -294,7 +294,7 @@ class Author:
                 root = new_branch(
                     replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=epoch.epoch_id), epoch
                 )
-                keys = HeaderKeys(acks=(GivenKey(init.key),))
+                keys = HeaderKeys(acks=(GivenKey(b""),))
                 place = CommitPosition(epoch.epoch_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
                 pin = make_publication(root, self._encode_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]

@@ -20,9 +20,8 @@ from node.authoring.drafting import (
 from node.runtime.clock import check_now
 from protocol.commit import HeaderKeys, lipmaa
 from protocol.ids import CommitId
-from protocol.keys import BlockKey, GivenKey
+from protocol.keys import GivenKey
 from protocol.limits.formats import ACK_COUNT_MAX
-from storage.commits.commits import load_commit_keys
 from storage.commits.feeds import load_feed_ids, load_feed_tip
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch
@@ -35,7 +34,6 @@ class _End:
     sequence: int
     previous: CommitId | None
     heads: tuple[CommitId, ...]
-    keys: dict[CommitId, BlockKey]
     feed: dict[int, CommitId]
 
 
@@ -61,7 +59,6 @@ class FeedEncoder:
             tip.sequence if tip else 0,
             tip.commit_id if tip else None,
             tuple(commit_id for commit_id, _ in heads),
-            {},
             {tip.sequence: tip.commit_id} if tip else {},
         )
         seen = [] if root is None else load_heads(connection, root.num, ACK_COUNT_MAX)
@@ -76,11 +73,7 @@ class FeedEncoder:
         """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
         branch, end = self._branch, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
-        feed, keys = {**end.feed, **self._load_skipped(len(drafts))}, {**end.keys}
-        named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
-        named.update(dep for draft in drafts for dep in draft.deps)
-        unknown = sorted(raw for raw in named if isinstance(raw, bytes) and raw not in keys)
-        keys |= load_commit_keys(self._connection, branch.epoch_num, unknown)
+        feed = {**end.feed, **self._load_skipped(len(drafts))}
         written: list[WrittenCommit] = []
         for draft in drafts:
             acks = heads
@@ -96,20 +89,19 @@ class FeedEncoder:
                 feed[skip] if skip != sequence - 1 else None,
                 self._seen,
                 acks,
-                # Who holds the secrets of this epoch alone gets no key of an earlier one.
+                # Acks and deps are opened by their own publications, so no key to them is given.
                 HeaderKeys(
-                    tuple(GivenKey(keys.get(ack, b"")) for ack in acks),
-                    tuple(GivenKey(keys.get(dep, b"")) for dep in deps),
+                    (GivenKey(b""),) * len(acks),
+                    (GivenKey(b""),) * len(deps),
                     tuple(GivenKey(file.key) for file in draft.files),
                 ),
             )
             draft = replace(draft, deps=deps)
             item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
             previous = feed[sequence] = item.commit_id
-            keys[item.commit_id] = item.key
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
             written.append(item)
-        self._end = _End(sequence, previous, heads, keys, feed)
+        self._end = _End(sequence, previous, heads, feed)
         return written
 
     def _load_skipped(self, count: int) -> dict[int, CommitId]:

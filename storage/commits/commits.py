@@ -60,11 +60,6 @@ _FACTS = (
 _PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
-_KEYS = (
-    select(commits.c.commit_id, commits.c.commit_key)
-    .join(topics, topics.c.num == commits.c.topic_num)
-    .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
-)
 _MERGED = (
     select(checkpoints.c.merged)
     .join(commits, commits.c.num == checkpoints.c.commit_num)
@@ -181,18 +176,6 @@ def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitI
             if commit_id in wanted:
                 found[commit_id] = GraphNode(rank, unpack_ids(acks))
     return found
-
-
-def load_commit_keys(
-    connection: Connection, epoch_num: int, ids: Sequence[CommitId]
-) -> dict[CommitId, BlockKey]:
-    """Keys of those of these commits that are accepted here, and were published in that epoch."""
-    found: dict[CommitId, BlockKey] = {}
-    for part in chunks([id_key(raw) for raw in ids]):
-        rows = select_in(connection, _KEYS, part, epoch=epoch_num)
-        found.update((row[0], row[1]) for row in rows)
-    mask, wanted = cipher_of(connection).mask, set(ids)
-    return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
 
 
 def accept_commits(

@@ -8,7 +8,11 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.runtime.errors import ServiceError
+from protocol.block import Block
+from protocol.commit import Commit, Content, HeaderKeys, Links, create_commit
 from protocol.content import Post
+from protocol.ids import CommitId
+from protocol.keys import ConvergenceSecret, GivenKey, SigningKey
 from protocol.limits.peers import BATCH_SIZE_TARGET
 from storage.engine.database import DATABASE_NAME
 from storage.topics.difference import load_publications, plan_sending
@@ -32,6 +36,24 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
             alice.author.write_many(branch, lambda _: [Draft(Post("a")), Draft(Post("b"))])
         log = tmp_path / "alice" / f"{DATABASE_NAME}-wal"
         assert log.stat().st_size < 4 * pages * _PAGE_SIZE
+
+
+def test_commits_give_no_keys_of_what_they_ack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing reads them. What older versions have given is taken all the same: see `test_acceptance`."""
+    written: list[Content] = []
+
+    def note(
+        acks: tuple[CommitId, ...], links: Links, content: Content, key: SigningKey, secret: ConvergenceSecret
+    ) -> tuple[Commit, Block]:
+        written.append(content)
+        return create_commit(acks, links, content, key, secret)
+
+    monkeypatch.setattr("node.authoring.drafting.create_commit", note)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        alice.author.write_many(branch, lambda _: [Draft(Post("a")), Draft(Post("b"))])
+    assert [content.keys for content in written[1:]].count(HeaderKeys(acks=(GivenKey(b""),))) >= 3
+    assert {key for content in written for key in content.keys.acks + content.keys.deps} == {b""}
 
 
 async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(

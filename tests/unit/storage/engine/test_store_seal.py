@@ -16,7 +16,7 @@ from protocol.keys import BlockKey, BranchSecret, ConvergenceSecret, StoreKey
 from protocol.links import BranchCapability, BranchChannel
 from protocol.object import build_object
 from storage.blobs.files import load_files
-from storage.commits.commits import iterate_arrivals, load_commit_keys
+from storage.commits.commits import iterate_arrivals, load_rows
 from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.snapshot_copy import copy_database, drop_open_copies
@@ -216,9 +216,7 @@ async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[N
         Replica(tmp_path / "alice")
     database = Database(tmp_path / "alice")  # for what takes no secrets
     with pytest.raises(StorageError, match="without its key"), database.read() as connection:
-        load_commit_keys(
-            connection, 1, [row[0] for row in connection.execute(text("SELECT commit_id FROM commits"))]
-        )
+        load_rows(connection, [row[0] for row in connection.execute(text("SELECT commit_id FROM commits"))])
     with pytest.raises(StorageError, match="without its key"), database.write() as connection:
         load_epochs(connection)
     database.close()
