@@ -67,6 +67,7 @@ COMMANDS: Final = MappingProxyType(
         "peer": "peer_commands:peer",
         "relay": "relay_commands:relay",
         "token": "token_commands:token",
+        "api": "api_commands:api",
         "debug": "care_commands:debug",
     }
 )

@@ -10,6 +10,8 @@ import pytest
 import trio
 
 import ravel
+from node.runtime.errors import ERROR_KINDS
+from protocol.limits.users import REQUEST_SIZE_MAX
 from ravel import RavelError
 from ravel.files import encode_head
 from ravel.home import read_run_file, read_token
@@ -219,3 +221,60 @@ def test_a_raw_request_gives_the_answer_as_it_is(standing: Peer) -> None:
         with pytest.raises(RavelError, match="no such endpoint") as caught:
             client.request("GET", "/of-a-later-version")
         assert caught.value.code == "not_found"
+
+
+def test_the_command_api_calls_any_endpoint(standing: Peer, tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_text('{"name": "by api"}')
+    shown = run_ravel(standing, "api", "post", "/repos", "--data", f"@{body}").stdout
+    assert json.loads(shown)["name"] == "by api"
+    assert shown.startswith("{\n  "), "for people"
+    write = ("api", "POST", "/branches/by%20api:main/commits", "--json", "--data")
+    assert run_ravel(standing, *write, '{"text": "é"}').stdout.count("\n") == 1
+    assert json.loads(run_ravel(standing, *write, "-", stdin='{"text": "x"}').stdout)["rank"] == 2
+    listed = json.loads(run_ravel(standing, "api", "GET", "/branches/by%20api:main/timeline?limit=2").stdout)
+    assert [item["text"] for item in listed["items"]] == [None, "é"]
+
+
+@pytest.mark.parametrize(
+    "arguments, code, word",
+    [
+        (("GET", "/nowhere"), "not_found", "no such endpoint"),
+        (("PATCH", "/repos"), "bad_request", "none of GET"),
+        (("GET", "repos"), "bad_request", "is no path"),
+        (("GET", "/a b"), "bad_request", "is no path"),
+        (("POST", "/repos", "--data", "{"), "bad_request", "expected form"),
+        (("POST", "/repos", "--data", '{"x": 1}'), "bad_request", "x"),
+        (("POST", "/repos", "--data", "@/nowhere"), "bad_input", "cannot be read"),
+        (("POST", "/repos", "--data", '{"name": "' + "x" * 100_000 + '"}'), "bad_request", "name"),
+    ],
+)
+def test_the_command_api_says_what_is_wrong(
+    standing: Peer, arguments: tuple[str, ...], code: str, word: str
+) -> None:
+    done = run_ravel(standing, "api", *arguments, "--json", code=ERROR_KINDS[code].exit_code)
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == code
+    assert word in error["message"]
+
+
+def test_the_command_api_takes_no_more_than_a_request_may_have(standing: Peer) -> None:
+    body = "x" * (REQUEST_SIZE_MAX + 1)
+    done = run_ravel(
+        standing, "api", "POST", "/repos", "--data", "-", stdin=body, code=ERROR_KINDS["too_large"].exit_code
+    )
+    assert str(REQUEST_SIZE_MAX) in done.stderr
+
+
+def test_an_answer_that_is_too_large_is_not_held(standing: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ravel.exchange.ANSWER_SIZE_MAX", 20)
+
+    async def work() -> None:
+        async with ravel.connect_async(standing.home) as client:
+            with pytest.raises(RavelError, match="over 20 bytes"):
+                await client.show_status()
+
+    _under_trio(work)
+    _under_asyncio(work)
+    with ravel.connect(standing.home) as client, pytest.raises(RavelError, match="over 20 bytes"):
+        client.show_status()

@@ -15,7 +15,19 @@ from ravel.calls.files import GET_FILE
 from ravel.client import RAW_SECONDS_MAX
 from ravel.errors import error_of, incompatible
 from ravel.event_streams import AsyncEventStream, Following, StreamCut
-from ravel.exchange import RUN_HEADER, Answer, Lost, Memory, Outcome, Send, Wait, exchange, new_key, too_slow
+from ravel.exchange import (
+    RUN_HEADER,
+    Answer,
+    Lost,
+    Memory,
+    Outcome,
+    Send,
+    Wait,
+    check_size,
+    exchange,
+    new_key,
+    too_slow,
+)
 from ravel.files import Download, cut_short, download_of, range_headers
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target, find_target
@@ -134,14 +146,19 @@ class AsyncClient(AsyncAllCalls):
             self._http, step, _streamed(content), min(step.request.seconds_max, self._seconds_max)
         )
         try:
-            response = await self._http.send(request)
+            response = await self._http.send(request, stream=True)
+            content = bytearray()
+            async with aclosing(_raw(response)) as pieces:
+                async for piece in pieces:
+                    content += piece
+                    check_size(len(content))
         except httpx.ConnectError:
             return Lost(was_sent=False)
         except httpx.TimeoutException:
             return Lost(was_sent=True, is_slow=True)
         except httpx.TransportError:
             return Lost(was_sent=True)
-        return Answer(response.status_code, response.content, response.headers.get(RUN_HEADER, ""))
+        return Answer(response.status_code, bytes(content), response.headers.get(RUN_HEADER, ""))
 
     @asynccontextmanager
     async def _opened(self, step: Send) -> AsyncIterator[httpx.Response]:

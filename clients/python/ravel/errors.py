@@ -49,9 +49,8 @@ def error_of(status: int, content: bytes) -> RavelError:
 
 def incompatible(message: str) -> RavelError:
     """The error for an answer that this client cannot read."""
-    return RavelError(
-        "incompatible", message, "check the address, and that client and daemon have the same version"
-    )
+    advice = "client and daemon are to have the same version: after an upgrade, start the daemon again"
+    return RavelError("incompatible", message, advice)
 
 
 def decode(content: bytes | str, kind: Any) -> Any:  # noqa: ANN401  # types of answers have no type of their own

@@ -20,6 +20,8 @@ RUN_HEADER: Final = "Ravel-Run"
 """Of an answer: the run of the daemon, another after each start. Of a request: it is for that run alone."""
 _WAITS: Final = (0.1, 0.4, 1.0)
 """Seconds before each further attempt: a daemon that is being started again is back within them, mostly."""
+ANSWER_SIZE_MAX: Final = 1 << 28
+"""Bytes of an answer that is held whole: far more than any JSON of a node. Files are streamed."""
 _HEALTH: Final = Request("GET", "/healthz")
 
 
@@ -77,6 +79,14 @@ class Memory:
 def too_slow() -> RavelError:
     """The error where no answer comes in time. What was asked for may go on."""
     return RavelError("not_running", "the daemon does not answer in time", "look at its log")
+
+
+def check_size(size: int) -> None:
+    """Raise RavelError `too_large` where an answer has more bytes than are held."""
+    if size > ANSWER_SIZE_MAX:
+        raise RavelError(
+            "too_large", f"the answer has over {ANSWER_SIZE_MAX} bytes", "a file is to be streamed"
+        )
 
 
 def new_key() -> str:

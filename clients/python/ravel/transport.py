@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from ravel.exchange import RUN_HEADER, Answer
+from ravel.exchange import RUN_HEADER, Answer, check_size
 
 _IDLE_SECONDS_MAX: Final = 4.0
 """A connection that was idle for longer is not used again: the daemon closes it after 5 s."""
+_PIECE_SIZE: Final = 1 << 20
 LINE_SIZE_MAX: Final = 1 << 26
 """Bytes of a line of a stream, of which one holds an event: far more than the daemon sends."""
 
@@ -137,7 +138,11 @@ class HttpClient:
         with self.open(
             method, path, query=query, headers=headers, body=body, content=content, timeout=timeout
         ) as response:
-            return Answer(response.status, response.read(), response.header(RUN_HEADER))
+            whole = bytearray()
+            for piece in response.pieces(_PIECE_SIZE):
+                whole += piece
+                check_size(len(whole))
+            return Answer(response.status, bytes(whole), response.header(RUN_HEADER))
 
     @contextmanager
     def open(
