@@ -288,6 +288,58 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
         assert page.complaints() == []
 
 
+def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.state_me("Ann Lee", color=3)
+        _, branch = join(alice, bob)
+        first = bob.client.write_post(branch, "lunch?")["commit"]
+        until_equal(alice, bob, branch)
+        _enter(page, alice)
+        row = f"document.querySelector(\"[data-commit='{first}']\")"
+        page.until(row)
+
+        def act(label: str, where: str = row) -> None:
+            page.evaluate(
+                f"[...{where}.querySelectorAll('.post-actions button')].find((one) => one.textContent === '{label}').click()"
+            )
+
+        act("Reply")
+        page.until("document.activeElement.name === 'said'")
+        page.type("yes, says @[Ann Lee]")
+        _press_with(page, "Enter", 13, 2)
+        page.until(f"{ROWS}.length === 3")
+        mine = f"{ROWS}[0]"
+        page.until(_says("re ", f"{mine}.querySelector('.relation')"))
+        page.until(f"{mine}.querySelector('.mention')?.textContent === '@Ann Lee'")
+        act("Edit", mine)
+        page.until("document.activeElement.value === 'yes, says @[Ann Lee]'")
+        page.evaluate("document.activeElement.select()")
+        page.type("no")
+        _press_with(page, "Enter", 13, 2)
+        page.until(f"{ROWS}.length === 4")
+        page.until(
+            f"[...{ROWS}].some((row) => row.textContent.includes('(edited)') && row.textContent.includes('no'))"
+        )
+        bob.client.edit_post(first, "supper?")
+        page.until(_says("supper?", row), 60)
+        act("Hide")
+        page.until(_says("Hidden by Ann Lee", row))
+        _picture(page, "posts")
+        page.click(".notices p:last-child button")
+        page.until(_says("supper?", row))
+        page.evaluate(f"{row}.querySelector('.when').click()")
+        page.until("document.querySelectorAll('.panel details').length >= 2")
+        page.evaluate("document.querySelectorAll('.panel > details').forEach((one) => { one.open = true })")
+        page.until("document.querySelectorAll('#versions > li').length === 2")
+        page.until("document.querySelectorAll('#thread > li').length === 2")
+        _picture(page, "thread")
+        reply = f"[...{ROWS}].find((row) => row.textContent.includes('(edited)') && row.textContent.includes('no'))"
+        act("Delete", reply)
+        page.click("dialog[open] .danger")
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('Deleted by its author'))")
+        assert page.complaints() == []
+
+
 def test_a_void_commit_is_explained_and_made_to_count(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)

@@ -10,6 +10,8 @@ const BOUNDS = { row: { length: 4000, marks: 200 }, alone: { length: 20_000, mar
 const MARK = /[*_~`[<&|@!]/g; // what a text is tried at again and again for
 const DEPTH_MAX = 12; // of lists in quotes in lists
 const NODES_MAX = 2000;
+const MENTION = /@([a-z2-7]{52})/;
+const ID_SHOWN = 12;
 const BUDGET_MS = 500; // for all texts of BUDGET_SPAN_MS together
 const BUDGET_SPAN_MS = 10_000;
 const SAFE = /^(https?:\/\/|mailto:)/i;
@@ -18,12 +20,12 @@ let spent = 0; // milliseconds since `spentSince`
 let spentSince = -Infinity;
 
 /** `tab`: the tab index of links. Text that is too long, or too deep, is shown as it was typed. */
-export function Markdown({ source, tab, bounds = "row" }) {
-  return nodesOf(source, tab, bounds) ?? html`<p class="plain-text">${source}</p>`;
+export function Markdown({ source, tab, bounds = "row", mentions = [] }) {
+  return nodesOf(source, tab, bounds, mentions) ?? html`<p class="plain-text">${source}</p>`;
 }
 
 /** Nodes, or null where the text is to be shown as it is. */
-export function nodesOf(source, tab = -1, bounds = "row") {
+export function nodesOf(source, tab = -1, bounds = "row", mentions = []) {
   const { length, marks } = BOUNDS[bounds];
   if (source.length > length || (source.match(MARK)?.length ?? 0) > marks) return null;
   const began = performance.now();
@@ -31,7 +33,7 @@ export function nodesOf(source, tab = -1, bounds = "row") {
   if (spent > BUDGET_MS) return null;
   const count = { left: NODES_MAX };
   try {
-    return blocks(new Lexer({ gfm: true, breaks: true }).lex(source), { tab, count }, 0);
+    return blocks(new Lexer({ gfm: true, breaks: true }).lex(source), { tab, count, names: new Map(mentions.map((one) => [one.user, one.name])) }, 0);
   } catch {
     return null; // deeper than the lexer or these functions go
   } finally {
@@ -69,7 +71,7 @@ function blocks(tokens, given, depth) {
         return html`<table><thead><tr>${token.header.map((cell) => html`<th>${inline(cell.tokens, given, depth + 1)}</th>`)}</tr></thead>
           <tbody>${token.rows.map((row) => html`<tr>${row.map((cell) => html`<td>${inline(cell.tokens, given, depth + 1)}</td>`)}</tr>`)}</tbody></table>`;
       case "text":
-        return token.tokens ? inner() : token.raw;
+        return token.tokens ? inner() : withNames(token.raw, given.names);
       case "checkbox":
         return null;
       default:
@@ -98,7 +100,7 @@ function inline(tokens, given, depth) {
       case "escape":
         return token.text;
       case "text":
-        return token.tokens ? inner() : token.raw;
+        return token.tokens ? inner() : withNames(token.raw, given.names);
       case "link":
         return SAFE.test(token.href) ? link(token.href, inner(), given.tab) : token.raw;
       case "image":
@@ -107,6 +109,12 @@ function inline(tokens, given, depth) {
         return token.raw;
     }
   });
+}
+
+/** A text in which ids behind an @ are names. */
+function withNames(said, names) {
+  if (!names.size) return said;
+  return said.split(MENTION).map((part, index) => (index % 2 ? html`<bdi class="mention">@${names.get(part) || part.slice(0, ID_SHOWN)}</bdi>` : part));
 }
 
 function link(address, shown, tab) {

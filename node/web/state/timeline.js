@@ -9,7 +9,7 @@ const VOID_SHOWN_MAX = 20;
 const DRAW_MS = 100; // between two drawings, however many edits come
 
 export class Timeline {
-  /** Of one branch. `onLost` is called when the window must be loaded anew. */
+  /** Of one branch. `onError` is called with what goes wrong while nobody waits. */
   constructor(api, branch, onError) {
     this.api = api;
     this.branch = branch;
@@ -96,6 +96,8 @@ export class Timeline {
   /** Follows one edit. It may have been seen already: in the window, or before a break. */
   take(edit) {
     const known = this.commits.get(edit.commit);
+    const about = (edit.item ?? known?.item)?.edits ?? (edit.item ?? known?.item)?.deletes;
+    if (about) this.renew(about).catch(this.onError);
     if (edit.edit === "insert") this.total += 1;
     if (edit.edit === "remove") {
       if (known) this.commits.set(edit.commit, { ...known, isVoid: true });
@@ -108,6 +110,16 @@ export class Timeline {
     } else if (edit.edit === "insert") {
       this.start += 1; // before the window
     }
+    this.#plan();
+  }
+
+  /** Asks again what a post says: it was edited, deleted or hidden, or is so no more. */
+  async renew(commit) {
+    if (!this.commits.has(commit)) return;
+    const item = await this.api.showCommit({ commit });
+    const known = this.commits.get(commit);
+    if (!known || !item.kind) return;
+    this.commits.set(commit, { ...known, item });
     this.#plan();
   }
 

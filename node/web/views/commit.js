@@ -9,7 +9,8 @@ import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Attachments } from "./attachments.js";
 import { fork } from "./branches.js";
-import { What } from "./timeline.js";
+import { PostActions, Relation, Story, isPost } from "./post_actions.js";
+import { What, shown } from "./timeline.js";
 
 const ACKS_SHOWN = 20;
 
@@ -23,9 +24,15 @@ function Whole({ repo, branch, commit, again }) {
   const isKnown = Boolean(commit.author && commit.kind);
   const isVoid = commit.verdict === "void";
   return html`
-    ${isKnown && html`<p><bdi class="person">${whoOf(commit, names)}</bdi> <span class="facts">${whenExactly(commit.time)}</span></p>
-      <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
+    ${isKnown && html`<${Relation} item=${commit} branch=${commit.branch} tab=${0} />
+      <p><bdi class="person">${whoOf(commit, names)}</bdi> <span class="facts">${whenExactly(commit.time)}</span></p>
+      <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
       ${commit.files?.length > 0 && html`<${Attachments} item=${commit} branch=${commit.branch} tab=${0} />`}`}
+    ${isKnown && !isVoid && html`<${PostActions} item=${commit} repo=${repo} branch=${commit.branch} tab=${0} again=${async (id) => {
+      await again();
+      await shown.value?.renew(id);
+    }} />`}
+    ${isKnown && isPost(commit) && html`<${Story} commit=${commit} branch=${branch} names=${names} />`}
     <h3>${text.why}</h3>
     <p id="verdict" class=${commit.verdict === "accepted" ? "good" : "alarm"}><strong>${text.verdicts[commit.verdict] ?? commit.verdict}</strong></p>
     <p>${text.sentence(commit.reason)}</p>

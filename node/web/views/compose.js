@@ -30,7 +30,7 @@ export function Compose({ repo, branch }) {
         setFiles((before) => before.filter((one) => one !== file)); // what is there is not sent again
       }
       setDoing(text.working);
-      if (said.trim()) await api.writePost({ branch: id, text: said });
+      if (said.trim()) await api.writePost({ branch: id, text: said, resolve_mentions: true });
       area.current.value = "";
       drafts.delete(id);
     });

@@ -14,6 +14,7 @@ import { useEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { Attachments } from "./attachments.js";
 import { Compose } from "./compose.js";
+import { PostActions, Relation, goneNote } from "./post_actions.js";
 
 const LONG = 700; // characters or
 const LONG_LINES = 14; // lines that are shown before a row is cut
@@ -29,7 +30,7 @@ export function TimelineView() {
   useEffect(() => {
     if (!id) return undefined;
     const stop = new AbortController();
-    const timeline = new Timeline(api, id);
+    const timeline = new Timeline(api, id, (error) => attempt(() => Promise.reject(error)));
     shown.value = timeline;
     focused.value = "";
     attempt(() => timeline.follow(stop.signal));
@@ -141,21 +142,31 @@ class Row extends Component {
       <${Lanes} drawing=${drawing} width=${width} />
       <article tabindex=${tab} data-commit=${item.commit} aria-label=${text.writtenBy(who)} onFocusIn=${() => (focused.value = item.commit)}>
         <p class="by"><bdi class="who">${who}</bdi>
-          <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a></p>
+          <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a>
+          ${item.edited_at !== undefined && html`<span class="facts" title=${whenExactly(item.edited_at)}>${text.edited}</span>`}</p>
         ${isVoid && html`<p class="alarm note">${text.voidNote}</p>`}
-        <div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " cut" : ""}`} dir="auto">
-          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} />` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}
-        </div>
-        ${isLong && html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
+        <${Relation} item=${item} branch=${branch} tab=${tab} />
+        ${!item.edits && html`<div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " cut" : ""}`} dir="auto">
+          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} mentions=${item.mentions} />` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}
+        </div>`}
+        ${isLong && !item.edits && html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
           onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
+        ${!isVoid && html`<${PostActions} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} again=${renew} />`}
         ${item.files?.length > 0 && !isVoid && html`<${Attachments} item=${item} branch=${branch} tab=${tab} />`}
       </article>
     </li>`;
   }
 }
 
+function renew(commit) {
+  return shown.value?.renew(commit);
+}
+
 /** What a commit without a text did, with the way to what it changed. */
 export function What({ item, branch, tab }) {
+  const gone = goneNote(item);
+  if (gone) return gone;
+  if (item.edits || item.deletes) return null; // the relation says it
   if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
   if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
