@@ -70,6 +70,11 @@ REQUESTS: Final = (
     ("GET", "/branches/b/imported"),
     ("PUT", "/me"),
     ("PUT", "/petnames"),
+    ("POST", "/commits/c/replies"),
+    ("PUT", "/commits/c/text"),
+    ("PUT", "/commits/c/hidden"),
+    ("GET", "/commits/c/versions"),
+    ("GET", "/commits/c/thread"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {
@@ -80,6 +85,8 @@ _QUERIES: Final = {
     "/branches/b/dict/entry",
     "/branches/b/edits",
     "/branches/b/imported",
+    "/commits/c/versions",
+    "/commits/c/thread",
 }
 """Paths of which the query is given, where they are read."""
 _SECONDS: Final = 60

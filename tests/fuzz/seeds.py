@@ -335,6 +335,11 @@ def _requests() -> Seeds:
         "/branches/b/dict": {"put": {"k": "v"}, "erase": ["l"]},
         "/branches/b/text": {"update": "AAA="},
         "/branches/b/dict/entry": "key=k%C3%A9",
+        "/commits/c/replies": {"text": "re", "resolve_mentions": True},
+        "/commits/c/text": {"text": "new"},
+        "/commits/c/hidden": {"hidden": True},
+        "/commits/c/versions": "limit=7&before=a",
+        "/commits/c/thread": "limit=7&after=a",
         "/branches/b/imported": "source=s&after=7&limit=7",
     }
     queries = {  # of paths that are also asked for something else
