@@ -147,18 +147,18 @@ class AsyncClient(AsyncAllCalls):
         )
         try:
             response = await self._http.send(request, stream=True)
-            content = bytearray()
+            whole = bytearray()
             async with aclosing(_raw(response)) as pieces:
                 async for piece in pieces:
-                    content += piece
-                    check_size(len(content))
+                    whole += piece
+                    check_size(len(whole))
         except httpx.ConnectError:
             return Lost(was_sent=False)
         except httpx.TimeoutException:
             return Lost(was_sent=True, is_slow=True)
         except httpx.TransportError:
             return Lost(was_sent=True)
-        return Answer(response.status_code, bytes(content), response.headers.get(RUN_HEADER, ""))
+        return Answer(response.status_code, bytes(whole), response.headers.get(RUN_HEADER, ""))
 
     @asynccontextmanager
     async def _opened(self, step: Send) -> AsyncIterator[httpx.Response]:
