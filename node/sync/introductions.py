@@ -7,7 +7,7 @@ itself. `protocol.introducing` bounds how often and how many, `node.sync.address
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -55,8 +55,16 @@ class _Meeting:
 class Introducer:
     """Tells peers of one another, and learns what they tell. `own` is this node, and where it can be dialed."""
 
-    def __init__(self, hub: Hub, book: AddressBook, own: PeerAddress) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        book: AddressBook,
+        own: PeerAddress,
+        forwarded: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`forwarded` is where a router leads to this node now, if one does: by a port that others do not see."""
         self._hub = hub
+        self._forwarded = forwarded
         self._book = book
         self.own = PeerAddress(_numeric(own.address), own.peer)
         self._meetings: dict[Introduced, _Meeting] = {}
@@ -148,7 +156,10 @@ class Introducer:
         secrets.SystemRandom().shuffle(others)
         host = host_of(self.own.address)
         is_told = host is not None and (host.is_unspecified or may_travel(self.own.address, meeting.across))
-        return (self.own, *others) if is_told else tuple(others)
+        forwarded = self._forwarded()
+        # Last: of two own addresses the receiver makes the last one known to others.
+        also = (PeerAddress(forwarded, self.own.peer),) if forwarded is not None and is_told else ()
+        return (self.own, *also, *others) if is_told else tuple(others)
 
     def _make_known(self, met: _Meeting, topic: TopicKey) -> None:
         """Tell others of a peer, once it is known where it can be dialed."""

@@ -101,7 +101,7 @@ class Network:
         """By peer: repos whose links named it, and which it may keep."""
         own = PeerAddress(own_address, public_key(node_seed))
         self.book = AddressBook(own.peer, self.banned)
-        self.introducer = Introducer(hub, self.book, own)
+        self.introducer = Introducer(hub, self.book, own, lambda: self._own_addresses.forwarded)
         self._introduces = introduces
         self._own_addresses = addresses if addresses is not None else OwnAddresses(own_address)
         self._own_addresses.when_changed(self._move)

@@ -268,6 +268,11 @@ class OwnAddresses:
                 found.append(OwnAddress(address, self._proven(one.host, reach), FoundBy.INTERFACE))
         return found
 
+    @property
+    def forwarded(self) -> str | None:
+        """Where the router leads to this node, as far as is known from anywhere."""
+        return next((one.address for one in self._at_router() if one.reach is Reach.EVERYBODY), None)
+
     def _at_router(self) -> list[OwnAddress]:
         """What the router forwards. Where peers see another host, a further router may stand before it, or it lies."""
         mapping = self.router.mapping

@@ -191,6 +191,23 @@ def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
         assert heard["here"].keys() - {alice.key} == {keys["far"], keys["near"]}
 
 
+def test_a_port_that_the_router_forwards_is_told_behind_the_address_that_peers_see(tmp_path: Path) -> None:
+    forwarded: list[str | None] = [None]
+    with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
+        repo, _ = alice.create_repo()
+        topic = alice.replica.root_branch(repo).topic
+        book = AddressBook(alice.key, set())
+        own = PeerAddress("*:7474", alice.key)
+        introducer = Introducer(alice.hub, book, own, lambda: forwarded[-1])
+        connection = _Connection("far")
+        meetings.enter_context(introducer.meeting(connection, "93.184.216.34:5", is_dialed=True))
+        introducer.perform(connection, FindPeers(topic))
+        assert [one.address for one in connection.told] == ["0.0.0.0:7474"]
+        forwarded.append("8.8.4.4:7001")
+        introducer.perform(connection, FindPeers(topic))
+        assert [one.address for one in connection.told][1:] == ["0.0.0.0:7474", "8.8.4.4:7001"]
+
+
 @pytest.mark.slow
 async def test_a_banned_peer_is_neither_made_known_nor_dialed(
     tmp_path: Path, autojump_clock: MockClock
