@@ -4,6 +4,7 @@ All inputs are fixed. The bytes of the handshake are those that `node.sync.trans
 """
 
 from typing import Any, Final
+from unittest.mock import patch
 
 import trio
 import trio.testing
@@ -15,6 +16,7 @@ from protocol.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
 from protocol.messages import Announce, Goodbye, encode_message
 from protocol.node_identity import PROLOGUE, static_private_key, static_public_key
 from protocol.noise import Handshake
+from protocol.noise import _derive_two as noise_keys
 from protocol.reconciliation.range_items import SortedItems
 from protocol.reconciliation.ranges import RangesAsker, answer_ranges
 from protocol.reconciliation.riblt import Prefix, prefix_length
@@ -38,13 +40,31 @@ def handshake() -> JsonObject:
     dialer_static, acceptor_static = static_private_key(DIALER_SEED), static_private_key(ACCEPTOR_SEED)
     dialer = Handshake.initiator(PROLOGUE, dialer_static, DIALER_EPHEMERAL, static_public_key(acceptor_key))
     acceptor = Handshake.responder(PROLOGUE, acceptor_static, ACCEPTOR_EPHEMERAL)
-    first = dialer.write_message(b"")
-    acceptor.read_message(first)
-    by_acceptor = b"ravel/1 acceptor proves its node key:" + acceptor.handshake_hash
-    second = acceptor.write_message(sign(key_pair(ACCEPTOR_SEED)[1], by_acceptor))
-    dialer.read_message(second)
-    by_dialer = b"ravel/1 dialer proves its node key:" + dialer.handshake_hash
-    third = dialer.write_message(dialer_key + sign(key_pair(DIALER_SEED)[1], by_dialer))
+    steps: list[tuple[bytes, bytes, bytes]] = []
+    derived: list[tuple[bytes, bytes]] = []
+
+    def note(one: Handshake) -> None:
+        steps.append((one.handshake_hash, *derived[-1]))
+
+    def derive_two(chaining_key: bytes, material: bytes) -> tuple[bytes, bytes]:
+        derived.append(noise_keys(chaining_key, material))
+        return derived[-1]
+
+    with patch("protocol.noise._derive_two", derive_two):
+        first = dialer.write_message(b"")
+        note(dialer)
+        acceptor.read_message(first)
+        by_acceptor = b"ravel/1 acceptor proves its node key:" + acceptor.handshake_hash
+        second = acceptor.write_message(sign(key_pair(ACCEPTOR_SEED)[1], by_acceptor))
+        note(acceptor)
+        dialer.read_message(second)
+        by_dialer = b"ravel/1 dialer proves its node key:" + dialer.handshake_hash
+        third = dialer.write_message(dialer_key + sign(key_pair(DIALER_SEED)[1], by_dialer))
+        note(dialer)
+    hashes, chaining_keys, message_keys = (
+        [value.hex() for value in values] for values in zip(*steps, strict=True)
+    )
+    dialer_sends, acceptor_sends = noise_keys(steps[-1][1], b"")
     session_id = SessionId(dialer.handshake_hash)
     frames = {
         side: [
@@ -71,6 +91,11 @@ def handshake() -> JsonObject:
             )
         },
         "messages": [message.hex() for message in (first, second, third)],
+        "hashes": hashes,
+        "chaining_keys": chaining_keys,
+        "message_keys": message_keys,
+        "dialer_sends_with": dialer_sends.hex(),
+        "acceptor_sends_with": acceptor_sends.hex(),
         "acceptor_signs": by_acceptor.hex(),
         "dialer_signs": by_dialer.hex(),
         "session_id": session_id.hex(),

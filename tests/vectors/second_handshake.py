@@ -20,8 +20,8 @@ FRAME_SIZE_MAX = 3 << 19
 
 def open_handshake(
     prologue: bytes, dialer: dict[str, bytes], acceptor: dict[str, bytes], messages: Sequence[bytes]
-) -> tuple[list[bytes], list[bytes], tuple[bytes, bytes]]:
-    """Payloads, the hash after each message, and the sending keys of dialer and acceptor.
+) -> tuple[list[bytes], list[bytes], list[tuple[bytes, bytes]], tuple[bytes, bytes]]:
+    """Payloads, the hash after each message, the chaining key and key behind each agreement, and both sides' sending keys.
 
     It is read by someone who knows both sides' private keys, static (`s`) and ephemeral (`e`).
     """
@@ -30,7 +30,7 @@ def open_handshake(
         hashlib.blake2s(chaining + prologue).digest() + x25519_public(acceptor["s"])
     ).digest()
     key, count = b"", 0
-    payloads, hashes = [], []
+    payloads, hashes, steps = [], [], []
     for message, tokens in zip(messages, (("e", "es", 32), ("e", "ee", 32), ("s", "se", 48)), strict=True):
         public, agreement, size = tokens
         head, sealed = message[:size], message[size:]
@@ -45,11 +45,12 @@ def open_handshake(
             X25519PublicKey.from_public_bytes(x25519_public(acceptor[theirs]))
         )
         chaining, key = two_keys(chaining, shared)
+        steps.append((chaining, key))
         payloads.append(open_sealed(key, 0, sealed, said))
         count = 1  # of what this key has sealed
         said = hashlib.blake2s(said + sealed).digest()
         hashes.append(said)
-    return payloads, hashes, two_keys(chaining, b"")
+    return payloads, hashes, steps, two_keys(chaining, b"")
 
 
 def open_sealed(key: bytes, count: int, sealed: bytes, associated: bytes = b"") -> bytes:

@@ -389,7 +389,7 @@ def remake_handshake(vector: Vector) -> Vector:
     streams = {side: bytes.fromhex(vector[f"{side}_writes"]) for side in sides}
     (first, third), dialer_rest = handshake.cut_messages(streams["dialer"], 2)
     (second,), acceptor_rest = handshake.cut_messages(streams["acceptor"], 1)
-    payloads, hashes, keys = handshake.open_handshake(
+    payloads, hashes, steps, keys = handshake.open_handshake(
         handshake.PROLOGUE, sides["dialer"], sides["acceptor"], [first, second, third]
     )
     by_acceptor, by_dialer = handshake.ACCEPTOR_CONTEXT + hashes[0], handshake.DIALER_CONTEXT + hashes[1]
@@ -418,6 +418,11 @@ def remake_handshake(vector: Vector) -> Vector:
             )
         },
         "messages": [first, second, third],
+        "hashes": hashes,
+        "chaining_keys": [chaining for chaining, _ in steps],
+        "message_keys": [key for _, key in steps],
+        "dialer_sends_with": keys[0],
+        "acceptor_sends_with": keys[1],
         "acceptor_signs": by_acceptor,
         "dialer_signs": by_dialer,
         "session_id": session_id,
@@ -456,7 +461,7 @@ def remake_noise(vector: Vector) -> Vector:
     )
     prologue = bytes.fromhex(vector["init_prologue"])
     messages = [bytes.fromhex(message["ciphertext"]) for message in vector["messages"]]
-    payloads, hashes, keys = handshake.open_handshake(prologue, initiator, responder, messages[:3])
+    payloads, hashes, _, keys = handshake.open_handshake(prologue, initiator, responder, messages[:3])
     for number, sealed in enumerate(messages[3:]):
         payloads.append(handshake.open_sealed(keys[1 - number % 2], number // 2, sealed))
     said = {name: vector[name] for name in ("description", "provenance", "note")}
