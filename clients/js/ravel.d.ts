@@ -7,7 +7,7 @@ export interface RequestOptions {
   timeoutMs?: number;
   /** The id of a repo whose branches are meant first where a branch is given by its name. */
   repo?: string;
-  /** Do not try again, though the request changes nothing. */
+  /** Do not try again where no answer came. */
   once?: boolean;
 }
 

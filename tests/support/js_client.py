@@ -33,7 +33,7 @@ export interface RequestOptions {
   timeoutMs?: number;
   /** The id of a repo whose branches are meant first where a branch is given by its name. */
   repo?: string;
-  /** Do not try again, though the request changes nothing. */
+  /** Do not try again where no answer came. */
   once?: boolean;
 }
 
@@ -103,6 +103,7 @@ def _endpoints() -> str:
             "query": [one.name for one in endpoint.query],
             "body": _body_of(endpoint),
             "events": bool(endpoint.events),
+            "key": endpoint.takes_key,
             "seconds": int(endpoint.seconds_max),
         }
         lines.append(f"  {_camel(endpoint.name)}: {json.dumps(entry)},")

@@ -105,17 +105,36 @@ test("an event over the limit is refused before it is held", async (context) => 
   await assert.rejects(ravel.followEditsStream({ branch: "b" }).next(), failing("too_large"));
 });
 
-test("a read is tried again; a write never", async (context) => {
+test("a read is tried again; a write only where the node knows it again", async (context) => {
+  let run = "";
   const { ravel, asked } = await serving(context, (request, response, count) => {
-    if (request.method === "GET" && count === 3) return json(response, 200, { repos: [], of_the_future: 1 });
-    response.writeHead(200, { "Content-Type": "application/json", "Content-Length": "100" });
+    const stated = run ? { "Ravel-Run": run } : {};
+    if (request.url === "/healthz") return json(response, 200, {}, stated);
+    if (request.method === "GET" && count === 3) return json(response, 200, { repos: [], of_the_future: 1 }, stated);
+    if (request.headers["ravel-run"] === "one") return json(response, 200, { commit: "c" }, stated);
+    if (request.headers["ravel-run"] === "gone") {
+      return json(response, 409, { error: { code: "answer_lost", message: "started again", next: "" } });
+    }
+    response.writeHead(200, { "Content-Type": "application/json", "Content-Length": "100", ...stated });
     response.write('{"repos": [');
     setTimeout(() => response.destroy(), 10);
   });
   assert.deepEqual((await ravel.listRepos()).repos, []);
   assert.equal(asked.length, 3);
-  await assert.rejects(ravel.writePost({ branch: "main", text: "once" }), failing("answer_lost", { status: 0 }));
-  assert.equal(asked.length, 4);
+  const write = () => ravel.writePost({ branch: "main", text: "once" });
+  await assert.rejects(write(), failing("answer_lost", { status: 0 }), "an older node would write twice");
+  assert.equal(asked.filter((one) => one.method === "POST").length, 1);
+  run = "one";
+  assert.equal((await write()).commit, "c");
+  const [, first, again] = asked.filter((one) => one.method === "POST");
+  assert.match(first.headers["idempotency-key"], /^[0-9a-f]{32}$/);
+  assert.equal(first.headers["idempotency-key"], again.headers["idempotency-key"]);
+  assert.deepEqual([first.headers["ravel-run"], again.headers["ravel-run"]], [undefined, "one"]);
+  run = "gone";
+  await assert.rejects(ravel.listRepos({}, { once: true }));
+  await assert.rejects(write(), failing("answer_lost", { status: 409 }));
+  await assert.rejects(ravel.addFile({ branch: "b", name: "n", content: "c" }), failing("answer_lost", { status: 0 }));
+  assert.equal(asked.at(-1).headers["idempotency-key"], undefined);
 });
 
 test("a node that is away, or too slow, is told apart", async (context) => {

@@ -8,7 +8,7 @@ import { ENDPOINTS } from "./endpoints.js";
 const PREFIX = "/api/v1";
 const RETRY_MS = 500; // by default: before the first new attempt; doubled for each further one
 const RETRY_MS_MAX = 15_000;
-const READ_ATTEMPTS = 3; // of a request that changes nothing
+const ATTEMPTS = 3; // of a request that changes nothing, or that the node knows again by its key
 const SILENCE_MS = 45_000; // three comments of the node: then the connection is dead, though nobody closed it
 const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
@@ -49,6 +49,7 @@ export class Ravel {
   #token;
   #fetch;
   #retryMs;
+  #run = ""; // of the daemon, as its latest answer stated; another after each start
 
   constructor(url, token, fetch, retryMs) {
     this.#url = url;
@@ -57,17 +58,25 @@ export class Ravel {
     this.#retryMs = retryMs;
   }
 
-  /** Any endpoint by its name; the methods are this with the name filled in. */
+  /**
+   * Any endpoint by its name; the methods are this with the name filled in. What gets no answer is asked again: reads, and
+   * writes with an idempotency key, which the node then does once (docs/reference/api.md, "Repeated requests").
+   */
   async request(name, values = {}, options = {}) {
     const endpoint = endpointOf(name);
     const { path, body } = this.#fill(name, endpoint, values);
-    const attempts = endpoint.method === "GET" && !options.once ? READ_ATTEMPTS : 1;
+    const isRead = endpoint.method === "GET";
+    const key = endpoint.key ? newKey() : "";
+    if (key && !this.#run) await this.#learnRun(options.signal);
+    const run = this.#run; // a node that states none knows no keys, and would write twice
+    const attempts = (isRead || (key && run)) && !options.once ? ATTEMPTS : 1;
     for (let attempt = 1; ; attempt += 1) {
+      const keyed = key ? { "Idempotency-Key": key, ...(attempt > 1 && { "Ravel-Run": run }) } : {};
       try {
-        return await this.#once(endpoint, path, body, options);
+        return await this.#once(endpoint, path, body, options, keyed);
       } catch (error) {
-        const mayTryAgain = error instanceof RavelError && ["unreachable", "answer_lost"].includes(error.code);
-        if (!mayTryAgain || attempt >= attempts) throw error;
+        const isUnanswered = error instanceof RavelError && !error.status && ["unreachable", "answer_lost"].includes(error.code);
+        if (!isUnanswered || attempt >= attempts) throw error;
         await pause(backOff(this.#retryMs, attempt), options.signal);
       }
     }
@@ -156,10 +165,24 @@ export class Ravel {
     return { path, body };
   }
 
-  async #once(endpoint, path, body, options) {
+  /** Asks the node for its run before the first write. */
+  async #learnRun(signal) {
+    try {
+      this.#note(await this.#fetch(`${this.#url}/healthz`, { signal, cache: "no-store" }));
+    } catch {
+      // the write itself says that the node is away
+    }
+  }
+
+  #note(answer) {
+    this.#run = answer.headers.get("ravel-run") ?? this.#run;
+    return answer;
+  }
+
+  async #once(endpoint, path, body, options, keyed) {
     const signals = [AbortSignal.timeout(options.timeoutMs ?? endpoint.seconds * 1000)];
     if (options.signal) signals.push(options.signal);
-    const headers = endpoint.body === "json" ? { "Content-Type": "application/json" } : {};
+    const headers = { ...keyed, ...(endpoint.body === "json" && { "Content-Type": "application/json" }) };
     if (options.repo) headers["Ravel-Repo"] = options.repo;
     const isWrite = endpoint.method !== "GET";
     const answer = await this.#send(endpoint.method, path, { headers, body, signal: AbortSignal.any(signals), isWrite });
@@ -176,7 +199,7 @@ export class Ravel {
     const init = { method, headers: all, body, signal, cache: "no-store", redirect: "error" };
     if (body instanceof ReadableStream) init.duplex = "half";
     try {
-      return await this.#fetch(this.#url + path, init);
+      return this.#note(await this.#fetch(this.#url + path, init));
     } catch (error) {
       if (error.name === "TimeoutError") {
         const message = isWrite ? "no answer in time; it may have happened" : "no answer in time";
@@ -239,7 +262,7 @@ export class Download {
         if (this.#signal?.aborted) throw error;
       }
       failures += 1;
-      if (failures > READ_ATTEMPTS) throw new RavelError("answer_lost", "the transfer was cut again and again");
+      if (failures > ATTEMPTS) throw new RavelError("answer_lost", "the transfer was cut again and again");
       await pause(backOff(this.#retryMs, failures), this.#signal);
       try {
         answer = await this.#ask(have, tag);
@@ -311,6 +334,11 @@ async function* readEvents(body, guard) {
       if (fields.event) yield { name: fields.event, id: fields.id ?? "", data: JSON.parse(fields.data) };
     }
   }
+}
+
+/** 128 random bits. */
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function splitOnce(line, mark) {
