@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) -> int:
     from analytics import analyze
-    from analytics.reading.fetching import fetch_exports
+    from ravel.exports.fetching import fetch_exports
 
     progress = progress_of("analyze")
     first, *merge = fetch_exports(options.export_dir, options.out, progress)

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final
 from analytics.engines.engine import ENGINES, Catalog, Engine
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
-from analytics.reading.export_reader import Export, read_export
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import text_id
 from analytics.report.report import OrderVerdict, render
+from ravel.exports.checking import Export, read_export
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

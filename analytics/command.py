@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from analytics.reading.export_reader import ExportError
 from analytics.reading.limits import LARGE_BRANCH_FROM
+from ravel.exports.checking import ExportError
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1

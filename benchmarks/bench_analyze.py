@@ -23,7 +23,7 @@ from analytics.tables.definitions import TABLES
 from benchmarks.bench_statistics import write_commits
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
-from storage.export.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
 
 _RECEIVED: int = 1_750_000_000_000
 _HEAVY = 100_000

@@ -9,7 +9,7 @@ database.
 from collections.abc import Mapping
 from typing import Final
 
-from storage.export.schema import TIME_END, TIME_MIN
+from ravel.exports.schema import TIME_END, TIME_MIN
 
 SETUP: Final = (
     f"CREATE MACRO plausible(t) AS CASE WHEN t BETWEEN {TIME_MIN} AND {TIME_END - 1} THEN t END",

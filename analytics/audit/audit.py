@@ -25,17 +25,10 @@ from analytics.command import Progress
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.linearize import digest_orders, linearize
 from analytics.order.range_rank_jobs import pin
-from analytics.reading.export_reader import (
-    Export,
-    are_small,
-    authors_agree,
-    load_commits,
-    read_export,
-    read_parts,
-    read_table,
-)
+from analytics.reading.export_reader import are_small, load_commits, read_parts, read_table
 from analytics.session import start_session
-from storage.export.schema import BLOCK_TABLES
+from ravel.exports.checking import Export, authors_agree, read_export
+from ravel.exports.schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3
 """Findings of each kind that a person is shown; the table has all."""

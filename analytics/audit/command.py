@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _audit(options: argparse.Namespace) -> int:
     from analytics.audit import audit
-    from analytics.reading.fetching import fetch_exports
+    from ravel.exports.fetching import fetch_exports
 
     progress = progress_of("audit")
     result = audit.run(

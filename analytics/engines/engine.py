@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from analytics.order.branch_tasks import BranchDigest
-from analytics.reading.export_reader import Export, latest_exports
 from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
+from ravel.exports.checking import Export, latest_exports
 
 ENGINES: Final = ("spark", "local")
 """By which an analysis can be run; the first is the default."""

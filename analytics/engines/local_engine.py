@@ -23,18 +23,12 @@ from analytics.order.branch_tasks import (
     linearize_batches,
     placed_schema,
 )
-from analytics.reading.export_reader import (
-    SPARK_SCHEMAS,
-    Export,
-    ExportPart,
-    are_small,
-    authors_agree,
-    latest_exports,
-)
+from analytics.reading.export_reader import SPARK_SCHEMAS, are_small
 from analytics.reading.limits import LOCAL_BRANCH_COMMITS_MAX, LOCAL_MEMORY_MAX, LOCAL_ORDER_COMMITS
 from analytics.tables.definitions import TABLES
 from analytics.tables.functions import DUCKDB
-from storage.export.schema import columns_of
+from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exports
+from ravel.exports.schema import columns_of
 
 _FOLDER: Final = "local-engine"
 _BATCH_ROWS: Final = 100_000

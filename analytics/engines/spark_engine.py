@@ -18,16 +18,10 @@ from analytics.engines.engine import EXPORT_KINDS, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import digest_orders, linearize
-from analytics.reading.export_reader import (
-    Export,
-    are_small,
-    latest_exports,
-    load_commits,
-    read_by_node,
-    read_table,
-)
+from analytics.reading.export_reader import are_small, load_commits, read_by_node, read_table
 from analytics.session import start_session
 from analytics.tables.functions import SPARK
+from ravel.exports.checking import Export, latest_exports
 
 _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
 _runs: Final = count(1)

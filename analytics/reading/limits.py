@@ -4,13 +4,6 @@ from typing import Final
 
 MIB: Final = 1 << 20
 
-MANIFEST_SIZE_MAX: Final = 256 * MIB
-"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
-MANIFEST_NUMBER_MAX: Final = 2**62
-"""Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
-CREATED_AT_MAX: Final = 7_258_118_399
-"""Unix seconds at which an export may have been made: the last of the year 2199, as `analytics.reading.times` has it."""
-
 BLOCK_SIZE_MAX: Final = MIB
 """Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""
 BLOCK_CHILD_COUNT_MAX: Final = 15_887

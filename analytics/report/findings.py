@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from analytics.engines.engine import Catalog, Engine
 from analytics.order.branch_tasks import VOID
-from analytics.reading.export_reader import Export
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.report.member_findings import member_figures, store_lines
 from analytics.report.page import text_id
@@ -23,6 +22,7 @@ from analytics.report.report import (
 )
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import Period, Rows
+from ravel.exports.checking import Export
 
 _BRANCH_LINES_MAX: Final = 100
 _AUTHOR_LINES_MAX: Final = 20

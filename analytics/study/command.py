@@ -26,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from analytics.reading.export_reader import read_export
-    from analytics.reading.fetching import fetch_exports
     from analytics.session import start_session
     from analytics.study import page as study_page
     from analytics.study import study
     from analytics.study.real_branches import load_real_branches
+    from ravel.exports.checking import read_export
+    from ravel.exports.fetching import fetch_exports
 
     began = time.monotonic()
     base = study.QUICK if options.quick else study.FULL

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import linearize
-from analytics.reading.export_reader import Export, load_commits, read_table
+from analytics.reading.export_reader import load_commits, read_table
 from analytics.report.page import short, text_id
 from analytics.study.study import REAL_BRANCHES_MAX, REAL_COMMITS_MAX, RealBranch
 from analytics.study.tangle_models import from_rows
+from ravel.exports.checking import Export
 
 
 def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[RealBranch]:

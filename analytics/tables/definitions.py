@@ -25,7 +25,7 @@ from string import Template
 from typing import Final
 
 from analytics.reading.limits import PERCENTILE_ACCURACY
-from storage.export.schema import PERMISSIONS, REASONS
+from ravel.exports.schema import PERMISSIONS, REASONS
 
 SOURCES: Final[Mapping[str, str]] = {
     "commits": "each commit of all exports once, with `is_disputed` and `is_void`",

@@ -7,7 +7,7 @@ between two, or null. `hash_of(branch, author, number)` is 64 bits. DuckDB gets 
 
 from typing import Final
 
-from storage.export.schema import TIME_END, TIME_MIN
+from ravel.exports.schema import TIME_END, TIME_MIN
 
 _PLAUSIBLE: Final = f"CASE WHEN t BETWEEN {TIME_MIN} AND {TIME_END - 1} THEN t END"
 

@@ -29,13 +29,13 @@ from protocol.body import Body, UnknownBody
 from protocol.content import Imported
 from protocol.keys import HashKey, StoreKey
 from protocol.limits.users import EXPORT_SECONDS_MAX
+from ravel.exports.schema import BODIES
 from storage.commits.commits import TimelineRow, iterate_between, load_numbered
 from storage.engine.database import StorageError, read_store
 from storage.export.destinations import open_destination, remove_scratch
 from storage.export.export import ExportPlan, ExportSummary, export_store
 from storage.export.manifest import Quotas
 from storage.export.parts import BODIES_PER_GROUP, ExportRow, batch_rows
-from storage.export.schema import BODIES
 from storage.export.space_accounting import count_holdings
 
 LOCK_NAME: Final = "export.lock"

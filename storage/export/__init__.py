@@ -1,4 +1,4 @@
-"""The store as Parquet: schema, parts, manifest, and where an export may lie.
+"""The store as Parquet: parts, manifest, and where an export may lie. The schema is `ravel.exports.schema`.
 
-Reading exports is `analytics`'s. Start with `schema`, then `export`.
+Reading exports is `ravel.exports`'s. Start with `export`.
 """

@@ -21,10 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from ravel.exports.schema import KEPT_NAME, TABLES
 from storage.engine.database import StorageError
 from storage.engine.folders import make_folder, move_file
 from storage.export.destination_urls import local_path
-from storage.export.schema import KEPT_NAME, TABLES
 
 T = TypeVar("T")
 Options = Mapping[str, Any]

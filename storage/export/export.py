@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 
 from protocol.ids import Digest, UserId
 from protocol.keys import HashKey
+from ravel.exports.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
 from storage.engine.database import StorageError
 from storage.export.blocks import block_batches, relay_block_batches
 from storage.export.destinations import Destination
@@ -59,7 +60,6 @@ from storage.export.rows import (
     topic_batches,
     void_batches,
 )
-from storage.export.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
 from storage.export.space_accounting import Counted
 from storage.export.views import VIEWS_NAME, VIEWS_SIZE_MAX, write_views
 from storage.schema.relay_schema import relay_commits

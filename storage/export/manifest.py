@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from storage.engine.database import StorageError
-from storage.export.schema import (
+from ravel.exports.schema import (
     EXPORT_FORMAT,
     NO_CHECKSUM,
     SCHEMA_VERSION,
@@ -15,6 +14,7 @@ from storage.export.schema import (
     has_manifest_checksum,
     with_manifest_checksum,
 )
+from storage.engine.database import StorageError
 
 MANIFEST_SIZE_MAX: Final = 1 << 28
 """Bytes: over a million parts, at some 150 bytes each. `analytics.reading.limits` has the same."""

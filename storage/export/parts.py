@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
+from ravel.exports.schema import SORTED, TIME_END, TIME_MIN
 from storage.engine.database import StorageError
 from storage.export.manifest import Part
-from storage.export.schema import SORTED, TIME_END, TIME_MIN
 
 ROWS_PER_GROUP: Final = 20_000
 """What is in memory at once: some MB. Spark gives a task one group or many."""

@@ -19,11 +19,11 @@ from protocol.codec import DecodeError
 from protocol.content import Imported
 from protocol.ids import Digest, UserId
 from protocol.publication import decode_publication
+from ravel.exports.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
 from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.engine.streaming import stream_parts
 from storage.export.manifest import Mark
 from storage.export.parts import ROWS_PER_GROUP, make_batch
-from storage.export.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
 from storage.schema.relay_schema import relay_commits, relay_topics
 from storage.schema.schema import (
     authors,

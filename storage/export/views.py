@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from storage.export.schema import TABLES
+from ravel.exports.schema import TABLES
 
 VIEWS_NAME: Final = "views.sql"
 VIEWS_SIZE_MAX: Final = 1 << 20

@@ -24,13 +24,13 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from analytics.reading.export_reader import read_export
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
 from ravel import Client, connect
+from ravel.exports.checking import read_export
 from ravel.files import encode_head
 from storage.engine.database import Database
 from storage.schema.peer_schema import peers as stored_peers

@@ -95,7 +95,7 @@ def test_exports_go_to_an_object_store_and_are_read_from_there(
 def _rows_read(out: Path, environment: Mapping[str, str]) -> int:
     """How many commits the analysis reads from there, in a process of its own as it does."""
     code = (
-        "import sys, pathlib, analytics.reading.fetching as f, analytics.reading.export_reader as r\n"
+        "import sys, pathlib, ravel.exports.fetching as f, ravel.exports.checking as r\n"
         "(folder,) = f.fetch_exports(['s3://ravel/of/alice'], pathlib.Path(sys.argv[1]), print)\n"
         "print(r.read_export(folder).rows)"
     )

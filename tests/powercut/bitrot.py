@@ -22,7 +22,6 @@ from typing import Any, Final
 import trio
 from trio.testing import MockClock
 
-from analytics.reading.export_reader import ExportError, read_export
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.content.files import FileService
@@ -41,11 +40,12 @@ from node.sync.feed_recovery import FeedRecovery
 from protocol.ids import BranchId, PeerId
 from protocol.keys import NodeSeed, UserSeed
 from protocol.text import id_text
+from ravel.exports.checking import ExportError, read_export
+from ravel.exports.schema import MANIFEST_NAME
 from ravel.home import TOKEN_NAME
 from storage.commits.commits import digest_timeline
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.database import DATABASE_NAME, StorageError
-from storage.export.schema import MANIFEST_NAME
 from tests.powercut.looking import hash_files, in_memory, sharing_statements
 from tests.support.builders import STORE_KEY
 from tests.support.keys import no_passphrase

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from analytics.reading.export_reader import ExportError, read_export
 from node.authoring.author import Author
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
@@ -22,9 +21,10 @@ from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.ids import BranchId
 from protocol.text import id_text, parse_id
+from ravel.exports.checking import ExportError, read_export
+from ravel.exports.schema import MANIFEST_NAME
 from storage.engine.database import StorageError
 from storage.engine.snapshot_copy import drop_open_copies
-from storage.export.schema import MANIFEST_NAME
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
 

@@ -17,12 +17,12 @@ from typing import ClassVar, Final
 
 from blake3 import blake3
 
-from analytics.reading.export_reader import read_export
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
 from protocol.signing import public_key
 from protocol.text import id_text
 from ravel import Client, connect
+from ravel.exports.checking import read_export
 from tests.e2e.cluster import Peer
 from tests.powercut.checks import BACKUPS, EXPORTS, HOME, PASSPHRASE, lay_out
 from tests.powercut.disk import Disk

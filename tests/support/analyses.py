@@ -7,7 +7,7 @@ from typing import Any
 
 from analytics.engines.engine import Catalog, Engine
 from analytics.engines.local_engine import LocalEngine
-from analytics.reading.export_reader import Export
+from ravel.exports.checking import Export
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from storage.export.schema import PERMISSIONS, REASONS
+from ravel.exports.schema import PERMISSIONS, REASONS
 from tests.support.exports import DAY_MS, T0_MS, RelayedCommit, Row, id_of, relayed, write_export
 
 _LAST_MS: Final = T0_MS + 20 * DAY_MS

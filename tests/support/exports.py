@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
+from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, TABLES, VOIDS
 from storage.engine.database import Database
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, ExportSummary, export_store
-from storage.export.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, TABLES, VOIDS
 
 _NO_MORE: Final[Mapping[str, Sequence[Mapping[str, object]]]] = MappingProxyType({})
 DAY_MS: Final = 86_400_000

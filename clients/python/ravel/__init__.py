@@ -1,6 +1,6 @@
 """Ravel from Python: `ravel.connect()` gives a client of the daemon on this machine, `ravel.connect_async()` one to await.
 
-Answers have the types of `ravel.types`; what goes wrong is a RavelError.
+Answers have the types of `ravel.types`; what goes wrong is a RavelError. `ravel.open_export()` reads what a node exports.
 """
 
 from importlib import import_module
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from ravel.errors import RavelError
 
-__all__ = ["AsyncClient", "Client", "RavelError", "StreamEvent", "connect", "connect_async"]
+__all__ = ["AsyncClient", "Client", "RavelError", "StreamEvent", "connect", "connect_async", "open_export"]
 
 if TYPE_CHECKING:
     from ravel.async_client import AsyncClient, connect_async
     from ravel.client import Client, connect
     from ravel.event_streams import StreamEvent
+    from ravel.exports.tables import open_export
 else:
 
     def __getattr__(name: str) -> object:
@@ -21,6 +22,17 @@ else:
         modules = {"Client": "client", "connect": "client"}
         modules |= {"AsyncClient": "async_client", "connect_async": "async_client"}
         modules |= {"StreamEvent": "event_streams"}
+        if name == "open_export":
+            return _find_open_export()
         if name in modules:
             return getattr(import_module(f"ravel.{modules[name]}"), name)
         raise AttributeError(f"{__name__} has no {name}")
+
+    def _find_open_export() -> object:
+        try:
+            return import_module("ravel.exports.tables").open_export
+        except ModuleNotFoundError as error:
+            if error.name not in ("pyarrow", "blake3"):
+                raise
+            hint = "pip install 'ravel-client[pandas]'; there are also [duckdb] and [spark]"
+            raise ImportError(f"exports are read with {error.name}, which is not installed: {hint}") from None

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.engines.spark_engine import place_commits
 from analytics.order.linearize import digest_orders
-from analytics.reading.export_reader import load_commits, read_export
-from storage.export.schema import MANIFEST_NAME, TIME_END
+from analytics.reading.export_reader import load_commits
+from ravel.exports.checking import read_export
+from ravel.exports.schema import MANIFEST_NAME, TIME_END
 from tests.support.analyses import Counted
 from tests.support.builders import World, timeline
 from tests.support.exports import (

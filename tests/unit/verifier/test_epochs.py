@@ -13,7 +13,7 @@ from protocol.keys import BlockKey, ReadSecret
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
-from storage.export.schema import REASONS
+from ravel.exports.schema import REASONS
 from tests.support.ids import as_object_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.epochs import (

@@ -22,7 +22,7 @@ from protocol.body import Grant, Permission, Remove
 from protocol.ids import PeerId
 from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.publication import decode_publication
-from storage.export.schema import MANIFEST_NAME
+from ravel.exports.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
 from storage.relay.relay import open_topics, store_publications
 from tests.support.builders import NOW_MS, World

@@ -15,7 +15,8 @@ from analytics.order import rank_check as witness
 from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.linearize import digest_orders, linearize
 from analytics.reading import limits
-from analytics.reading.export_reader import load_commits, read_export
+from analytics.reading.export_reader import load_commits
+from ravel.exports.checking import read_export
 from tests.support.builders import World, timeline
 from tests.support.exports import export_node, id_of
 

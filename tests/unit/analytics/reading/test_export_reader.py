@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.reading import export_reader
-from analytics.reading.export_reader import SPARK_SCHEMAS, ExportError, read_export
-from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
-from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES, TIME_END
+from analytics.reading.export_reader import SPARK_SCHEMAS
+from ravel.exports import checking
+from ravel.exports.checking import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, ExportError, read_export
+from ravel.exports.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES, TIME_END
 from tests.support.exports import Row, listing, write_export
 
 PART = "part-00000001.parquet"
@@ -225,7 +225,7 @@ def test_an_export_behind_a_symbolic_link_is_read(folder: Path, tmp_path: Path) 
 def test_many_parts_are_checked_with_progress_and_the_first_wrong_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_reader, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(checking, "_PROGRESS_SECONDS", 0.0)
     parts = [[Row(f"c{number}")] for number in range(40)]
     folder = write_export(tmp_path / "export", *parts)
     told: list[str] = []

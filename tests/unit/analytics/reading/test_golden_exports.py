@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.order.linearize import digest_orders, linearize
-from analytics.reading.export_reader import load_commits, read_export
-from storage.export.schema import SCHEMA_VERSION
+from analytics.reading.export_reader import load_commits
+from ravel.exports.checking import read_export
+from ravel.exports.schema import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).with_name("golden")
 FOLDERS = sorted(GOLDEN.glob("schema-*"))

@@ -51,12 +51,12 @@ def run(code: str, folder: Path) -> dict[str, Any]:
 
 
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (6, 5)
+    assert (len(CODE), len(QUERIES)) == (7, 5)
 
 
 @pytest.mark.slow
 def test_the_queries_find_rows(folder: Path) -> None:
-    connection = run(CODE[0], folder)["connection"]
+    connection = run(CODE[1], folder)["connection"]
     assert isinstance(connection, duckdb.DuckDBPyConnection)
     authors, order, shapes, waits, sources = (connection.execute(query).fetchall() for query in QUERIES)
     assert sum(row[2] for row in authors) == 9
@@ -69,7 +69,8 @@ def test_the_queries_find_rows(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pandas, arrow, manifest = CODE[1], CODE[2], CODE[5]
+    assert len(run(CODE[0], folder)["commits"].arrow()) == 9
+    pandas, arrow, manifest = CODE[2], CODE[3], CODE[6]
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
     assert run(arrow, folder)["commits"].count_rows() == 9
     assert run(manifest, folder)["read"]("topics").count_rows() == 2
@@ -78,7 +79,7 @@ def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.
 
 @pytest.mark.slow
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
-    assert run(CODE[3], folder)["commits"].count() == 9
-    names = run(CODE[4], folder)
+    assert run(CODE[4], folder)["commits"].count() == 9
+    names = run(CODE[5], folder)
     assert names["order"].count() == 9
     assert names["spark"] is spark or names["spark"].version == spark.version

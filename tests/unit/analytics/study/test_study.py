@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from analytics.reading.export_reader import read_export
 from analytics.study import command as study_command
 from analytics.study.edit_streams import replay
 from analytics.study.page import as_text, render_study, scale_of
@@ -22,6 +21,7 @@ from analytics.study.runs import replay_all, task_code
 from analytics.study.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
 from analytics.study.tangle_models import DELIVERIES, MODELS
 from node.runtime.errors import ERROR_KINDS
+from ravel.exports.checking import read_export
 from tests.support.exports import T0_MS, Row, write_export
 
 TINY = Plan((60, 120), (4, 8), 2)

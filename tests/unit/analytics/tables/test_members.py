@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.analyze import run
-from analytics.reading.export_reader import read_export
-from storage.export.schema import PERMISSIONS
+from ravel.exports.checking import read_export
+from ravel.exports.schema import PERMISSIONS
 from tests.support.analyses import Counted, keyed
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, naive_order, write_export
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from analytics.reading.export_reader import Holdings, read_export
 from analytics.tables.periods import Period
+from ravel.exports.checking import Holdings, read_export
 from tests.support.analyses import Counted
 from tests.support.drawn_exports import histories
 from tests.support.exports import T0_MS, Row, id_of, write_export

@@ -25,13 +25,13 @@ from protocol.ids import RepoId
 from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.proofs import device_digest, prove_invitation
 from protocol.signing import key_pair
+from ravel.exports.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, RepoRights, Unjudged, export_store
 from storage.export.rows import Pseudonym
-from storage.export.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.schema.schema import blocks, commits, damaged_commits
 from tests.support.builders import NOW_MS, World
 from verifier.membership import Membership

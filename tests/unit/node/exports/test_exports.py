@@ -19,9 +19,9 @@ from node.home.export_config import ExportConfig
 from node.home.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import render
+from ravel.exports.schema import MANIFEST_NAME
 from storage.engine.database import StorageError
 from storage.export.manifest import decode_manifest
-from storage.export.schema import MANIFEST_NAME
 from tests.e2e.cluster import until
 from tests.support.builders import STORE_KEY, World
 from tests.support.machine import fail_after

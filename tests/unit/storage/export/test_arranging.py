@@ -15,12 +15,12 @@ from typing import Any
 import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from analytics.reading.export_reader import read_export
-from analytics.reading.fetching import fetch_exports
+from ravel.exports.checking import read_export
+from ravel.exports.fetching import fetch_exports
+from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 from storage.export import destinations
 from storage.export.destinations import Destination, open_destination
 from storage.export.export import ExportPlan, export_store
-from storage.export.schema import KEPT_NAME, MANIFEST_NAME
 from tests.support.builders import World
 
 _URL = "memory://bucket/arranged"

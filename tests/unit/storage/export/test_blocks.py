@@ -11,9 +11,9 @@ from protocol.block import Block, decode_block, encrypt_block
 from protocol.ids import BlockId, CommitId, PeerId
 from protocol.publication import create_publication, decode_publication
 from protocol.publication import encode_publication as encode
+from ravel.exports.schema import KEPT_NAME
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches
-from storage.export.schema import KEPT_NAME
 from storage.relay.quotas import Visitor
 from storage.relay.relay import open_topics, store_publications
 from storage.schema.relay_schema import relay_commits

@@ -23,6 +23,7 @@ from protocol.ids import PeerId
 from protocol.keys import HashKey, InvitationSeed, UserSeed
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
+from ravel.exports.schema import COMMITS, KEPT_NAME, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.commits.commits import load_rows
 from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError
@@ -31,7 +32,6 @@ from storage.export.destinations import Destination, LocalFolder, open_destinati
 from storage.export.export import ExportPlan, ExportSummary, export_store
 from storage.export.manifest import Holdings, Quotas, decode_manifest
 from storage.export.parts import ROWS_PER_PART, choose_merge
-from storage.export.schema import COMMITS, KEPT_NAME, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.export.space_accounting import Counted
 from storage.export.views import VIEWS_NAME
 from storage.relay.quotas import RelayQuotas, Visitor

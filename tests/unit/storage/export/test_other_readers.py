@@ -17,10 +17,10 @@ from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from protocol.content import Imported
 from protocol.keys import HashKey
+from ravel.exports.schema import SORTED, TABLES, TIME_END
 from storage.engine.database import Database
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
-from storage.export.schema import SORTED, TABLES, TIME_END
 from storage.export.views import VIEWS_NAME
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node

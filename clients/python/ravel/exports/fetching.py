@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote
 
-from analytics.reading.export_reader import ExportError, ExportPart, list_tables, load_manifest
-from analytics.reading.limits import MANIFEST_SIZE_MAX
-from storage.export.schema import KEPT_NAME, MANIFEST_NAME
+from ravel.exports.checking import MANIFEST_SIZE_MAX, ExportError, ExportPart, list_tables, load_manifest
+from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 
 FOLDER_NAME: Final = "exports"
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)

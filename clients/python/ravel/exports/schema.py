@@ -23,7 +23,7 @@ replaces stay for a while as kept/commits/NAME.parquet, for anyone who reads by 
 system with hard links, kept/ has the listed parts too: that name of a part lasts longest. STATED tables hold one moment:
 each export lists them anew.
 
-This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.
+This module is pure: the node writes by it, and anything reads by it without knowing the node.
 """
 
 import re

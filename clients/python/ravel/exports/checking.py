@@ -1,0 +1,347 @@
+"""Checks exports: their manifest, and every part that it lists.
+
+An export is a folder as `ravel.exports.schema` describes it. Whatever is wrong with one is an `ExportError` that names
+the file. Parts never change once a manifest lists them, so what was checked here is what is read later. A part that a newer
+export has replaced meanwhile is read from where it is kept.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from ravel.exports.schema import (
+    BLOCK_TABLES,
+    EXPORT_FORMAT,
+    KEPT_NAME,
+    MANIFEST_NAME,
+    SCHEMA_VERSION,
+    TABLES,
+    columns_of,
+    has_manifest_checksum,
+)
+
+MANIFEST_SIZE_MAX: Final = 256 << 20
+"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
+MANIFEST_NUMBER_MAX: Final = 2**62
+"""Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
+CREATED_AT_MAX: Final = 7_258_118_399
+"""Unix seconds at which an export may have been made: the last of the year 2199, as TIME_END has it."""
+
+READ_TABLES: Final = tuple(name for name in TABLES if name != "bodies")
+"""The tables that are checked. Bodies are not: what people wrote is read by nothing here. Blocks are most of an export's
+bytes, and checked where they are asked for."""
+
+_HASH_CHUNK_SIZE: Final = 1 << 20
+_THREADS_MAX: Final = 16
+_PROGRESS_SECONDS: Final = 2.0
+_QUOTED_MAX: Final = 40
+"""Characters of what should be a number, in an error."""
+
+
+class ExportError(Exception):
+    """The export is incomplete, altered, or of a schema this version does not know; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """One Parquet file of an export, found to be what the manifest says."""
+
+    path: Path
+    rows: int
+    size: int  # bytes
+    blake3: str  # hex
+    name: str  # path in the export, as the manifest has it
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """Bytes that a relay keeps for others at most: of all topics, and of one."""
+
+    total: int
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a store holds in blocks, and what is named there, each as often as it is."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that was checked."""
+
+    folder: Path
+    node: str
+    schema_version: int
+    created_at: int  # unix seconds
+    watermark: int
+    tables: Mapping[str, tuple[ExportPart, ...]]  # all of READ_TABLES
+    pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
+    quotas: Quotas | None = None  # of a relay
+    has_blocks: bool = False  # whether it was told to hold them
+    blocks_from: int = 0  # of what came later every commit has rows of blocks
+    relay_blocks_from: int = 0
+    holdings: Holdings | None = None  # None where they were not counted
+
+    @property
+    def parts(self) -> tuple[ExportPart, ...]:
+        """Of commits."""
+        return self.tables["commits"]
+
+    @property
+    def voids(self) -> tuple[ExportPart, ...]:
+        """Of voids."""
+        return self.tables["voids"]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all parts of commits."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def rows_in_all(self) -> int:
+        """Rows of all parts of all tables."""
+        return sum(part.rows for parts in self.tables.values() for part in parts)
+
+
+def read_export(
+    folder: Path, *, with_blocks: bool = False, progress: Callable[[str], None] | None = None
+) -> Export:
+    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError.
+
+    Several parts are checked at once, and `progress` is told of long checks.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = load_manifest(path)
+        version = int(manifest["schema_version"])
+        created_at = _number(manifest["created_at"])
+        if created_at > CREATED_AT_MAX:
+            raise ExportError(f"{path} says that it was made after the year 2199: created_at is {created_at}")
+        tables = {
+            table: tuple(_find_part(part, folder) for part in parts)
+            for table, parts in list_tables(manifest, folder, path, with_blocks=with_blocks).items()
+        }
+        _check_parts(tables, version, progress)
+        quotas = manifest.get("quotas")
+        return Export(
+            folder=folder,
+            node=str(manifest["node"]),
+            schema_version=version,
+            created_at=created_at,
+            watermark=_number(manifest["watermark"]),
+            tables=tables,
+            pseudonyms=str(manifest.get("pseudonyms", "")),
+            quotas=Quotas(_number(quotas["total"]), _number(quotas["topic"])) if quotas else None,
+            has_blocks=manifest.get("has_blocks") is True,
+            blocks_from=_number(manifest.get("blocks_from", 0)),
+            relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
+            holdings=_read_holdings(manifest.get("holdings")),
+        )
+    except OSError as error:
+        raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def _read_holdings(stated: Mapping[str, object] | None) -> Holdings | None:
+    return Holdings(*(_number(stated[field.name]) for field in fields(Holdings))) if stated else None
+
+
+def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
+    """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
+    if type(stated) is not int or not 0 <= stated <= largest:
+        said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
+        raise ValueError(f"{said} is no whole number from 0 to {largest}")
+    return stated
+
+
+def authors_agree(exports: Sequence[Export]) -> bool:
+    """Whether one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
+    return len({export.pseudonyms for export in exports}) <= 1
+
+
+def latest_exports(exports: Sequence[Export]) -> list[Export]:
+    """Of each node the export that was made last; of those of one second the last in the list."""
+    return [*{export.node: export for export in sorted(exports, key=lambda one: one.created_at)}.values()]
+
+
+def load_manifest(path: Path) -> dict[str, Any]:
+    """A manifest, of a version that is known. Raises ExportError, OSError."""
+    if not path.is_file():
+        raise ExportError(
+            f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
+        )
+    if path.stat().st_size > MANIFEST_SIZE_MAX:
+        raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+    try:
+        content = path.read_bytes()
+        manifest = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ExportError(f"{path} is not JSON: the export is damaged or was cut off") from None
+    if not has_manifest_checksum(content):
+        raise ExportError(f"{path} is damaged: its checksum is wrong")
+    if not isinstance(manifest, dict) or manifest.get("format") != EXPORT_FORMAT:
+        raise ExportError(f"{path} is not the manifest of a Ravel export")
+    version = manifest.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ExportError(f"{path} states no schema version")
+    if version > SCHEMA_VERSION:
+        raise ExportError(
+            f"{path} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
+        )
+    return manifest
+
+
+def list_tables(
+    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool
+) -> dict[str, tuple[ExportPart, ...]]:
+    """The parts of each table of READ_TABLES that a manifest lists; `path` is what errors name.
+
+    Those of blocks are passed over unless `with_blocks`. Raises ExportError, KeyError, TypeError, ValueError.
+    """
+    listed = manifest["tables"]
+    tables = {"commits": listed["commits"]}
+    passed_over = () if with_blocks else BLOCK_TABLES
+    for name in READ_TABLES:
+        if name != "commits":
+            tables[name] = [] if name in passed_over else listed.get(name, [])
+    return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}
+
+
+def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> list[ExportPart]:
+    parts = []
+    for row in listed:
+        name = row["path"]
+        # A manifest may come from someone else: what it lists stays inside its folder.
+        if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
+        parts.append(
+            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]), name)
+        )
+    if len({part.path for part in parts}) != len(parts):
+        raise ExportError(f"{path} lists a part twice")
+    return parts
+
+
+def _find_part(part: ExportPart, folder: Path) -> ExportPart:
+    """The part by the path that it has longest.
+
+    Where the exporter gives parts two names, that is the one under KEPT_NAME: the other goes when the part is replaced,
+    which may be while Spark reads. Copying an export makes two files of them: the other is then the one that is meant.
+    """
+    kept = folder / KEPT_NAME / part.name
+    _refuse_links(folder, part.path)
+    _refuse_links(folder, kept)
+    for _ in range(2):  # an export may move it from either place to the other in between
+        with suppress(FileNotFoundError):
+            return replace(part, path=kept) if kept.samefile(part.path) else part
+        if kept.exists():
+            return replace(part, path=kept)
+        if part.path.exists():
+            break
+    return part
+
+
+def _refuse_links(folder: Path, path: Path) -> None:
+    """Refuse a path with symbolic links below the export's folder: they may lead out of it, or change."""
+    while path != folder:
+        if path.is_symlink():
+            raise ExportError(f"{path} is a symbolic link: parts are files of the export's folder")
+        path = path.parent
+
+
+def _check_parts(
+    tables: Mapping[str, Sequence[ExportPart]], version: int, progress: Callable[[str], None] | None
+) -> None:
+    """Check parts, some at once. Of several that are wrong the first is named."""
+    expected = {table: columns_of(table, version) for table in tables}
+    every = [(part, expected[table]) for table, parts in tables.items() for part in parts]
+    told_at = time.monotonic()
+    # Hashing and reading files leave the interpreter to other threads.
+    with ThreadPoolExecutor(min(_THREADS_MAX, 2 * (os.cpu_count() or 1))) as threads:
+        try:
+            for count, _ in enumerate(threads.map(lambda one: _check_part(*one), every), 1):
+                if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
+                    progress(f"    {count:,} of {len(every):,} parts")
+                    told_at = time.monotonic()
+        except BaseException:  # an interrupt too: the parts that wait are not read for nothing
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
+def _check_part(part: ExportPart, expected: pa.Schema) -> None:
+    if not part.path.is_file():
+        raise ExportError(f"{part.path} is missing, but the manifest lists it")
+    size = part.path.stat().st_size
+    if size != part.size:
+        raise ExportError(f"{part.path} has {size} bytes, the manifest says {part.size}")
+    hasher = blake3()
+    small = b""
+    with part.path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_SIZE):
+            hasher.update(chunk)
+            small = chunk
+    if hasher.hexdigest() != part.blake3:
+        raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
+    try:
+        # To open a small file a second time would take as long as all else.
+        source = pa.BufferReader(small) if len(small) == size else part.path
+        with pq.ParquetFile(source) as file:
+            footer, schema = file.metadata, file.schema_arrow
+            rows = footer.num_rows
+            in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
+    if rows != part.rows:
+        raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
+    if in_groups != rows:
+        raise ExportError(f"{part.path} says that it has {rows} rows, its row groups have {in_groups}")
+    wrong = _wrong_columns(schema, expected)
+    if wrong:
+        raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+    _check_no_nulls(part, schema, expected)
+
+
+def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+    """Columns have no nulls. Ravel's own files cannot hold any; those that can are looked through.
+
+    Nulls inside of lists are another type, which was refused before.
+    """
+    suspects = [field.name for field in expected if not field.nullable and schema.field(field.name).nullable]
+    if not suspects:
+        return
+    first = 0
+    try:
+        with pq.ParquetFile(part.path) as file:
+            for batch in file.iter_batches(columns=suspects):
+                for name in suspects:
+                    nulls = pc.indices_nonzero(pc.is_null(batch.column(name)))
+                    if len(nulls):
+                        raise ExportError(
+                            f"{part.path} row {first + nulls[0].as_py()} (from 0): {name} is null"
+                        )
+                first += batch.num_rows
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+
+
+def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:
+    found = {field.name: field.type for field in schema}
+    return [field.name for field in expected if found.get(field.name) != field.type]

@@ -1,0 +1,151 @@
+"""`open_export`: the tables of one or more exports, for whatever a notebook works with.
+
+Every part is checked against the manifest before anything is read. Tables of several exports are put one after the other,
+each row with the node that exported it.
+"""
+
+import re
+import shutil
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ravel.exports.checking import READ_TABLES, Export, ExportError, read_export
+from ravel.exports.fetching import fetch_exports
+from ravel.exports.schema import BLOCK_TABLES, TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ExportError", "OpenExport", "Table", "open_export"]
+
+NODE: Final = "node"
+"""The column that each table gets."""
+
+
+def open_export(
+    source: str | Path | Sequence[str | Path],
+    *,
+    with_blocks: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> "OpenExport":
+    """Open an export, or several as one: folders, or URLs for which fsspec has a driver.
+
+    The manifest and every part are checked, of blocks `with_blocks` alone; `progress` is told of long checks. From a URL the
+    export is first copied to a temporary folder, which goes with what is returned. Raises ExportError, OSError.
+    """
+    sources = [source] if isinstance(source, str | Path) else [*source]
+    if not sources:
+        raise ExportError("no export is named")
+    copies = Path(mkdtemp(prefix="ravel-export-"))
+    opened = OpenExport(with_blocks=with_blocks)
+    # Fetched parts outlive this call: the folder is removed when nothing refers to what was opened.
+    weakref.finalize(opened, shutil.rmtree, copies, ignore_errors=True)
+    say = progress or (lambda _: None)
+    folders = fetch_exports([str(one) for one in sources], copies, say, with_blocks=with_blocks)
+    opened.exports = tuple(
+        read_export(folder, with_blocks=with_blocks, progress=progress) for folder in folders
+    )
+    return opened
+
+
+class OpenExport:
+    """One or more exports that were checked."""
+
+    def __init__(self, *, with_blocks: bool) -> None:
+        self.exports: tuple[Export, ...] = ()
+        self._with_blocks = with_blocks
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that can be read."""
+        return tuple(name for name in READ_TABLES if self._with_blocks or name not in BLOCK_TABLES)
+
+    def table(self, name: str) -> "Table":
+        """A table of all exports. Raises KeyError for a name that is none of `tables`."""
+        if name not in self.tables:
+            raise KeyError(f"no table {name!r}; there are {', '.join(self.tables)}")
+        return Table(name, self.exports, self)
+
+
+class Table:
+    """A table of all exports, with the column `node`. What an older export's schema lacks is null there."""
+
+    def __init__(self, name: str, exports: tuple[Export, ...], kept: object) -> None:
+        self.name: Final = name
+        self._exports = exports
+        self._kept = kept  # with it would go what was fetched
+
+    def schema(self) -> pa.Schema:
+        """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
+        fields = [field.with_type(_plain(field.type)).with_nullable(True) for field in TABLES[self.name]]
+        return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=TABLES[self.name].metadata)
+
+    def arrow(self) -> pa.Table:
+        """As a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
+        schema = self.schema()
+        read = [schema.empty_table()]
+        for export in self._exports:
+            for part in export.tables[self.name]:
+                try:
+                    rows = pq.read_table(part.path, partitioning=None)
+                except FileNotFoundError:
+                    raise ExportError(f"{part.path} is gone: open the export again") from None
+                read.append(_fit(rows, schema, export.node))
+        return pa.concat_tables(read)
+
+    def pandas(self) -> "pd.DataFrame":
+        """As a DataFrame of pandas."""
+        return self.arrow().to_pandas()
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """As a relation of DuckDB, of this connection or the one of the module."""
+        import duckdb
+
+        return (connection or duckdb.default_connection()).from_arrow(self.arrow())
+
+    def spark(self, session: "SparkSession") -> "DataFrame":
+        """As a DataFrame of Spark, which reads the parts itself: its workers must see the files."""
+        from pyspark.sql import functions
+
+        columns = [field.name for field in self.schema() if field.name != NODE]
+        empty = session.createDataFrame(self.schema().empty_table())
+        found = [empty]
+        for export in self._exports:
+            # Spark takes a path for a pattern; one that is escaped stands for itself.
+            paths = [_escaped(str(part.path.absolute())) for part in export.tables[self.name]]
+            if paths:
+                rows = session.read.schema(empty.drop(NODE).schema).parquet(*paths).select(*columns)
+                found.append(rows.withColumn(NODE, functions.lit(export.node)))
+        united = found[0] if len(found) == 1 else found[1]
+        for frame in found[2:]:
+            united = united.unionByName(frame)
+        return united
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def _fit(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
+    """Rows of one part, with all columns of this version, in its types."""
+    columns = []
+    for field in schema:
+        if field.name == NODE:
+            columns.append(pa.chunked_array([pa.repeat(pa.scalar(node, pa.string()), len(rows))]))
+        elif field.name in rows.column_names:
+            columns.append(rows[field.name].cast(field.type))
+        else:
+            columns.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _escaped(path: str) -> str:
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)

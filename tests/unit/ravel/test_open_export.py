@@ -1,0 +1,119 @@
+"""`ravel.open_export`: what is read is what the manifests list, in the types of each library."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import ravel
+from analytics.session import start_session
+from ravel.exports.checking import ExportError, read_export
+from ravel.exports.schema import SCHEMA_VERSION, TABLES
+from tests.support.exports import Row, change_manifest, id_of, write_export
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests" / "unit" / "analytics" / "reading" / "golden"
+ROWS = [Row("a", received=1), Row("b", ("a",), source="ann"), Row("c", ("a", "b"), "other")]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    return [
+        write_export(tmp_path / "one[1]", ROWS[:1], ROWS[1:], node="one"),
+        write_export(tmp_path / "two", ROWS[:2], node="two", voids=["b"]),
+    ]
+
+
+def test_tables_of_several_exports_are_one_with_the_node_of_each_row(folders: list[Path]) -> None:
+    export = ravel.open_export(folders)
+    table = export.table("commits").arrow()
+    assert table["node"].to_pylist() == ["one"] * 3 + ["two"] * 2
+    assert table["commit_id"].to_pylist() == [id_of(name) for name in "abcab"]
+    assert table["acks"].to_pylist()[2] == [id_of("a"), id_of("b")]
+    assert (table.schema.field("received_at").metadata or {})[b"unit"] == b"ms since 1970-01-01 UTC"
+    assert export.table("voids").arrow().to_pylist() == [{"commit_id": id_of("b"), "node": "two"}]
+    for name in export.tables:
+        assert export.table(name).arrow().schema.names == [*TABLES[name].names, "node"]
+    assert "blocks" not in export.tables
+    assert "blocks" in ravel.open_export(folders[0], with_blocks=True).tables
+    with pytest.raises(KeyError, match="no table 'bodies'; there are commits, voids"):
+        export.table("bodies")
+
+
+@pytest.mark.slow
+def test_pandas_and_duckdb_get_the_same_rows(folders: list[Path]) -> None:
+    commits = ravel.open_export(str(folders[0])).table("commits")
+    frame = commits.pandas()
+    assert [bytes(raw) for raw in frame["commit_id"]] == [id_of(name) for name in "abc"]
+    assert str(frame["received_utc"].dtype) == "datetime64[ms, UTC]"
+    counted = commits.duckdb().aggregate("branch_name, count(*) AS n").order("branch_name").fetchall()
+    assert counted == [("main", 2), ("other", 1)]
+    with duckdb.connect() as connection:
+        assert len(commits.duckdb(connection).fetchall()) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_spark_reads_the_same_rows_itself(folders: list[Path], tmp_path: Path) -> None:
+    session: SparkSession = start_session("local[1]", is_small=True, log_path=tmp_path / "spark.log")
+    try:
+        export = ravel.open_export(folders)
+        for name in ("commits", "voids", "topics"):
+            expected = export.table(name).arrow()
+            read = pa.table(export.table(name).spark(session).toArrow())
+            assert read.schema.names == expected.schema.names
+            assert sorted(map(repr, read.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+    finally:
+        session.stop()
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("schema-*")), ids=lambda path: path.name)
+def test_exports_of_older_schemas_have_the_columns_of_this_one(path: Path) -> None:
+    commits = ravel.open_export(path).table("commits")
+    assert read_export(path).schema_version <= SCHEMA_VERSION
+    assert commits.arrow().schema.names == [*TABLES["commits"].names, "node"]
+    assert len(commits.arrow()) == read_export(path).rows > 0
+
+
+def test_what_is_altered_or_gone_is_refused(folders: list[Path], tmp_path: Path) -> None:
+    export = ravel.open_export(folders[1])
+    (part,) = (folders[1] / "commits").iterdir()
+    content = part.read_bytes()
+    part.unlink()
+    with pytest.raises(ExportError, match="is gone: open the export again"):
+        export.table("commits").arrow()
+    part.write_bytes(content[:-9] + b"otherwise")
+    with pytest.raises(ExportError, match="was altered"):
+        ravel.open_export(folders[1])
+    change_manifest(folders[0], schema_version=SCHEMA_VERSION + 1)
+    with pytest.raises(ExportError, match="update Ravel"):
+        ravel.open_export(folders)
+    with pytest.raises(ExportError, match="no export is named"):
+        ravel.open_export([])
+    with pytest.raises(ExportError, match=r"manifest\.json is not there"):
+        ravel.open_export(tmp_path)
+
+
+@pytest.mark.slow
+def test_without_pyarrow_it_says_what_to_install_and_the_client_works() -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; import ravel; ravel.connect; assert 'httpx' not in sys.modules\n"
+        "try: ravel.open_export\nexcept ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'ravel-client[pandas]'" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_notebook_answers_its_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export = write_export(tmp_path / "export", ROWS)
+    monkeypatch.setenv("RAVEL_EXPORT", str(export))
+    names = runpy.run_path(str(ROOT / "examples" / "export_notebook.py"))
+    assert names["by_author"]["commits"].sum() == 3
+    assert names["merges"].fetchall() == [("other", 1)]
+    assert len(names["order"]) == 2, "the commit in the other branch lacks its parents there"
