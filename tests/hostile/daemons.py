@@ -142,11 +142,11 @@ def _felt(peer: Peer, branch: str) -> Iterator[Felt]:
         while not is_over.wait(_SAMPLE_SECONDS):
             felt.resident_max = max(felt.resident_max, _resident(peer.pid))
 
-    writes = [lambda client: client.write(branch, "a user's words")]
+    writes = [lambda client: client.write_post(branch, "a user's words")]
     reads = [
-        lambda client: client.timeline(branch, 0, _READ_COUNT),
-        lambda client: client.status(),
-        lambda client: client.digest(branch),
+        lambda client: client.show_timeline(branch, after_position=0, limit=_READ_COUNT),
+        lambda client: client.show_status(),
+        lambda client: client.show_digest(branch),
     ]
     threads = [
         threading.Thread(target=call_on, args=(felt.writes, WRITE_PAUSE_SECONDS, writes)),

@@ -74,7 +74,7 @@ def test_an_interface_that_is_taken_down_and_up_again_is_no_reason_to_restart(tm
         for number, peer in ((0, alice), (1, bob)):
             net.set_interface(number, is_up=False)
             write(peer, branch, 100, peer.home.name)
-            until(partial(lambda one: one.client.status(), peer), "it answers", 5)
+            until(partial(lambda one: one.client.show_status(), peer), "it answers", 5)
             net.set_interface(number, is_up=True)
             until_agreed(branch, 101 + 100 * number, alice, bob, seconds=120)
         assert alice.stop() == bob.stop() == 0

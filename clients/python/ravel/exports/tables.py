@@ -86,7 +86,8 @@ class Table:
     def schema(self) -> pa.Schema:
         """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
         fields = [field.with_type(_plain(field.type)).with_nullable(True) for field in TABLES[self.name]]
-        return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=TABLES[self.name].metadata)
+        described: dict[bytes | str, bytes | str] = dict(list((TABLES[self.name].metadata or {}).items()))
+        return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=described)
 
     def arrow(self) -> pa.Table:
         """As a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
