@@ -10,6 +10,7 @@ does not read stalls its own circuits alone.
 Pure but for its memory; `run` is a clock for `tick`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ log = structlog.get_logger()
 
 _TICK_SECONDS: Final = 1.0
 """Seconds between two looks for circuits that are idle, or were not accepted."""
+_PACE_SECONDS: Final = 0.02
+"""Seconds between two looks whether slowed peers may send again: each looks at all of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,18 +111,17 @@ class CircuitSwitch:
     async def run(self) -> None:
         """Keep time, until cancelled."""
         while True:
-            wait = min(_TICK_SECONDS, self.tick())
-            with trio.move_on_after(wait):
+            with trio.move_on_after(self.tick()):
                 await self._is_woken.wait()
             self._is_woken = trio.Event()
 
     def tick(self) -> float:
-        """Pass on the credit that may pass now, and end circuits whose time is up; seconds until credit may pass again."""
+        """Pass on the credit that may pass now, and end circuits whose time is up; seconds until the next look."""
         now = self._clock()
         if now - self._looked_at >= _TICK_SECONDS:
             self._looked_at = now
             self._end_old(now)
-        waits = [_TICK_SECONDS]
+        waits = [_TICK_SECONDS if self.count else math.inf]
         for end, circuit in list(self._slowed.items()):
             wait = _wait_seconds(circuit, now)
             if wait > 0:
@@ -128,7 +130,7 @@ class CircuitSwitch:
             del self._slowed[end]
             count, end.kept_back = end.kept_back, 0
             end.port.grant(end.number, count)
-        return min(waits)
+        return max(_PACE_SECONDS, min(waits))
 
     def begun(self, port: CircuitPort) -> None:
         """A connection has begun: say that circuits are to be had here."""
@@ -163,6 +165,8 @@ class CircuitSwitch:
         self.count += 1
         other.ask(circuit.asked.number, address)
         self.totals.opened += 1
+        if self.count == 1:  # the clock stands while there is no circuit
+            self._is_woken.set()
         log.info("circuit", peer=id_text(port.peer), to=id_text(other.peer))
 
     def credited(self, port: CircuitPort, number: int, count: int) -> None:

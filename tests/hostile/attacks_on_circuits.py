@@ -13,6 +13,8 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     KeepAlive,
+    Meet,
+    Nodes,
     Relay,
 )
 from protocol.signing import public_key
@@ -127,3 +129,21 @@ async def circuits_of_a_false_relay(mallory: Attacker) -> None:
     await peer.say(Relay(), Circuits(), CircuitOpen(1, _anybody()))
     await peer.wait_ended()
     assert mallory.heard["Circuits"] == 0
+
+
+@attack(Role.READER, ends=("unasked_nodes",))
+async def nodes_nobody_asked_for(mallory: Attacker) -> None:
+    """Who was not asked names no nodes, so that the node asks nobody for circuits to them."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.root)
+    await peer.say(Nodes(topic, (PeerId(secrets.token_bytes(32)),)))
+    await peer.wait_ended()
+
+
+@attack(Role.READER, ends=("no_circuits",))
+async def meetings_at_no_relay(mallory: Attacker) -> None:
+    """A node that is no relay names nobody: members' keys are not to be had from members this way."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.root)
+    await peer.say(Meet(topic))
+    await peer.wait_ended()

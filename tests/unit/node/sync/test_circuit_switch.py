@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from node.sync.circuit_port import CircuitPort
 from node.sync.circuit_quotas import DAY_SECONDS, CircuitAccounts
@@ -23,6 +25,8 @@ from protocol.limits.peers import (
 from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen
 from storage.relay.quotas import Visitor
 from tests.support.circuits import PLENTY, Recorder, Star, key_of
+from tests.support.machine import fail_after
+from tests.support.relays import until
 
 _WHOLE = bytes(CIRCUIT_DATA_SIZE_MAX)
 
@@ -212,6 +216,37 @@ def test_a_peer_over_its_rate_gets_no_more_credit_until_it_may_send_again() -> N
         star.pass_time(1)
     assert 59 * rate <= sent <= 60 * rate + 2 * CIRCUIT_WINDOW_SIZE
     assert len(bob.data[2]) == sent, "nothing is held here"
+
+
+async def test_the_clock_passes_credit_on_and_stands_while_there_is_no_circuit(
+    autojump_clock: MockClock,
+) -> None:
+    star, alice, bob = _star(rate=CIRCUIT_WINDOW_SIZE)
+    star.switch._clock = trio.current_time
+    looks = 0
+    tick = star.switch.tick
+
+    def look() -> float:
+        nonlocal looks
+        looks += 1
+        return tick()
+
+    star.switch.tick = look  # type: ignore[method-assign]  # counted on its way
+    with fail_after(1000):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(star.switch.run)
+            await trio.sleep(500)
+            assert looks == 1
+            number = _ask(star, alice)
+            for _ in range(2 * CIRCUIT_WINDOW_SIZE // CIRCUIT_DATA_SIZE_MAX):
+                await until(lambda: alice.credit[number] >= CIRCUIT_DATA_SIZE_MAX)
+                alice.credit[number] -= CIRCUIT_DATA_SIZE_MAX
+                _port(alice).send(number, _WHOLE)
+                _port(bob).grant(2, CIRCUIT_DATA_SIZE_MAX)
+            await trio.sleep(CIRCUIT_IDLE_SECONDS + 2)
+            assert alice.ends == {number: "idle"}
+            assert looks < 1000
+            nursery.cancel_scope.cancel()
 
 
 def test_a_circuit_that_is_not_read_stalls_and_others_go_on() -> None:
