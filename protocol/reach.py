@@ -55,6 +55,11 @@ def may_travel(address: str, across: str) -> bool:
     return reach is not None and distance is not None and reach >= distance
 
 
+def is_public(address: str) -> bool:
+    """Whether everybody can dial an address, which is a number."""
+    return _reach(address) is Reach.EVERYBODY
+
+
 @lru_cache(maxsize=_ADDRESSES_REMEMBERED_MAX)
 def _reach(address: str) -> Reach | None:
     host = host_of(address)

@@ -7,7 +7,7 @@ itself. `protocol.introducing` bounds how often and how many, `node.sync.address
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -18,7 +18,7 @@ from node.sync.addresses import AddressBook, AddressSource
 from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.links import PeerAddress
-from protocol.reach import as_seen, host_of, may_travel
+from protocol.reach import as_seen, host_of, is_public, may_travel
 from protocol.session_events import FindPeers, LearnPeers
 from storage.repos.repos import Branch
 
@@ -47,6 +47,11 @@ class _Meeting:
     topics: set[TopicKey] = field(default_factory=set)
 
     @property
+    def is_through_relay(self) -> bool:
+        """Whether neither side sees an address of the other."""
+        return host_of(self.across) is None
+
+    @property
     def address(self) -> str | None:
         """Where the peer can be dialed, as far as this connection tells."""
         return self.across if self.is_dialed else self.advertised
@@ -61,10 +66,14 @@ class Introducer:
         book: AddressBook,
         own: PeerAddress,
         forwarded: Callable[[], str | None] = lambda: None,
+        public: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`forwarded` is where a router leads to this node now, if one does: by a port that others do not see."""
+        """`forwarded` is where a router leads to this node now, if one does: by a port that others do not see. `public` are
+        its public addresses, for peers that reach it through a relay and see none.
+        """
         self._hub = hub
         self._forwarded = forwarded
+        self._public = public
         self._book = book
         self.own = PeerAddress(_numeric(own.address), own.peer)
         self._meetings: dict[Introduced, _Meeting] = {}
@@ -115,8 +124,12 @@ class Introducer:
         meeting = self._meetings[connection]
         for one in peers:
             is_own = one.peer == connection.peer
-            address = as_seen(one.address, meeting.across) if is_own else one.address
-            if address is None or not may_travel(address, meeting.across):
+            if meeting.is_through_relay:
+                address = one.address if is_own and is_public(one.address) else None
+            else:
+                address = as_seen(one.address, meeting.across) if is_own else one.address
+                address = address if address is not None and may_travel(address, meeting.across) else None
+            if address is None:
                 continue
             if is_own and address != meeting.advertised:
                 meeting.advertised = address
@@ -147,7 +160,9 @@ class Introducer:
         return repo.repo_id if repo.epoch_num == branch.epoch_num else None
 
     def _others(self, meeting: _Meeting, topic: TopicKey) -> tuple[PeerAddress, ...]:
-        """Whom a peer may be told of: this node first, then others in any order."""
+        """Whom a peer may be told of: this node first, then others in any order. Through a relay, of this node alone."""
+        if meeting.is_through_relay:
+            return tuple(PeerAddress(one, self.own.peer) for one in self._public())
         others = [
             PeerAddress(other.address, other.connection.peer)
             for other in self._meetings.values()

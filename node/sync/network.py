@@ -101,9 +101,9 @@ class Network:
         """By peer: repos whose links named it, and which it may keep."""
         own = PeerAddress(own_address, public_key(node_seed))
         self.book = AddressBook(own.peer, self.banned)
-        self.introducer = Introducer(hub, self.book, own, lambda: self._own_addresses.forwarded)
+        found = self._own_addresses = addresses if addresses is not None else OwnAddresses(own_address)
+        self.introducer = Introducer(hub, self.book, own, lambda: found.forwarded, lambda: found.public)
         self._introduces = introduces
-        self._own_addresses = addresses if addresses is not None else OwnAddresses(own_address)
         self._own_addresses.when_changed(self._move)
         self.switch = switch
         """Passes circuits on, where this node is a relay that does."""

@@ -29,7 +29,7 @@ from protocol.limits.peers import (
     OBSERVERS_MAX,
     OWN_ADDRESSES_TOLD_MAX,
 )
-from protocol.reach import Host, Reach, host_of, may_travel, reach_of
+from protocol.reach import Host, Reach, host_of, is_public, may_travel, reach_of
 
 log = structlog.get_logger()
 
@@ -267,6 +267,11 @@ class OwnAddresses:
                 address = shown_address(one.host, self._port)
                 found.append(OwnAddress(address, self._proven(one.host, reach), FoundBy.INTERFACE))
         return found
+
+    @property
+    def public(self) -> list[str]:
+        """What links name of this node that everybody could dial, whether or not that is known to work; numbers alone."""
+        return [one.address for one in self.told if is_public(one.address)]
 
     @property
     def forwarded(self) -> str | None:

@@ -9,12 +9,13 @@ import trio
 from trio.testing import MockClock
 
 from node.sync.addresses import AddressBook, AddressSource, Learned
+from node.sync.circuit_dialing import place_of
 from node.sync.introductions import Introducer
 from node.sync.network import Network, listening_address, open_listener
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress
-from protocol.session_events import FindPeers
+from protocol.session_events import FindPeers, LearnPeers
 from protocol.text import id_text
 from storage.peers.addresses import load_reached
 from tests.support.machine import fail_after
@@ -206,6 +207,27 @@ def test_a_port_that_the_router_forwards_is_told_behind_the_address_that_peers_s
         forwarded.append("8.8.4.4:7001")
         introducer.perform(connection, FindPeers(topic))
         assert [one.address for one in connection.told][1:] == ["0.0.0.0:7474", "8.8.4.4:7001"]
+
+
+async def test_through_a_relay_two_learn_public_addresses_of_each_other_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
+        repo, _ = alice.create_repo()
+        topic = alice.replica.root_branch(repo).topic
+        book = AddressBook(alice.key, set())
+        own = PeerAddress("*:7474", alice.key)
+        introducer = Introducer(alice.hub, book, own, lambda: None, lambda: ["8.8.4.4:7001"])
+        near, through = _Connection("near"), _Connection("through")
+        meetings.enter_context(introducer.meeting(near, "10.0.0.2:5", is_dialed=True))
+        meetings.enter_context(introducer.meeting(through, place_of(PeerId(b"r" * 32)), is_dialed=False))
+        for connection in (near, through):
+            introducer.perform(connection, FindPeers(topic))
+        assert list(through.told) == [PeerAddress("8.8.4.4:7001", alice.key)], "of nobody else"
+        said = ("8.8.8.8:1", "10.0.0.9:1", "127.0.0.1:1", "0.0.0.0:1", "[fe80::1]:1", "name.example:1")
+        told = [PeerAddress(one, through.peer) for one in said]
+        introducer.perform(through, LearnPeers(topic, (*told, PeerAddress("8.8.8.9:1", near.peer))))
+        assert [(one.peer, one.address) for one in book.all] == [(through.peer, "8.8.8.8:1")]
 
 
 @pytest.mark.slow
