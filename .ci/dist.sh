@@ -22,6 +22,10 @@ sed -n 's/^\([a-z][^\\]*\) \\$/\1/p' requirements.lock >"$place/constraints.txt"
 "$place/venv/bin/pip" --quiet --disable-pip-version-check --no-input install \
     --constraint "$place/constraints.txt" dist/*.whl
 
+# The client alone, with what it needs from the package index and nothing of the node.
+"$tools/python" -m venv "$place/app"
+"$place/app/bin/pip" --quiet --disable-pip-version-check --no-input install dist/ravel_client-*.whl
+
 cd "$place"
 ravel=("$place/venv/bin/ravel" --home "$place/home")
 "${ravel[@]}" --help >help.txt
@@ -34,6 +38,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 "${ravel[@]}" status
+"$place/app/bin/python" -c 'import ravel, sys; print(ravel.connect(sys.argv[1]).show_status()["node"])' "$place/home"
 kill "$daemon"
 wait "$daemon"
 daemon=
