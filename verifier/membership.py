@@ -68,6 +68,7 @@ from protocol.keys import ReadSecret
 from protocol.lobbies import LobbyBody, read_note
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
+from protocol.renewing_links import RENEWAL_NOTE
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
@@ -225,9 +226,18 @@ class Membership:
             case _:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         content = commit.content
+        renews = isinstance(body, Invite) and content.metadata == RENEWAL_NOTE
         note = read_note(content.metadata) if isinstance(body, Join) and content.metadata else None
         return Operation(
-            commit.commit_id, author, body, needs, content.epoch, demands, content.timestamp, asks_as=note
+            commit.commit_id,
+            author,
+            body,
+            needs,
+            content.epoch,
+            demands,
+            content.timestamp,
+            asks_as=note,
+            renews=renews,
         )
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:

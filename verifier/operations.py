@@ -62,6 +62,7 @@ class Operation:
     timestamp: int = 0  # unix milliseconds, as the author states them
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
     asks_as: str | None = None  # of a join of a lobby: the name under which its author asks
+    renews: bool = False  # of an invitation: its author renews the repo's secrets once the link is over
 
     @property
     def started_epoch(self) -> EpochId:

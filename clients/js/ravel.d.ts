@@ -435,6 +435,7 @@ export interface InvitationView {
   joined: string[];
   joined_names: string[];
   permission: "read" | "write" | "manage" | "admin" | "owner";
+  renews: boolean;
   revoked: boolean;
   uses: number;
 }
@@ -453,6 +454,7 @@ export interface InvitationRequest {
   expires_seconds?: number;
   uses?: number;
   reach?: "machine" | "network" | "anywhere";
+  renews?: boolean;
 }
 
 /** Adopts void commits. */

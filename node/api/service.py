@@ -212,10 +212,11 @@ class NodeService:
         return NodeSource(self._hub, self.peers.list_all, self.list_repos)
 
     async def invite(
-        self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str
+        self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str, renews: bool
     ) -> InvitationLinkView:
-        """Make an invitation link."""
-        return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses, reach)
+        """Make a bearer link."""
+        target = self._whole_repo(repo)
+        return await self.sharing.invite(target, permission, expires_seconds, uses, reach, renews=renews)
 
     async def join(self, invitation: str, follow: bool = False) -> RepoView:
         """Join a repo by an invitation link, or ask to be let in by a link that asks."""

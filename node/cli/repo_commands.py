@@ -93,6 +93,13 @@ def invite(
         bool,
         typer.Option("--ask", help="Make a link by which users ask, and that has no secret of the repo."),
     ] = False,
+    renew_after_use: Annotated[
+        bool,
+        typer.Option(
+            "--renew-after-use",
+            help="Renew the repo's secrets once the bearer link is used up or revoked: it then opens nothing new.",
+        ),
+    ] = False,
     local: LocalOption = False,
     qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
@@ -108,6 +115,12 @@ def invite(
     not reach everybody.
     """
     reach = demanded_reach(local=local)
+    if ask and renew_after_use:
+        raise ServiceError(
+            "bad_request",
+            "a link that asks has no secret that could be renewed",
+            "leave --renew-after-use out",
+        )
     api = client(context)
     if ask:
         made = api.make_ask_link(
@@ -120,7 +133,12 @@ def invite(
         print_json(made) if as_json else show_link(made["link"], made["reach"], qr=qr)
         return
     answer = api.create_invitation(
-        repo, permission=permission.value, expires_seconds=seconds_of(expires), uses=uses or 1, reach=reach
+        repo,
+        permission=permission.value,
+        expires_seconds=seconds_of(expires),
+        uses=uses or 1,
+        reach=reach,
+        renews=renew_after_use,
     )
     if as_json:
         print_json(answer)

@@ -34,6 +34,10 @@ class InvitationRequest(Request, frozen=True):
         int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX, description="How many users may join by it.")
     ] = 1
     reach: DemandedReach = "machine"
+    renews: Annotated[
+        bool,
+        Meta(description="Whether this node renews the repo's secrets once the link is used up or revoked."),
+    ] = False
 
 
 class GrantRequest(Request, frozen=True):
@@ -134,6 +138,9 @@ class InvitationView(TypedDict):
     joined: Annotated[list[Id], Meta(description="Users who joined by it.")]
     joined_names: Annotated[list[PersonText], Meta(description="What they are called, in the same order.")]
     revoked: bool
+    renews: Annotated[
+        bool, Meta(description="Its author's node renews the repo once it is used up or revoked.")
+    ]
 
 
 class InvitationList(TypedDict):

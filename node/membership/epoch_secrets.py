@@ -31,6 +31,7 @@ from storage.commits.pending import load_pending
 from storage.engine.id_keys import chunks
 from storage.repos.repo_changes import set_writing_epoch
 from storage.repos.repos import Branch, Epoch, Repo, add_epoch, follow_topic
+from verifier.ended_links import is_renewal_due
 from verifier.epochs import find_opened, find_readers, find_topics, lacks_writing, may_write_at
 from verifier.membership import Membership, mark_of
 from verifier.operations import Operation
@@ -240,6 +241,24 @@ class EpochKeeper:
             self._author.write_begun(replica.root_branch_in(published_in), body)
         # Only now: where a write failed, it is tried again.
         self._complete[repo.repo_id] = heads
+
+    def renew_if_due(self, repo: Repo) -> IngestResult:
+        """Start an epoch where a link of this user is over and its maker wanted new secrets then.
+
+        Nobody else does: two who start epochs at once leave members with one of two. Raises ServiceError, StorageError.
+        """
+        replica = self._replica
+        if replica.repos[repo.num].is_behind or repo.repo_id in replica.own_feeds.uncertain:
+            return IngestResult()  # later
+        with self._author.alone():
+            with replica.membership_lock:
+                membership = replica.membership(repo.repo_id)
+                now, user = membership.now(), self._author.user
+                is_due = is_renewal_due(membership.operations, now, user)
+                if not is_due or (now.permission(user) or 0) < Permission.ADMIN:
+                    return IngestResult()
+            log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
+            return self._author.start_epoch(repo)
 
     def hand_to(self, repo: Repo, user: UserId) -> IngestResult:
         """Seal the epoch that is written in for a member again, and say so in every other in which the user wrote.

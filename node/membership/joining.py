@@ -223,6 +223,7 @@ class Joiner:
         if await self._hub.write(follow_accepted, self._hub.replica, repo):
             self._hub.topics_changed()
         try:
+            self._hub.announce(await self._hub.write(self._epochs.renew_if_due, repo))
             ingested = await self._hub.write(self._epochs.hand_over, repo)
         except ServiceError as error:
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)

@@ -245,6 +245,7 @@ class Members(RepoActions):
                     "permission": one.body.permission.name.lower(),
                     "uses": one.body.uses,
                     "expires_at": one.body.expires_at // 1000,
+                    "renews": one.renews,
                     **self._joined(
                         repo, [join for join in operations.joins_by(one.commit_id) if now.counts(join)]
                     ),

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import trio
 
 from node.authoring.author import Author
+from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
 from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
@@ -50,6 +51,7 @@ from protocol.links import (
     parse_invitation,
 )
 from protocol.reach import Reach
+from protocol.renewing_links import RENEWAL_NOTE
 from protocol.signing import key_pair
 from protocol.text import id_text
 from storage.repos.repos import Branch, Epoch, Repo, load_branches
@@ -84,9 +86,18 @@ class Sharing:
         self._clock = clock
 
     async def invite(
-        self, repo: Repo, permission: str, expires_seconds: int, uses: int, reach: str = "machine"
+        self,
+        repo: Repo,
+        permission: str,
+        expires_seconds: int,
+        uses: int,
+        reach: str = "machine",
+        *,
+        renews: bool = False,
     ) -> InvitationLinkView:
-        """Make an invitation link for so many people; it is a secret until it is used or expires.
+        """Make a bearer link for so many people; it is a secret until the repo is renewed.
+
+        With `renews` this node renews it once the link is used up or revoked.
 
         Raises ServiceError `bad_config`, and makes none, where it would not reach as far as is demanded.
         """
@@ -102,7 +113,9 @@ class Sharing:
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
-        written = await write_commit(self._hub, self._author, root, body)
+        written = await write_commit(
+            self._hub, self._author, root, Draft(body, metadata=RENEWAL_NOTE if renews else b"")
+        )
         epoch = self._hub.replica.writing_epoch(repo)
         link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers)
         return {

@@ -125,6 +125,7 @@ from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, 
 from protocol.reconciliation.riblt import Prefix, prefix_length
 from protocol.reconciliation.set_digest import SetDigest
 from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
+from protocol.renewing_links import RENEWAL_NOTE
 from protocol.sealing import seal_secret
 from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
@@ -516,6 +517,7 @@ def ask_links() -> JsonObject:
         "text": ask_link_text(link),
         "name": "Zoë",
         "metadata": encode_note("Zoë").hex(),
+        "renewal_metadata": RENEWAL_NOTE.hex(),
         "user": MEMBER.hex(),
         "request": EPOCH.hex(),
         "code_numbers": list(code_numbers(REPO_ID, RepoId(BRANCH_ID), MEMBER, EPOCH)),

@@ -189,6 +189,7 @@ def remake_ask_link(vector: Vector) -> Vector:
         "text": reader.link_text("ask", encoded),
         "name": vector["name"],
         "metadata": reader.pack(["ask1", vector["name"]]),
+        "renewal_metadata": reader.pack(["renew1"]),
         "user": user,
         "request": request,
         "code_numbers": reader.code_numbers(lobby, link["repo"], user, request),

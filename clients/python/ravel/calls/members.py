@@ -53,8 +53,14 @@ CREATE_INVITATION: Final[Operation[InvitationLinkView]] = Operation(
     method="POST",
     path="/repos/{repo}/invitations",
     answer="members.InvitationLinkView",
-    body=("permission", "expires_seconds", "uses", "reach"),
-    defaults={"permission": "write", "expires_seconds": 604800, "uses": 1, "reach": "machine"},
+    body=("permission", "expires_seconds", "uses", "reach", "renews"),
+    defaults={
+        "permission": "write",
+        "expires_seconds": 604800,
+        "uses": 1,
+        "reach": "machine",
+        "renews": False,
+    },
 )
 REVOKE_INVITATION: Final[Operation[MembershipChange]] = Operation(
     name="revoke_invitation",
@@ -102,6 +108,7 @@ class MembersCalls(SyncCaller):
         expires_seconds: int = 604800,
         uses: int = 1,
         reach: str = "machine",
+        renews: bool = False,
     ) -> InvitationLinkView:
         """Make an invitation link."""
         return self._call(
@@ -112,6 +119,7 @@ class MembersCalls(SyncCaller):
                 "expires_seconds": expires_seconds,
                 "uses": uses,
                 "reach": reach,
+                "renews": renews,
             },
         )
 
@@ -157,6 +165,7 @@ class AsyncMembersCalls(AsyncCaller):
         expires_seconds: int = 604800,
         uses: int = 1,
         reach: str = "machine",
+        renews: bool = False,
     ) -> InvitationLinkView:
         """Make an invitation link."""
         return await self._call(
@@ -167,6 +176,7 @@ class AsyncMembersCalls(AsyncCaller):
                 "expires_seconds": expires_seconds,
                 "uses": uses,
                 "reach": reach,
+                "renews": renews,
             },
         )
 

@@ -105,3 +105,5 @@ class InvitationView(TypedDict):
     joined_names: list[str]
     """What they are called, in the same order."""
     revoked: bool
+    renews: bool
+    """Its author's node renews the repo once it is used up or revoked."""

@@ -1,0 +1,31 @@
+"""Tells whether bearer links that are over still open what is written now, though their author wanted a renewal then.
+
+Nothing rests on it: no right, no verdict, no order. See `protocol.renewing_links`.
+"""
+
+from protocol.body import Invite
+from protocol.ids import UserId
+from verifier.epochs import find_preferred
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
+
+
+def is_renewal_due(operations: Operations, now: Resolution, author: UserId) -> bool:
+    """Whether a link of this author was used up or revoked, and the epoch that is written in does not know of it."""
+    tips = now.epoch_tips()
+    if not tips:
+        return False
+    preferred = find_preferred(tips)
+    return any(
+        not operations.precedes(end, preferred)
+        for one in operations.authored_by(author)
+        if isinstance(one.body, Invite) and one.renews
+        for end in _ends(operations, now, one, one.body.uses)
+    )
+
+
+def _ends(operations: Operations, now: Resolution, invitation: Operation, uses: int) -> list[Operation]:
+    """What ended a link: revocations that count, and where no use is left, the joins."""
+    ends = [one for one in operations.revocations_of(invitation.commit_id) if one.commit_id in now.counting]
+    joins = [one for one in operations.joins_by(invitation.commit_id) if now.counts(one)]
+    return ends + (joins if len({join.author for join in joins}) >= uses else [])
