@@ -12,7 +12,7 @@ const DEPTH_MAX = 12; // of lists in quotes in lists
 const NODES_MAX = 2000;
 const MENTION = /@([a-z2-7]{52})/;
 const ID_SHOWN = 12;
-const BUDGET_MS = 500; // for all texts of BUDGET_SPAN_MS together
+const BUDGET_MS = 2000; // for all texts of BUDGET_SPAN_MS together
 const BUDGET_SPAN_MS = 10_000;
 const SAFE = /^(https?:\/\/|mailto:)/i;
 

@@ -113,9 +113,13 @@ onOpen(async (signal) => {
 });
 
 async function listed(found) {
-  return Promise.all(
-    found.map(async (repo) => ({ ...repo, branches: (await api.listBranches({ repo: repo.repo })).branches })),
-  );
+  return Promise.all(found.map(async (repo) => ({ ...repo, branches: await branchesOf(repo) })));
+}
+
+/** Of a repo that this user has only asked to join, nothing is here to be listed. */
+async function branchesOf(repo) {
+  if (repo.permission === "joining" && !repo.branches) return [];
+  return (await api.listBranches({ repo: repo.repo })).branches;
 }
 
 function takeRepos(found) {
@@ -135,6 +139,7 @@ effect(() => {
 effect(() => {
   const repo = chosenRepo.value;
   if (session.value !== "open" || !repo || !changes.value) return;
+  if (current.peek().repo?.permission === "joining") return;
   attempt(async () => {
     let found = null;
     try {

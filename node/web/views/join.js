@@ -5,6 +5,7 @@ import { html } from "../parts/html.js";
 import { go, refresh, repos } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { Asked } from "./requests.js";
 
 export function NewRepo() {
   return html`<p>${text.newRepoAbout}</p>
@@ -18,14 +19,16 @@ export function NewRepo() {
 export function JoinRepo() {
   const send = async ({ link, follow }) => {
     const said = link.trim();
-    const isInvitation = said.startsWith("ravel:invite:");
+    const isInvitation = /^ravel:(invite|ask):/.test(said);
     const made = isInvitation
       ? await api.joinRepo({ invitation: said, follow: Boolean(follow) })
       : await api.followRepo({ capability: said });
-    await open(made.repo);
-    tell(isInvitation ? text.joining(made.name) : text.following(made.name));
+    if (said.startsWith("ravel:ask:")) await refresh();
+    else await open(made.repo);
+    tell(said.startsWith("ravel:ask:") ? text.asked(made.name) : isInvitation ? text.joining(made.name) : text.following(made.name));
   };
-  return html`<p>${text.joinAbout}</p>
+  return html`<${Asked} />
+    <p>${text.joinAbout}</p>
     <${Form} id="join-repo" button=${text.join} send=${send}>
       <label>${text.link} <textarea data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
       <label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>

@@ -40,6 +40,7 @@ function Repo({ repo }) {
     <a class="repo" href=${about} aria-current=${repo.repo === chosenRepo.value ? "true" : undefined}><bdi>${repo.name}</bdi></a>
     <span class="facts">${text.permissions[repo.permission] ?? repo.permission} · ${text.commits(repo.commits)}</span>
     <span class=${`facts standing ${repo.standing.state}`}>${text.standing[repo.standing.state] ?? repo.standing.state}</span>
+    ${repo.requests > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "members")}>${text.asking(repo.requests)}</a>`}
     <ul>${branches.map((branch) => html`<li>
       <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
         <bdi>${nameOf(branch)}</bdi> <span class="facts">${branch.commits}</span></a>

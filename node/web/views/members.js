@@ -7,6 +7,7 @@ import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { Requests } from "./requests.js";
 
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 const INVITED = ["write", "read"];
@@ -27,7 +28,7 @@ export function Members({ repo }) {
           <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} prefix=${text.device} /></li>`)}</ul>`}
       </li>`)}
     </ul>
-    ${isAdmin && html`<${Invite} repo=${repo} /><${Invitations} repo=${repo} /><${Grant} repo=${repo} />`}`;
+    ${isAdmin && html`<${Requests} repo=${repo} /><${Invite} repo=${repo} /><${Invitations} repo=${repo} /><${Grant} repo=${repo} />`}`;
 }
 
 function groupBy(list, keyOf) {
