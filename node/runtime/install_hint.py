@@ -5,6 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -26,14 +27,17 @@ def install_extra(extra: str, prefix: Path | None = None, checkout: Path = _CHEC
         return (
             f"{shlex.quote(sys.executable)} -m pip install --editable {shlex.quote(f'{checkout}[{extra}]')}"
         )
-    source = _source()
+    source, found, for_pipx = _source(), "", ""
     if source:
         wanted += f" @ {source}"
+        # The client's wheel, which is on no index either then, lies beside the node's.
+        links = f"--find-links {shlex.quote(unquote(urlsplit(source).path.rpartition('/')[0]))}"
+        found, for_pipx = f"{links} ", f"--pip-args={shlex.quote(links)} "
     if (prefix / "uv-receipt.toml").exists():
-        return f"uv tool install --force {shlex.quote(wanted)}"
+        return f"uv tool install --force {found}{shlex.quote(wanted)}"
     if (prefix / "pipx_metadata.json").exists():
-        return f"pipx install --force {shlex.quote(wanted)}"
-    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(wanted)}"
+        return f"pipx install --force {for_pipx}{shlex.quote(wanted)}"
+    return f"{shlex.quote(sys.executable)} -m pip install {found}{shlex.quote(wanted)}"
 
 
 def _source() -> str:

@@ -10,20 +10,20 @@ from node.runtime.install_hint import install_extra
 
 
 @pytest.mark.parametrize(
-    "file, command",
+    "file, command, links",
     [
-        ("uv-receipt.toml", "uv tool install --force"),
-        ("pipx_metadata.json", "pipx install --force"),
-        ("pyvenv.cfg", f"{sys.executable} -m pip install"),
+        ("uv-receipt.toml", "uv tool install --force", "--find-links '/tmp/a b'"),
+        ("pipx_metadata.json", "pipx install --force", """--pip-args='--find-links '"'"'/tmp/a b'"'"''"""),
+        ("pyvenv.cfg", f"{sys.executable} -m pip install", "--find-links '/tmp/a b'"),
     ],
 )
 def test_each_installer_gets_its_own_command_and_the_file_that_was_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str, links: str
 ) -> None:
     (tmp_path / file).touch()
-    monkeypatch.setattr(install_hint, "_source", lambda: "file:///tmp/ravel_node.whl")
+    monkeypatch.setattr(install_hint, "_source", lambda: "file:///tmp/a%20b/ravel_node.whl")
     said = install_extra("s3", tmp_path, tmp_path)
-    assert said == f"{command} 'ravel-node[s3] @ file:///tmp/ravel_node.whl'"
+    assert said == f"{command} {links} 'ravel-node[s3] @ file:///tmp/a%20b/ravel_node.whl'"
     monkeypatch.setattr(install_hint, "_source", lambda: "")
     assert install_extra("s3", tmp_path, tmp_path) == f"{command} 'ravel-node[s3]'"
 
