@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analytics.command import (
+    ENGINES,
     EXIT_BAD_REQUEST,
     EXIT_MISMATCH,
     EXIT_OK,
@@ -21,7 +22,6 @@ from analytics.command import (
     guarded,
     progress_of,
 )
-from analytics.engines.engine import ENGINES
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult

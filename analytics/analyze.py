@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analytics.engines.engine import ENGINES, Catalog, Engine
+from analytics.command import ENGINES
+from analytics.engines.engine import Catalog, Engine
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.report.findings import Findings, NoSuchBranch, find_branch

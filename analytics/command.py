@@ -22,6 +22,9 @@ EXIT_BAD_EXPORT: Final = 21
 EXIT_MISSING_EXTRA: Final = 22
 EXIT_MISMATCH: Final = 23
 
+ENGINES: Final = ("spark", "local")
+"""By which an analysis can be run; the first is the default. Here, since an engine's module needs what may not be there."""
+
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
 _LOCAL_EXTRA: Final = ("duckdb", "numpy", "matplotlib")
 

@@ -8,9 +8,6 @@ from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
-ENGINES: Final = ("spark", "local")
-"""By which an analysis can be run; the first is the default."""
-
 
 class Engine(Protocol):
     """Runs queries on exports. Relations have names, which later queries read. Raises OSError, and errors of the engine."""
