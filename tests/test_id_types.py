@@ -33,7 +33,7 @@ MAKERS: Final = {
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "seal", "seal_secret", "seal_some", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
-    "topic_place", "with_manifest_checksum", "write_message",
+    "topic_place", "write_message",
 }  # fmt: skip
 """Functions that give contents."""
 

@@ -71,6 +71,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "since": None,
                 "behind": 0,
                 "unheld": None,
+                "behind_since": None,
             },
             "repo": "",
             "name": "notes",
