@@ -184,6 +184,8 @@ def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> Rep
     """The standing as an answer: its state, and the sentence that people read."""
     state, sentence = _membership_part(facts)
     link_state, link_sentence = _network_part(outlook, unheld)
+    if facts.asking and link_state == "in_sync":
+        link_sentence = ""  # a peer has the request, and of the repo nothing is here
     level = sorted(outlook.level_since)
     return {
         "state": state or link_state,

@@ -117,6 +117,20 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
         "cut_off",
         "cut off: you are no member any more, and what members write since is not for this node",
     ),
+    "asks": (
+        replace(READER, asking="asked Ann to be let in, and waiting for an answer"),
+        LEVEL,
+        0,
+        "joining",
+        "asked Ann to be let in, and waiting for an answer",
+    ),
+    "asks_unheard": (
+        replace(READER, asking="asked Ann to be let in, and waiting for an answer"),
+        NO_OUTLOOK,
+        0,
+        "joining",
+        "asked Ann to be let in, and waiting for an answer; no peer is connected",
+    ),
     "excluded_at": (
         replace(MEMBER, is_member=False, is_behind=True, newest_epoch_at=1_700_000_000),
         LEVEL,
