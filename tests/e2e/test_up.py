@@ -110,7 +110,7 @@ def test_mistakes_get_a_message_for_people(home: Path) -> None:
         (("repo", "create", ""), 3, "name is empty"),
         (("repo", "join", "foo"), 8, "this is not an invitation: a link starts with ravel:"),
         (("repo", "join", "ravel:invite:abc1"), 8, "a part of the link is missing or altered"),
-        (("repo", "follow", "ravel:invite:abc1"), 8, "this is not a read capability: an invitation"),
+        (("repo", "follow", "ravel:invite:abc1"), 8, "this is not a read capability: a bearer link"),
         (("peer", "add", "127.0.0.1:80000", peer), 3, "ports go to 65535"),
         (("peer", "add", "127.0.0.1", peer), 3, "say HOST:PORT"),
         (("peer", "add", "0.0.0.0:1", peer), 3, "stands for every interface"),

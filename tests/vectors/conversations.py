@@ -11,6 +11,7 @@ import trio.testing
 
 from node.sync.transport import SecureStream, accept, dial
 from protocol import hashing
+from protocol.codec import encode
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
 from protocol.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
 from protocol.messages import Announce, Goodbye, encode_message
@@ -18,9 +19,10 @@ from protocol.node_identity import PROLOGUE, static_private_key, static_public_k
 from protocol.noise import Handshake
 from protocol.noise import _derive_two as noise_keys
 from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, RangesAsker, answer_ranges
 from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.symbols import encode_lacks, opening
+from protocol.reconciliation.set_digest import SetDigest
+from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.signing import key_pair, public_key, sign
 from tests.support.ids import as_commit_id
 from tests.support.streams import Recording
@@ -185,3 +187,46 @@ def _compare_ranges(
         frames += [question, answer_ranges(held, key, question)]
         question = asker.handle_frame(frames[-1])
     return frames, asker
+
+
+def reconciliation() -> JsonObject:
+    """One topic's ids: what is kept of them, and one frame of each kind."""
+    ids = [CommitId(hashing.block_id(bytes([number]))) for number in range(40)]
+    topic, session = TopicKey(hashing.block_id(b"topic")), SessionId(hashing.block_id(b"session"))
+    key, ranges_key = (
+        hashing.symbol_key(topic),
+        hashing.range_key(topic, session),
+    )
+    prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()
+    prefix.add(ids)
+    digest.add(ids)
+    depths = [number // 8 for number in range(len(ids))]  # the format has them; this version's are all 0
+    items = SortedItems(zip(depths, ids, strict=True))
+    question = encode(
+        Ranges(
+            (
+                Range(1, b"", PRINT, items.fingerprint((0, b""), (1, b""), ranges_key)),
+                Range(2, b"\x80", NOTHING, b""),
+                Range(3, b"", LIST, b""),
+            )
+        )
+    )
+    ask = encode(AskSymbols(48, 8))
+    return {
+        "topic": topic.hex(),
+        "session_id": session.hex(),
+        "ids": [commit_id.hex() for commit_id in ids],
+        "depths_in_ranges": depths,
+        "symbol_key": key.hex(),
+        "range_key": ranges_key.hex(),
+        "set_digest": digest.digest().hex(),
+        "opening": opening(prefix.symbols()).hex(),
+        "ask": ask.hex(),
+        "symbols": [frame.hex() for frame in answer(prefix.symbols(), ask)],
+        "lacks": [
+            frame.hex()
+            for frame in encode_lacks([ShortId(commit_id[:SHORT_ID_SIZE]) for commit_id in ids[:3]])
+        ],
+        "ranges_question": question.hex(),
+        "ranges_answer": answer_ranges(items, ranges_key, question).hex(),
+    }

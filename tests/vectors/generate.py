@@ -57,7 +57,6 @@ from protocol.document_kinds import (
 )
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.ids import (
-    SHORT_ID_SIZE,
     BlockId,
     BranchId,
     CircuitAddress,
@@ -120,16 +119,11 @@ from protocol.object import build_object
 from protocol.profiles import Profile
 from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.publication import Publication, create_publication, encode_bare, encode_publication
-from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.set_digest import SetDigest
-from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.renewing_links import RENEWAL_NOTE
 from protocol.sealing import seal_secret
 from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
-from tests.vectors.conversations import comparisons, handshake
+from tests.vectors.conversations import comparisons, handshake, reconciliation
 from tests.vectors.defects import refused
 from tests.vectors.newer_messages import newer_messages
 from tests.vectors.person_names import person_names
@@ -549,49 +543,6 @@ def branch_capabilities() -> JsonObject:
 def skip_links() -> list[int]:
     """`lipmaa(1)` to `lipmaa(60)`."""
     return [lipmaa(sequence) for sequence in range(1, 61)]
-
-
-def reconciliation() -> JsonObject:
-    """One topic's ids: what is kept of them, and one frame of each kind."""
-    ids = [CommitId(hashing.block_id(bytes([number]))) for number in range(40)]
-    topic, session = TopicKey(hashing.block_id(b"topic")), SessionId(hashing.block_id(b"session"))
-    key, ranges_key = (
-        hashing.symbol_key(topic),
-        hashing.range_key(topic, session),
-    )
-    prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()
-    prefix.add(ids)
-    digest.add(ids)
-    depths = [number // 8 for number in range(len(ids))]  # the format has them; this version's are all 0
-    items = SortedItems(zip(depths, ids, strict=True))
-    question = encode(
-        Ranges(
-            (
-                Range(1, b"", PRINT, items.fingerprint((0, b""), (1, b""), ranges_key)),
-                Range(2, b"\x80", NOTHING, b""),
-                Range(3, b"", LIST, b""),
-            )
-        )
-    )
-    ask = encode(AskSymbols(48, 8))
-    return {
-        "topic": topic.hex(),
-        "session_id": session.hex(),
-        "ids": [commit_id.hex() for commit_id in ids],
-        "depths_in_ranges": depths,
-        "symbol_key": key.hex(),
-        "range_key": ranges_key.hex(),
-        "set_digest": digest.digest().hex(),
-        "opening": opening(prefix.symbols()).hex(),
-        "ask": ask.hex(),
-        "symbols": [frame.hex() for frame in answer(prefix.symbols(), ask)],
-        "lacks": [
-            frame.hex()
-            for frame in encode_lacks([ShortId(commit_id[:SHORT_ID_SIZE]) for commit_id in ids[:3]])
-        ],
-        "ranges_question": question.hex(),
-        "ranges_answer": answer_ranges(items, ranges_key, question).hex(),
-    }
 
 
 FILES = {

@@ -6,7 +6,8 @@ Both sides, over sorted lists in memory. Frames that do not fit 256 KiB are not 
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from tests.vectors.second_reader import fingerprint, open_ranges, pack, require
+from tests.vectors.second_reader import pack, require
+from tests.vectors.second_sets import fingerprint, open_ranges
 
 Bound = tuple[int, bytes]
 Item = tuple[int, bytes]

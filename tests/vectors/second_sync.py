@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from blake3 import blake3
 
 from tests.vectors import second_reader as reader
+from tests.vectors import second_sets as sets
 
 HEADS_MAX = 64
 OPENING = 48
@@ -35,7 +36,7 @@ class Side:
 
     def size(self) -> tuple[int, bytes]:
         """By what summaries are compared."""
-        return len(self.commits), reader.set_digest(list(self.commits))
+        return len(self.commits), sets.set_digest(list(self.commits))
 
     def rest(self, heads: Sequence[bytes]) -> list[bytes] | None:
         """What the holder of these heads lacks; None where one of them is not here, or there may be more."""
@@ -94,15 +95,15 @@ class Sync:
 
     def _reconcile(self, answerer: int) -> None:
         asker = 1 - answerer
-        key = reader.symbol_key(self._topic)
+        key = sets.symbol_key(self._topic)
         symbols: list[list[bytes]] = []
         for side in self._sides:
             ids = list(side.commits)
-            symbols.append(reader.symbols_of(ids, key, reader.prefix_length(len(ids))))
+            symbols.append(sets.symbols_of(ids, key, sets.prefix_length(len(ids))))
         theirs = symbols[answerer]
-        opening = ["symbols1", len(theirs), 0, b"".join(theirs[:OPENING]), reader.marks_of(theirs)]
+        opening = ["symbols1", len(theirs), 0, b"".join(theirs[:OPENING]), sets.marks_of(theirs)]
         self._frame(answerer, 0, reader.pack(opening))
-        differences = reader.peel(symbols[asker][:OPENING], theirs[:OPENING], key)
+        differences = sets.peel(symbols[asker][:OPENING], theirs[:OPENING], key)
         here = {one[:16]: one for one in self._sides[asker].commits}
         lacking = sorted(short for short in differences if short not in here)
         if lacking:

@@ -14,12 +14,17 @@ from typing import Any, Final
 import pytest
 from blake3 import blake3
 
-from tests.vectors import second_handshake as handshake
-from tests.vectors import second_histories, second_names, second_ranges, second_sync
+from tests.vectors import second_handshakes, second_histories, second_names, second_ranges, second_sync
 from tests.vectors import second_reader as reader
+from tests.vectors import second_sets as sets
 
 FOLDER: Final = Path(__file__).parent
 LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl"}
+SECOND: Final = (
+    "second_reader", "second_handshake", "second_handshakes", "second_sets", "second_ranges", "second_histories",
+    "second_sync", "second_names",
+)  # fmt: skip
+"""The second implementation."""
 NEGATIVE: Final = {"refused.json", "ed25519_speccheck.json"}
 Vector = Any  # whatever a file holds
 
@@ -40,26 +45,16 @@ def in_hex(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "second_reader.py",
-        "second_handshake.py",
-        "second_ranges.py",
-        "second_histories.py",
-        "second_sync.py",
-        "second_names.py",
-    ],
-)
+@pytest.mark.parametrize("name", SECOND)
 def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
-    nodes = list(ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))))
     imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + str(node.module)
             is_folder = module == "tests.vectors"
             imported |= {f"{module}.{alias.name}" for alias in node.names} if is_folder else {module}
-    imported.discard("tests.vectors.second_reader")  # which is one of these files
+    imported -= {f"tests.vectors.{one}" for one in SECOND}  # these files themselves
     assert {module.partition(".")[0] for module in imported} <= LIBRARIES | set(sys.stdlib_module_names)
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     assert ({"__import__", "eval", "exec"} & names, "importlib" in imported) == (set(), False)
@@ -320,27 +315,27 @@ def remake_skip_links(vector: Vector) -> Vector:
 def remake_reconciliation(vector: Vector) -> Vector:
     topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
     ids = [bytes.fromhex(commit_id) for commit_id in vector["ids"]]
-    key, range_key = reader.symbol_key(topic), reader.range_key(topic, session)
-    length = reader.prefix_length(len(ids))
-    symbols = reader.symbols_of(ids, key, length)
-    ranges = reader.open_ranges(bytes.fromhex(vector["ranges_question"]))
+    key, range_key = sets.symbol_key(topic), sets.range_key(topic, session)
+    length = sets.prefix_length(len(ids))
+    symbols = sets.symbols_of(ids, key, length)
+    ranges = sets.open_ranges(bytes.fromhex(vector["ranges_question"]))
     items = sorted(zip(vector["depths_in_ranges"], ids, strict=True))
     # The asker's first fingerprint is of the same items, its last range is to be listed.
     (_, first, one, print_), (_, second, nothing, _), (low, third, list_, _) = ranges
     assert (one, print_) == (
         1,
-        reader.fingerprint(range_key, [name for at, name in items if (at, name) < first]),
+        sets.fingerprint(range_key, [name for at, name in items if (at, name) < first]),
     )
     assert (nothing, list_) == (0, 2)
     listed = b"".join(name for at, name in items if low <= (at, name) < third)
     # Short ids that one of two sets alone holds come back from their symbols.
-    fewer = reader.symbols_of(ids[10:], key, length)
-    assert set(reader.peel(symbols, fewer, key)) == {commit_id[:16] for commit_id in ids[:10]}
+    fewer = sets.symbols_of(ids[10:], key, length)
+    assert set(sets.peel(symbols, fewer, key)) == {commit_id[:16] for commit_id in ids[:10]}
     return vector | {
         "symbol_key": key,
         "range_key": range_key,
-        "set_digest": reader.set_digest(ids),
-        "opening": reader.pack(["symbols1", length, 0, b"".join(symbols[:48]), reader.marks_of(symbols)]),
+        "set_digest": sets.set_digest(ids),
+        "opening": reader.pack(["symbols1", length, 0, b"".join(symbols[:48]), sets.marks_of(symbols)]),
         "ask": reader.pack(["ask-symbols1", 48, 8]),
         "symbols": [reader.pack(["symbols1", length, 48, b"".join(symbols[48:56]), b""])],
         "lacks": [reader.pack(["lacks1", b"".join(commit_id[:16] for commit_id in ids[:3])])],
@@ -358,14 +353,14 @@ def remake_comparisons(vector: Vector) -> Vector:
     topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
     told, ranges = vector["symbols"], vector["ranges"]
     chosen = ids[slice(*told["numbers"])]
-    length = reader.prefix_length(len(chosen))
-    symbols = reader.symbols_of(chosen, reader.symbol_key(topic), length)
-    marks = reader.marks_of(symbols)
+    length = sets.prefix_length(len(chosen))
+    symbols = sets.symbols_of(chosen, sets.symbol_key(topic), length)
+    marks = sets.marks_of(symbols)
     ours, theirs = (
         sorted((ranges["depth_of_all"], one) for one in ids[slice(*ranges[f"{side}_numbers"])])
         for side in ("asker", "answerer")
     )
-    frames, here, there = second_ranges.compare(ours, theirs, reader.range_key(topic, session))
+    frames, here, there = second_ranges.compare(ours, theirs, sets.range_key(topic, session))
     lacks = b"".join(sorted(one[:16] for one in there))
     return vector | {
         "symbols": told
@@ -377,62 +372,6 @@ def remake_comparisons(vector: Vector) -> Vector:
             "answerer_alone": sorted(there),
             "lacks": [reader.pack(["lacks1", lacks])],
         },
-    }
-
-
-def remake_handshake(vector: Vector) -> Vector:
-    """From the two seeds and the two streams: who is who, what was signed, and the frames."""
-    sides: dict[str, dict[str, bytes]] = {}
-    for side in ("dialer", "acceptor"):
-        public, static = handshake.node_keys(bytes.fromhex(vector[f"{side}_seed"]))
-        ephemeral = bytes.fromhex(vector[f"{side}_ephemeral"])
-        sides[side] = {"s": static, "e": ephemeral, "key": public}
-    streams = {side: bytes.fromhex(vector[f"{side}_writes"]) for side in sides}
-    (first, third), dialer_rest = handshake.cut_messages(streams["dialer"], 2)
-    (second,), acceptor_rest = handshake.cut_messages(streams["acceptor"], 1)
-    payloads, hashes, steps, keys = handshake.open_handshake(
-        handshake.PROLOGUE, sides["dialer"], sides["acceptor"], [first, second, third]
-    )
-    by_acceptor, by_dialer = handshake.ACCEPTOR_CONTEXT + hashes[0], handshake.DIALER_CONTEXT + hashes[1]
-    assert (payloads[0], payloads[2][:32]) == (b"", sides["dialer"]["key"])
-    handshake.check_signature(sides["acceptor"]["key"], by_acceptor, payloads[1])
-    handshake.check_signature(sides["dialer"]["key"], by_dialer, payloads[2][32:])
-    session_id, topic = hashes[2], bytes.fromhex(vector["topic"])
-    frames = [
-        handshake.open_frames(key, rest) for key, rest in zip(keys, (dialer_rest, acceptor_rest), strict=True)
-    ]
-    for number, said in enumerate(frames):
-        announced = {"topics": [reader.announced_topic(topic, session_id, 1 - number)]}
-        assert [reader.open_message(frame)[0] for frame in said] == ["announce2", "goodbye1"]
-        assert reader.open_message(said[0])[1] == announced
-    return {
-        "prologue": handshake.PROLOGUE,
-        **{
-            f"{side}_{name}": value
-            for side, own in sides.items()
-            for name, value in (
-                ("seed", vector[f"{side}_seed"]),
-                ("node_key", own["key"]),
-                ("static_private", own["s"]),
-                ("static_public", handshake.x25519_public(own["s"])),
-                ("ephemeral", own["e"]),
-            )
-        },
-        "messages": [first, second, third],
-        "hashes": hashes,
-        "chaining_keys": [chaining for chaining, _ in steps],
-        "message_keys": [key for _, key in steps],
-        "dialer_sends_with": keys[0],
-        "acceptor_sends_with": keys[1],
-        "acceptor_signs": by_acceptor,
-        "dialer_signs": by_dialer,
-        "session_id": session_id,
-        "topic": topic,
-        "blinded_topic": reader.blinded_topic(topic, session_id),
-        "dialer_frames": frames[0],
-        "acceptor_frames": frames[1],
-        "dialer_writes": streams["dialer"],
-        "acceptor_writes": streams["acceptor"],
     }
 
 
@@ -454,33 +393,6 @@ def remake_syncs(vectors: Vector) -> Vector:
     return remade
 
 
-def remake_noise(vector: Vector) -> Vector:
-    """The published handshake: its hash is the one after message 2, and messages go on in turn after message 3."""
-    initiator, responder = (
-        {"s": bytes.fromhex(vector[f"{side}_static"]), "e": bytes.fromhex(vector[f"{side}_ephemeral"])}
-        for side in ("init", "resp")
-    )
-    prologue = bytes.fromhex(vector["init_prologue"])
-    messages = [bytes.fromhex(message["ciphertext"]) for message in vector["messages"]]
-    payloads, hashes, _, keys = handshake.open_handshake(prologue, initiator, responder, messages[:3])
-    for number, sealed in enumerate(messages[3:]):
-        payloads.append(handshake.open_sealed(keys[1 - number % 2], number // 2, sealed))
-    said = {name: vector[name] for name in ("description", "provenance", "note")}
-    pairs = zip(payloads, messages, strict=True)
-    return said | {
-        "protocol_name": handshake.NOISE_NAME.decode(),
-        "init_prologue": prologue,
-        "init_static": initiator["s"],
-        "init_ephemeral": initiator["e"],
-        "init_remote_static": handshake.x25519_public(responder["s"]),
-        "resp_prologue": prologue,
-        "resp_static": responder["s"],
-        "resp_ephemeral": responder["e"],
-        "handshake_hash": hashes[1],
-        "messages": [{"payload": payload, "ciphertext": message} for payload, message in pairs],
-    }
-
-
 REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "derivations.json": remake_derivations,
     "objects.json": remake_objects,
@@ -499,12 +411,12 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "skip_links.json": remake_skip_links,
     "reconciliation.json": remake_reconciliation,
     "comparisons.json": remake_comparisons,
-    "handshake.json": remake_handshake,
+    "handshake.json": second_handshakes.remake_handshake,
     "syncs.json": remake_syncs,
     "root_commit.json": second_histories.remake_root_commit,
     "epoch_change.json": second_histories.remake_epoch_change,
     "checkpoint_order.json": second_histories.remake_checkpoint_order,
-    "noise_xk.json": remake_noise,
+    "noise_xk.json": second_handshakes.remake_noise,
 }
 
 
