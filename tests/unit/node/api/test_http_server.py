@@ -1,0 +1,240 @@
+"""The server of the HTTP API: connections that wait, stall, break off or never show the token."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trio.testing
+from starlette.types import Receive, Scope, Send
+from trio.testing import MockClock, memory_stream_pair
+
+from node.api import http_server as http_server_module
+from node.api import requests as api_requests
+from node.api.authentication import TRUSTED
+from node.api.http_server import serve_connection
+from protocol.limits.users import (
+    API_STRANGER_SECONDS,
+    PAGE_CODE_BODY_SIZE_MAX,
+)
+from ravel.operations import path_part
+from tests.fuzz.api import Loopback
+from tests.fuzz.seeds import CORPUS
+from tests.support.machine import fail_after
+from tests.support.served import AUTH, served
+
+
+async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
+    return await client.post(f"/api/v1{path}", json=body)
+
+
+@asynccontextmanager
+async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """The same over a real server and a real connection."""
+    async with served(folder) as one:
+        yield one.client
+
+
+async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        assert (await client.get("/api/v1/status")).json()["repos"] == 0
+
+
+@pytest.mark.parametrize("path", sorted((CORPUS / "http").iterdir()), ids=lambda path: path.name)
+async def test_no_connection_ends_the_server(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    said = path.read_bytes()  # noqa: ASYNC240  # a small file, before anything runs
+    async with _served(tmp_path) as client:
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        async with stream:
+            await stream.send_all(said)
+            await stream.send_eof()
+            with contextlib.suppress(trio.BrokenResourceError):
+                async for _ in stream:
+                    pass
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+@pytest.mark.slow
+async def test_more_connections_than_are_served_wait_for_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        idle = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        for stream in idle:
+            await stream.send_all(b"GET")
+        answered = trio.Event()
+
+        async def ask() -> None:
+            assert (await client.get("/healthz")).json() == {"status": "ok"}
+            answered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not answered.is_set()
+            for stream in idle:
+                await stream.aclose()
+
+
+@pytest.mark.slow
+async def test_the_server_stops_although_a_client_does_not_read(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await client.post("/api/v1/branches/main/files?name=big", content=bytes(20 << 20))
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        lines = ["GET /api/v1/branches/main/files/big HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+        lines += [f"Authorization: {AUTH['Authorization']}", "", ""]
+        await stream.send_all("\r\n".join(lines).encode())
+        assert await stream.receive_some(10)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+    await stream.aclose()
+
+
+async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_requests, "REQUEST_SIZE_MAX", 100)
+    async with _served(tmp_path) as client:
+        answer = await _post(client, "/repos", {"name": "x" * 200})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
+            lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+            lines += [f"Authorization: {AUTH['Authorization']}", "Content-Length: 100", "", "{"]
+            await stream.send_all("\r\n".join(lines).encode())
+            assert b"interrupted" in b"".join([part async for part in stream])
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await trio.sleep(3600)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with fail_after(7200):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b"at last" in b"".join([part async for part in client])
+
+
+async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("a request that never came whole")
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            with pytest.raises(trio.BrokenResourceError):
+                for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
+                    await client.send_all(bytes([byte]))
+                    await trio.sleep(1)
+    assert trio.current_time() - began < 10
+
+
+_UNFINISHED = b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{"
+
+
+async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            with pytest.raises(trio.BrokenResourceError):
+                for _ in range(400):
+                    await client.send_all(b" ")
+                    await trio.sleep(1)
+    assert trio.current_time() - began <= API_STRANGER_SECONDS + 2
+
+
+async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"][TRUSTED]()
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            for _ in range(499):
+                await trio.sleep(API_STRANGER_SECONDS / 10)
+                await client.send_all(b" ")
+            said = b""
+            while b"at last" not in said:
+                said += await client.receive_some()
+            await client.aclose()
+
+
+async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 5)
+    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        strangers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(20)]
+        for stream in strangers:
+            with contextlib.suppress(trio.BrokenResourceError):
+                await stream.send_all(_UNFINISHED)
+        assert (await client.get("/api/v1/status")).status_code == 200
+        for stream in strangers:
+            await stream.aclose()
+
+
+async def test_a_clock_that_cannot_be_read_ends_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> float:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    async with _served(tmp_path) as client:
+        monkeypatch.setattr("hypercorn.config.time", fail)
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_a_code_is_short(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        answer = await client.post("/open", json={"code": "x" * PAGE_CODE_BODY_SIZE_MAX})
+        assert answer.json()["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/b", "/etc/passwd"])
+async def test_a_file_is_asked_for_by_its_name_whatever_that_is(tmp_path: Path, name: str) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        path = f"/api/v1/branches/main/files/{path_part(name)}"
+        error = (await client.get(path)).json()["error"]
+        assert (error["code"], error["message"]) == ("not_found", f"no file is called {name!r}")
+        await client.post("/api/v1/branches/main/files", params={"name": name}, content=b"content")
+        assert (await client.get(path)).content == b"content"
