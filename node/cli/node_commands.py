@@ -9,6 +9,7 @@ from node.cli.shared import (
     SetOption,
     client,
     iso_time,
+    note_requests,
     path_line,
     print_fields,
     print_json,
@@ -67,6 +68,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     if repos:
         print()
         print_fields((one["name"], one["standing"]["sentence"]) for one in repos)
+        note_requests(repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")

@@ -15,6 +15,7 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
+    note_requests,
     print_answer,
     print_fields,
     print_json,
@@ -306,6 +307,7 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
             for item in answer["repos"]
         ),
     )
+    note_requests(answer["repos"])
 
 
 @repo.command("fork")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --he
     from node.home.key_file import Keys
     from ravel import Client
     from ravel.types.peers import PeerView
+    from ravel.types.repos import RepoView
 
 SetOption = Annotated[
     list[str] | None,
@@ -174,3 +175,9 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
         if error.advice:
             print(f"next:  {display_safe(error.advice)}", file=sys.stderr)
     return kind_of(error).exit_code
+
+
+def note_requests(repos: "Iterable[RepoView]") -> None:
+    """Say how to answer those who ask to be let into one of these repos, if any does."""
+    if any(one["requests"] for one in repos):
+        print("note: `ravel requests list` shows who asks to be let in", file=sys.stderr)

@@ -253,7 +253,7 @@ def _requests_part(facts: Facts) -> str:
     if not facts.requests:
         return ""
     who = "1 user asks" if facts.requests == 1 else f"{facts.requests} users ask"
-    return f"{who} to be let in: `ravel requests list`"
+    return f"{who} to be let in"
 
 
 def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
