@@ -105,15 +105,16 @@ def test_a_daemon_that_is_killed_meanwhile_has_what_the_command_says_and_the_res
         until(lambda: bool(_listed(alice)), "some are added")
         alice.kill()
         said = command.communicate(timeout=patience(30))[1]
-        assert command.returncode == ERROR_KINDS["not_running"].exit_code, said
+        lost = ("not_running", "interrupted")  # before a batch, or in one
+        assert command.returncode in [ERROR_KINDS[code].exit_code for code in lost], said
         told = re.search(r"durable files: ([0-9]+), the last is '([^']*)'", said)
-        assert told is not None, said
-        count = int(told[1])
+        assert told is not None or "no file was added" in said, said
+        count = 0 if told is None else int(told[1])  # 0: the answer about the first ones was lost
         in_flight = re.search(r"the ([0-9]+) after it were added all or not at all", said)
         alice.start()
         listed = _listed(alice)
         assert len(listed) in (count, count + int(in_flight[1] if in_flight else 0))
-        assert listed[count - 1] == told[2]
+        assert told is None or listed[count - 1] == told[2]
         assert len(list((alice.home / "packs").glob("*"))) == -(-len(listed) // 16)
         answer = _add(alice, folder)
         assert (answer["files"], answer["already"]) == (60, len(listed))

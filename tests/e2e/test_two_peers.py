@@ -185,7 +185,7 @@ def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo = alice.client.create_repo("shared")["repo"]
         alice.client.write_post("main", "hello")
-        link = run_ravel(alice, "repo", "capability", "shared").stdout.strip()
+        link = run_ravel(alice, "repo", "capability", "--local", "shared").stdout.strip()
         run_ravel(bob, "repo", "join", link, code=ERROR_KINDS["bad_link"].exit_code)
         shown = json.loads(run_ravel(bob, "repo", "follow", "-", "--json", stdin=f"{link}\n").stdout)
         assert (shown["repo"], shown["name"], shown["permission"]) == (repo, "shared", "read")

@@ -282,7 +282,7 @@ async def features_twice(mallory: Attacker) -> None:
     await peer.say(Features(("files",)), Features(()))
 
 
-@attack(Role.STRANGER)
+@attack(Role.STRANGER, ends=("peer_left",))
 async def addresses_that_nobody_asked_about(mallory: Attacker) -> None:
     """Who has come by itself says where this node is seen, over and over: it is not believed, and dialed nowhere."""
     peer = await mallory.meet()
