@@ -185,6 +185,7 @@ class Joiner:
         assert repo.invitation is not None, "run() looked"
         if (ask := find_kept_ask(repo.invitation)) is not None:
             self._hub.announce(await self._hub.write(self.lobbies.ask, repo, ask))
+            self._hub.changes.ring()  # a refusal stores nothing, and who asked waits to hear of it
             return
         link, person = decode_kept_link(repo.invitation)
         if not await self._hub.run_blocking(self._has_arrived, repo, link.invitation):
@@ -208,6 +209,7 @@ class Joiner:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
             self.refused[repo.repo_id] = _why_refused(error)
             await self._hub.write(self._forget_link, repo)
+            self._hub.changes.ring()  # nothing was stored, and who joins waits to hear of it
             return
         self._hub.announce(
             ingested

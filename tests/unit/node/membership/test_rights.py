@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
 from protocol.text import id_text
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, members_of, open_nodes, share
+from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 
 Action = Callable[[Members, str], Awaitable[object]]
 ACTIONS: dict[str, tuple[Action, str]] = {
@@ -53,3 +55,25 @@ async def test_what_the_rules_refuse_names_who_can_help(tmp_path: Path) -> None:
 
 def _user(node: Node) -> str:
     return id_text(node.author.user)
+
+
+@pytest.mark.slow
+async def test_who_waits_for_a_join_hears_at_once_that_it_is_refused(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, _ = alice.create_repo()
+        link = alice.invite(repo)
+        await bob.joiner.begin(link)
+        await together(alice, bob)
+        await carol.joiner.begin(link)
+        async with connected(carol, alice):
+            await until_equal(alice, carol, "root")
+            await carol.joiner.begin(link)  # nothing but the refusal is to come
+            with trio.move_on_after(20) as scope:
+                while True:
+                    count = carol.hub.changes.count
+                    if carol.joiner.refused:
+                        break
+                    await carol.hub.changes.wait(count)
+            assert not scope.cancelled_caught

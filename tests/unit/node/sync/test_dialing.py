@@ -197,6 +197,7 @@ async def _running(node: Node) -> AsyncIterator[Network]:
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [AddressSource.LINK, AddressSource.CONFIGURED])
 async def test_a_link_does_not_make_a_node_dial_a_victim_for_ever_at_full_rate(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, source: AddressSource
