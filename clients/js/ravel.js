@@ -9,14 +9,14 @@ const PREFIX = "/api/v1";
 const RETRY_MS = 500; // by default: before the first new attempt; doubled for each further one
 const RETRY_MS_MAX = 15_000;
 const ATTEMPTS = 3; // of a request that changes nothing, or that the node knows again by its key
-const SILENCE_MS = 45_000; // three comments of the node: then the connection is dead, though nobody closed it
+const SILENCE_MS = 45_000; // three comments of the node: without them the connection is dead, also where it is open
 const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
 
 /**
- * Anything that went wrong. `code` is stable (docs/reference/exit-codes.md) or one of this client's own:
- * `unreachable`: the node did not answer. `answer_lost`: the connection ended before the answer; a write may have
- * happened. `timeout`: no answer in time; a write may have happened.
+ * Anything that went wrong. `code` is stable (docs/reference/exit-codes.md), and the Python client says the same. After
+ * `not_running` (no answer), `answer_lost` and, of an upload, `interrupted` (the connection ended before the answer), a
+ * write may have happened. `incompatible`: the answer is none of a node's.
  */
 export class RavelError extends Error {
   /**
@@ -75,8 +75,8 @@ export class Ravel {
       try {
         return await this.#once(endpoint, path, body, options, keyed);
       } catch (error) {
-        const isUnanswered = error instanceof RavelError && !error.status && ["unreachable", "answer_lost"].includes(error.code);
-        if (!isUnanswered || attempt >= attempts) throw error;
+        const isUnanswered = error instanceof RavelError && !error.status && ["not_running", "answer_lost"].includes(error.code);
+        if (!isUnanswered || isSlow(error.cause) || attempt >= attempts) throw error;
         await pause(backOff(this.#retryMs, attempt), options.signal);
       }
     }
@@ -190,7 +190,7 @@ export class Ravel {
     try {
       return await answer.json();
     } catch (error) {
-      throw options.signal?.aborted ? options.signal.reason : lost(error, isWrite);
+      throw options.signal?.aborted ? options.signal.reason : lost(error, isWrite, isStreamed(endpoint));
     }
   }
 
@@ -201,13 +201,10 @@ export class Ravel {
     try {
       return this.#note(await this.#fetch(this.#url + path, init));
     } catch (error) {
-      if (error.name === "TimeoutError") {
-        const message = isWrite ? "no answer in time; it may have happened" : "no answer in time";
-        throw new RavelError("timeout", message, { cause: error });
-      }
+      if (isSlow(error)) throw lost(error, isWrite);
       if (signal?.aborted) throw error;
       const message = isWrite ? "the node does not answer; the request may have reached it" : "the node does not answer";
-      throw new RavelError("unreachable", message, { advice: "`ravel up` or `ravel run` starts it", cause: error });
+      throw new RavelError("not_running", message, { advice: "`ravel up` or `ravel run` starts it", cause: error });
     }
   }
 }
@@ -262,7 +259,7 @@ export class Download {
         if (this.#signal?.aborted) throw error;
       }
       failures += 1;
-      if (failures > ATTEMPTS) throw new RavelError("answer_lost", "the transfer was cut again and again");
+      if (failures > ATTEMPTS) throw new RavelError("interrupted", "the transfer was cut again and again");
       await pause(backOff(this.#retryMs, failures), this.#signal);
       try {
         answer = await this.#ask(have, tag);
@@ -369,7 +366,7 @@ async function errorOf(answer) {
     return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
   } catch {
     const message = `the node answered ${answer.status} without a reason`;
-    return new RavelError("internal", message, { status: answer.status, retryAfterMs });
+    return new RavelError("incompatible", message, { status: answer.status, retryAfterMs });
   }
 }
 
@@ -378,10 +375,21 @@ function errorFrom(error, status, retryAfterMs = 0) {
   return new RavelError(String(code), String(message), { advice: String(next), status, retryAfterMs });
 }
 
-function lost(cause, isWrite) {
-  if (cause.name === "TimeoutError") return new RavelError("timeout", "no answer in time", { cause });
-  const message = "the connection ended before the answer" + (isWrite ? "; it may have happened" : "");
-  return new RavelError("answer_lost", message, { cause });
+function lost(cause, isWrite, isUpload = false) {
+  const behind = isWrite ? "; it may have happened" : "";
+  if (isSlow(cause)) return new RavelError("not_running", `no answer in time${behind}`, { cause });
+  if (cause.name === "SyntaxError") return new RavelError("incompatible", "the answer is no JSON", { cause });
+  return new RavelError(isUpload ? "interrupted" : "answer_lost", `the connection ended before the answer${behind}`, { cause });
+}
+
+/** Whether the node was only too slow: it may be at work on what it was asked, which is not asked again. */
+function isSlow(cause) {
+  return cause?.name === "TimeoutError";
+}
+
+/** Whether the content of a request is gone once it was sent. */
+function isStreamed(endpoint) {
+  return endpoint.body === "bytes" || endpoint.body === "files";
 }
 
 /** Whether another attempt would end the same: a refusal, or a defect of this client. */

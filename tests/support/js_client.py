@@ -43,7 +43,7 @@ export interface StreamOptions {
   onState?: (isLive: boolean) => void;
 }
 
-/** What went wrong. Beside the node's codes: `unreachable`, `answer_lost`, `timeout`. */
+/** What went wrong, by the codes of docs/reference/exit-codes.md. */
 export class RavelError extends Error {
   code: string;
   advice: string;

@@ -133,32 +133,37 @@ test("a read is tried again; a write only where the node knows it again", async 
   run = "gone";
   await assert.rejects(ravel.listRepos({}, { once: true }));
   await assert.rejects(write(), failing("answer_lost", { status: 409 }));
-  await assert.rejects(ravel.addFile({ branch: "b", name: "n", content: "c" }), failing("answer_lost", { status: 0 }));
+  await assert.rejects(ravel.addFile({ branch: "b", name: "n", content: "c" }), failing("interrupted", { status: 0 }));
   assert.equal(asked.at(-1).headers["idempotency-key"], undefined);
 });
 
 test("a node that is away, or too slow, is told apart", async (context) => {
-  const { ravel } = await serving(context, () => {});
-  await assert.rejects(ravel.listRepos({}, { timeoutMs: 30 }), failing("timeout"));
+  const { ravel, asked } = await serving(context, () => {});
+  await assert.rejects(ravel.listRepos({}, { timeoutMs: 30 }), (error) => {
+    assert.match(error.message, /in time/);
+    return failing("not_running")(error);
+  });
+  assert.equal(asked.length, 1, "what a slow node is at work on is not asked again");
   const away = connect({ url: "http://127.0.0.1:1", token: TOKEN, retryMs: 1 });
   await assert.rejects(away.listRepos(), (error) => {
     assert.match(error.advice, /ravel run/);
-    return failing("unreachable")(error);
+    return failing("not_running")(error);
   });
   await assert.rejects(ravel.listRepos({}, { signal: AbortSignal.abort() }), { name: "AbortError" });
 });
 
-test("errors keep code, advice and status; what is no answer of a node is internal", async (context) => {
+test("errors keep code, advice and status; what is no answer of a node is incompatible", async (context) => {
   const { ravel } = await serving(context, (request, response) => {
     if (request.url.endsWith("/repos")) {
       return json(response, 409, { error: { code: "already_exists", message: "taken", next: "choose" } });
     }
-    response.writeHead(502);
+    response.writeHead(request.url.endsWith("/peers") ? 200 : 502);
     response.end("<h1>a proxy</h1>");
   });
   const expected = { status: 409, advice: "choose", message: "taken" };
   await assert.rejects(ravel.createRepo({ name: "a" }), failing("already_exists", expected));
-  await assert.rejects(ravel.showStatus(), failing("internal", { status: 502 }));
+  await assert.rejects(ravel.showStatus(), failing("incompatible", { status: 502 }));
+  await assert.rejects(ravel.listPeers(), failing("incompatible"));
 });
 
 test("a call that no endpoint fits is refused before it is sent", async (context) => {

@@ -51,7 +51,7 @@ export async function enter(token) {
   try {
     actions.value = (await api.showToken()).may;
   } catch (error) {
-    if (error.code === "unreachable") {
+    if (error.code === "not_running") {
       loginError.value = sentenceOf(error);
       session.value = "locked"; // the token may be good: a reload tries it again
     } else {
@@ -104,8 +104,8 @@ export function dismiss(key) {
 
 /** An error as people read it. What the API advises to programs is not for them. */
 export function sentenceOf(error) {
-  if (error.code === "unreachable") return text.errors.unreachable;
-  if (error.code === "answer_lost" || error.code === "timeout") return text.errors.lost(error.message);
+  if (["answer_lost", "interrupted"].includes(error.code) || error.cause?.name === "TimeoutError") return text.errors.lost(error.message);
+  if (error.code === "not_running") return text.errors.notRunning;
   const advice = ["unauthorized", "token_expired"].includes(error.code) ? text.errors.openAgain : error.advice;
   return advice ? `${error.message} (${advice})` : String(error.message);
 }
@@ -116,7 +116,7 @@ async function redeem(code) {
   try {
     answer = await fetch("/open", { method: "POST", headers, body: JSON.stringify({ code }) });
   } catch (error) {
-    throw new RavelError("unreachable", error.message);
+    throw new RavelError("not_running", error.message);
   }
   const body = await answer.json();
   if (!answer.ok) throw new RavelError(body.error.code, body.error.message, { status: answer.status });

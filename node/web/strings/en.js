@@ -14,7 +14,7 @@ export const text = {
     button: "Open",
   },
   errors: {
-    unreachable: "This node does not answer. Start it on its machine: ravel up",
+    notRunning: "This node does not answer. Start it on its machine: ravel up",
     lost: (message) => `${sentence(message)} Look whether it happened before you try again.`,
     openAgain: "run `ravel open` for a new link",
   },
