@@ -70,6 +70,18 @@ class InvitationLink(Wire, frozen=True, tag="invitation2"):
         return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
 
 
+class RenewalNote(Wire, frozen=True, tag="renew1"):
+    """The metadata of an `invite1` whose author renews the repo's secrets once the link is used up or revoked.
+
+    A bearer link holds the secrets of its epoch, and goes on reading what is written there. Old nodes ignore these
+    metadata, and no rule looks at them.
+    """
+
+
+RENEWAL_NOTE: Final = encode(RenewalNote())
+"""The one encoding."""
+
+
 class DeviceLink(Wire, frozen=True, tag="device-link1"):
     """All that makes a user a device of `person`: the encoded invitation to the repo of that person's devices.
 

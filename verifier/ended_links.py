@@ -1,6 +1,6 @@
 """Tells whether bearer links that are over still open what is written now, though their author wanted a renewal then.
 
-Nothing rests on it: no right, no verdict, no order. See `protocol.renewing_links`.
+Nothing rests on it: no right, no verdict, no order. See `protocol.links`.
 """
 
 from protocol.body import Invite

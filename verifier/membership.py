@@ -65,10 +65,10 @@ from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import ReadSecret
+from protocol.links import RENEWAL_NOTE
 from protocol.lobbies import LobbyBody, read_note
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
-from protocol.renewing_links import RENEWAL_NOTE
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch

@@ -32,6 +32,7 @@ from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.limits.peers import LOBBY_COUNT_MAX
 from protocol.links import (
+    RENEWAL_NOTE,
     AskLink,
     BranchCapability,
     BranchChannel,
@@ -51,7 +52,6 @@ from protocol.links import (
     parse_invitation,
 )
 from protocol.reach import Reach
-from protocol.renewing_links import RENEWAL_NOTE
 from protocol.signing import key_pair
 from protocol.text import id_text
 from storage.repos.repos import Branch, Epoch, Repo, load_branches

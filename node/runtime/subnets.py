@@ -1,6 +1,11 @@
-"""Maps an address to its subnet, the unit by which strangers are limited (keys are free, subnets are not)."""
+"""Tells where the ends of a TCP connection are, and in which subnet: the unit by which strangers are limited.
+
+Keys are free, subnets are not.
+"""
 
 import ipaddress
+
+import trio
 
 from protocol.limits.peers import SUBNET_IPV4_BITS, SUBNET_IPV6_BITS
 
@@ -15,3 +20,20 @@ def subnet_of(address: str) -> str:
     ip = getattr(ip, "ipv4_mapped", None) or ip
     bits = SUBNET_IPV4_BITS if ip.version == 4 else SUBNET_IPV6_BITS
     return str(ipaddress.ip_network((ip, bits), strict=False))
+
+
+def local_host(stream: trio.SocketStream) -> str:
+    """This machine's address on a connection; empty of one that has ended."""
+    try:
+        return str(stream.socket.getsockname()[0])
+    except OSError:  # the peer has gone already
+        return ""
+
+
+def address_of(stream: trio.SocketStream) -> str:
+    """host:port of the other end of a connection; "unknown" of one that has ended."""
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:  # the peer has gone already
+        return "unknown"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -15,7 +15,7 @@ import structlog
 import trio
 from sqlalchemy import Connection as SqlConnection
 
-from node.runtime.subnets import subnet_of
+from node.runtime.subnets import address_of, local_host, subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.circuit_client import CircuitClient, CircuitStream
@@ -28,7 +28,6 @@ from node.sync.introductions import Introducer
 from node.sync.own_addresses import EVERYWHERE, OwnAddresses
 from node.sync.peer_discovery import PeerFinder
 from node.sync.peer_state import PeerState, stays
-from node.sync.sockets import address_of, local_host
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed

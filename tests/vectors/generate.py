@@ -73,6 +73,7 @@ from protocol.ids import (
 from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadSecret, RepoSeed, UserSeed, WriteSecret
 from protocol.limits.formats import LEAF_SIZE
 from protocol.links import (
+    RENEWAL_NOTE,
     AskLink,
     BranchCapability,
     BranchChannel,
@@ -119,7 +120,6 @@ from protocol.object import build_object
 from protocol.profiles import Profile
 from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.publication import Publication, create_publication, encode_bare, encode_publication
-from protocol.renewing_links import RENEWAL_NOTE
 from protocol.sealing import seal_secret
 from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
