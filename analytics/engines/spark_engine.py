@@ -1,7 +1,7 @@
 """Runs definitions with Spark: at any size, on one machine or a cluster.
 
-Names of relations are temporary views, each under a name of this run alone: a session that belongs to somebody keeps its
-own.
+Relations are temporary views, and each run gives them names of its own. So a session that the caller uses too keeps the
+caller's views.
 """
 
 import re

@@ -855,7 +855,7 @@ export interface BranchHeads {
   commits: string[];
 }
 
-/** Somebody whom a text names. */
+/** A user that a text names. */
 export interface Mention {
   name: string;
   user: string;

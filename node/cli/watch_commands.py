@@ -1,7 +1,6 @@
 """watch: a branch's timeline as it changes."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,10 +77,9 @@ def watch(
 
     try:
         # A command that takes its time has the stream cut. What it missed is in the store.
-        while _follow(
-            lambda: api.watch_edits(branch, since=cursor, reconnect=False), tell, is_patient=bool(words)
-        ):
-            pass
+        with api.watch_edits(branch, since=cursor, reconnect=bool(words)) as events:
+            for event in events:
+                tell(event)
     except ServiceError as error:
         if error.code != "interrupted":
             raise
@@ -89,28 +87,6 @@ def watch(
         raise ServiceError(
             "interrupted", error.message, f"to go on from here: ravel watch {branch} {resumed}"
         ) from None
-
-
-def _follow(
-    watch_on: Callable[[], AbstractContextManager[Iterator[StreamEvent]]],
-    tell: Callable[[StreamEvent], None],
-    *,
-    is_patient: bool,
-) -> bool:
-    """Tell of all events of one stream. Whether it was cut behind some of them, where `is_patient`. Raises ServiceError."""
-    has_told = False
-    with watch_on() as events:
-        while True:
-            try:
-                event = next(events, None)
-            except ServiceError as error:
-                if is_patient and has_told and error.code == "interrupted":
-                    return True
-                raise
-            if event is None:
-                return False
-            tell(event)
-            has_told = True
 
 
 def _line(name: str, data: Mapping[str, Any]) -> str:

@@ -46,8 +46,7 @@ class AuthorFields(TypedDict):
         Id,
         Meta(
             description=(
-                "The user by whom the person is known whose device the author is; else the author. "
-                "It is as of the time of the answer."
+                "The author; of a person's device the user of that person. Later device statements may change it."
             )
         ),
     ]
@@ -90,7 +89,7 @@ class BodyFields(TypedDict):
 
 
 class Mention(TypedDict):
-    """Somebody whom a text names."""
+    """A user that a text names."""
 
     user: Id
     name: PersonText
@@ -130,7 +129,7 @@ class PostFields(TypedDict, total=False):
     deletes: Annotated[Id, Meta(description="Of a deletion that counts: the post.")]
     reply_to: Annotated[ReplyTo, Meta(description="Of a reply.")]
     mentions: Annotated[
-        list[Mention], Meta(description="Whom `text` names as `@` and an id: the first 64, each once.")
+        list[Mention], Meta(description="Users that `text` names, as `@` and an id. The first 64, each once.")
     ]
 
 

@@ -207,7 +207,7 @@ class CircuitClient:
             self._changed()
 
     def offered(self, port: CircuitPort, number: int, address: CircuitAddress) -> None:
-        """Somebody asks for a circuit to this node. Who it is shows in the handshake."""
+        """A node asks for a circuit to this one. The handshake shows which node."""
         is_own = address == circuit_address(port.peer, self._own_key)
         if not is_own or self._nursery is None or len(self._incoming[port]) >= CIRCUITS_INCOMING_MAX:
             port.end(number, CircuitEnd.NOT_TAKEN)

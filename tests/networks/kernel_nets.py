@@ -35,7 +35,7 @@ class KernelNet:
         while os.readlink(f"/proc/{process.pid}/ns/net") == own:  # until it has it
             if process.poll() is not None:
                 raise subprocess.CalledProcessError(process.returncode, "unshare")
-            time.sleep(0.01)
+            time.sleep(0.01)  # nothing tells of it
         self.run(process.pid, "ip", "link", "set", "lo", "up")
         return process.pid
 

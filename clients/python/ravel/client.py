@@ -129,7 +129,7 @@ class Client(AllCalls):
                 answer: bytes = done.value
                 return answer
             if isinstance(step, Wait):
-                time.sleep(step.seconds)
+                time.sleep(step.seconds)  # this client blocks; the other one awaits
                 outcome = None
             else:
                 outcome = self._send(step, content)

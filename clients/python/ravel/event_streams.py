@@ -133,7 +133,7 @@ class EventStream:
     def _reopen(self) -> None:
         error: RavelError | None = None
         while True:
-            time.sleep(self._following.cut(error))
+            time.sleep(self._following.cut(error))  # this stream blocks; the other one awaits
             try:
                 self._following.find_again()
                 self._open()

@@ -85,7 +85,7 @@ def check_size(size: int) -> None:
     """Raise RavelError `too_large` where an answer has more bytes than are held."""
     if size > ANSWER_SIZE_MAX:
         raise RavelError(
-            "too_large", f"the answer has over {ANSWER_SIZE_MAX} bytes", "a file is to be streamed"
+            "too_large", f"the answer has over {ANSWER_SIZE_MAX} bytes", "read files with get_file"
         )
 
 

@@ -63,7 +63,7 @@ class CommitView(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     person: NotRequired[str]
     rank: NotRequired[int]
     """The length of the longest path from a root."""
@@ -148,7 +148,7 @@ class ReplyTo(TypedDict):
 
 
 class Mention(TypedDict):
-    """Somebody whom a text names."""
+    """A user that a text names."""
 
     user: str
     name: str
@@ -203,9 +203,7 @@ class TimelineItem(TypedDict):
 
     author: str
     person: str
-    """The user by whom the person is known whose device the author is; else the author. It is as of the time of
-    the answer.
-    """
+    """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
     """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
@@ -249,7 +247,7 @@ class TimelineItem(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -268,9 +266,7 @@ class EditItem(TypedDict):
 
     author: str
     person: str
-    """The user by whom the person is known whose device the author is; else the author. It is as of the time of
-    the answer.
-    """
+    """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
     """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
@@ -314,7 +310,7 @@ class EditItem(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -329,9 +325,7 @@ class StateItem(TypedDict):
 
     author: str
     person: str
-    """The user by whom the person is known whose device the author is; else the author. It is as of the time of
-    the answer.
-    """
+    """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
     """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
@@ -375,7 +369,7 @@ class StateItem(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""
@@ -392,9 +386,7 @@ class CommitItem(TypedDict):
 
     author: str
     person: str
-    """The user by whom the person is known whose device the author is; else the author. It is as of the time of
-    the answer.
-    """
+    """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
     """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
@@ -438,7 +430,7 @@ class CommitItem(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     rank: int
     """The length of the longest path from a root."""

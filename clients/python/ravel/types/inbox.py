@@ -102,7 +102,7 @@ class CommentView(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     offer: str
     """The offer that it came by."""

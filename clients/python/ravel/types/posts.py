@@ -57,9 +57,7 @@ class PostVersion(TypedDict):
 
     author: str
     person: str
-    """The user by whom the person is known whose device the author is; else the author. It is as of the time of
-    the answer.
-    """
+    """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
     """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
@@ -103,7 +101,7 @@ class PostVersion(TypedDict):
     reply_to: NotRequired[ReplyTo]
     """Of a reply."""
     mentions: NotRequired[list[Mention]]
-    """Whom `text` names as `@` and an id: the first 64, each once."""
+    """Users that `text` names, as `@` and an id. The first 64, each once."""
     commit: str
     version: str
     """What this commit is."""
