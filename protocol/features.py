@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 FILES: Final = "files"
+PRESENCE: Final = "presence"
 FEATURES: Final = (
     "circuits",
     "compaction",
@@ -20,6 +21,7 @@ FEATURES: Final = (
     "introductions",
     "names",
     "posts",
+    PRESENCE,
     "quorum",
     "relay",
     "requests",

@@ -66,6 +66,8 @@ _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
 _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
+_PRESENCE_KEY: Final = _CONTEXT + "branch read key to presence key v1"
+_PRESENCE_SIGNED: Final = _CONTEXT + "presence signature v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -167,6 +169,16 @@ def lan_mark(salt: bytes, node_key: PeerId) -> Mark:
 def circuit_address(relay: PeerId, node_key: PeerId) -> CircuitAddress:
     """How a node is called at a relay: recognised by those who know its key, another at each relay."""
     return CircuitAddress(_derive(_CIRCUIT_ADDRESS, relay + node_key))
+
+
+def presence_key(read_key: ReadKey) -> CipherKey:
+    """The key under which members who read a branch say on which place of its text they are."""
+    return CipherKey(_derive(_PRESENCE_KEY, read_key))
+
+
+def presence_digest(encoded: bytes) -> Digest:
+    """What a user signs to say so."""
+    return Digest(_derive(_PRESENCE_SIGNED, encoded))
 
 
 def symbol_key(topic: TopicKey) -> HashKey:

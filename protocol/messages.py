@@ -38,6 +38,7 @@ from protocol.limits.peers import (
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
     NODES_NAMED_MAX,
+    PRESENCE_BOX_SIZE_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
@@ -214,6 +215,13 @@ class Nodes(MessageForm, frozen=True, tag="nodes1"):
     nodes: Annotated[tuple[PeerId, ...], Meta(min_length=1, max_length=NODES_NAMED_MAX)]
 
 
+class PresenceSaid(MessageForm, frozen=True, tag="presence1"):
+    """Somebody at the sender has the text of a joined branch open, or no more: a box of `protocol.presence`."""
+
+    topic: BlindTopic
+    box: Annotated[bytes, Meta(max_length=PRESENCE_BOX_SIZE_MAX)]
+
+
 class Refused(MessageForm, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -253,6 +261,7 @@ Message = (
     | CircuitClose
     | Meet
     | Nodes
+    | PresenceSaid
     | Refused
     | KeepAlive
     | Goodbye

@@ -17,6 +17,7 @@ from typing import Final
 
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
+from protocol.features import PRESENCE
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.introducing import Introducing
@@ -49,6 +50,7 @@ from protocol.messages import (
     Meet,
     Message,
     Nodes,
+    PresenceSaid,
     Publications,
     Receipt,
     Reconcile,
@@ -57,6 +59,7 @@ from protocol.messages import (
     Summary,
     Want,
 )
+from protocol.presence import PresencePlace
 from protocol.session_events import (
     AddressSeen,
     BatchIngested,
@@ -81,6 +84,8 @@ from protocol.session_events import (
     Output,
     PeersFound,
     PlanLoaded,
+    PresenceSeen,
+    PresenceTold,
     Reconciled,
     Send,
     SummaryLoaded,
@@ -149,6 +154,16 @@ class Session:
         progress = self.progress_of(topic)
         return progress is not None and progress.is_joined
 
+    def takes_presence(self, topic: TopicKey) -> bool:
+        """Whether the peer may be told who has the text of a topic open: it has joined that, knows how, and is no relay."""
+        knows = self.peer_features is not None and PRESENCE in self.peer_features
+        return knows and not self.peer_is_relay and self.has_joined(topic)
+
+    def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
+        """Where one side says so: what is sealed for this place opens nowhere else."""
+        by_dialer = self._is_dialer is by_us
+        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=by_dialer))
+
     def handle(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
         if self._is_dead:
@@ -189,6 +204,8 @@ class Session:
                 return self._meetings.meet(self._blind[topic], topic)
             case NodesFound(topic, nodes):
                 return self._meetings.found(self._blind[topic], topic, nodes)
+            case PresenceTold(topic, box):
+                return [Send(PresenceSaid(self._blind[topic], box))] if self.takes_presence(topic) else []
             case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
                 return self.circuits.happen(event)
             case SummaryLoaded():
@@ -315,6 +332,8 @@ class Session:
                 )
             case Pass.LEARN_NODES, Nodes(topic):
                 return self._meetings.told(self._topics[topic].topic, message)
+            case Pass.SHOW, PresenceSaid(topic, box):
+                return [PresenceSeen(self._topics[topic].topic, box)]
             case Pass.HAND_OVER, Blocks():
                 return self._transfer.blocks_came(message)
         raise AssertionError(f"{what.name} is not done about {message}")

@@ -204,6 +204,14 @@ class NodesFound:
 
 
 @dataclass(frozen=True, slots=True)
+class PresenceTold:
+    """This side says that somebody has a joined topic's text open, if the peer knows what that is."""
+
+    topic: TopicKey
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -230,6 +238,7 @@ Event = (
     | CircuitEnded
     | MeetingWanted
     | NodesFound
+    | PresenceTold
     | CheckDue
 )
 
@@ -339,6 +348,14 @@ class AddressSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class PresenceSeen:
+    """The peer says that somebody has a joined topic's text open, which may be forged."""
+
+    topic: TopicKey
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class LearnPeers:
     """The peer says where these can be dialed, who follow this topic."""
 
@@ -425,6 +442,7 @@ Output = (
     | FindPeers
     | LearnPeers
     | AddressSeen
+    | PresenceSeen
     | OpenReconciliation
     | HandleFrame
     | CircuitsAgreed

@@ -25,6 +25,7 @@ from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
+from node.sync.presence import PresencePort
 from node.sync.rate_limit import MessageRates
 from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
@@ -90,6 +91,7 @@ from protocol.session_events import (
     OpenTopics,
     Output,
     PeersFound,
+    PresenceSeen,
     Send,
     TopicFollowed,
     TopicsRefused,
@@ -179,6 +181,7 @@ class Connection:
         self._written = trio.Event()
         self._turns = BatchOrder()
         self._rates = MessageRates()
+        self._presence = PresencePort(self, self._session)
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -211,11 +214,13 @@ class Connection:
                 self._nursery = nursery
                 self._hub.add(self)
                 self._hub.sources.append(self)
+                self._hub.presences.connect(self._presence)
                 try:
                     await self._converse(nursery)
                 finally:  # in here: what it is told of must not start work in a nursery that has closed
                     self._hub.remove(self)
                     self._hub.sources.remove(self)
+                    self._hub.presences.lose(self._presence)
                 nursery.cancel_scope.cancel()
         except Exception:
             cut = "defect"
@@ -440,6 +445,8 @@ class Connection:
                 self._circuits.perform(output)
             case AddressSeen():
                 self._seen(output.address)
+            case PresenceSeen(topic, box):
+                self._hub.presences.received(self._presence, topic, box)
             case LoadSummary():
                 self._start(self._load_summaries, (output.topic,))
             case _:

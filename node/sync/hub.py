@@ -26,6 +26,7 @@ from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
+from node.sync.presence import Presences
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
@@ -149,6 +150,8 @@ class Hub:
         self._senders: Senders[Listener] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
+        self.presences = Presences(replica)
+        """Who has which text open, here and at connected nodes."""
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()

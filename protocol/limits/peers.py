@@ -125,7 +125,27 @@ UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
 says few of a kind that nobody has answered."""
 UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
 
+PRESENCE_BOX_SIZE_MAX: Final = 1024
+"""Bytes of a sealed presence: the longest root and two positions, a key, a signature and the seal are 980."""
+PRESENCE_SECONDS: Final = 30.0
+"""Seconds after which a presence is forgotten that was not told again. It is told again every ten."""
+PRESENCES_AT_ONCE_MAX: Final = 64
+"""Presences taken from one peer without a pause; PRESENCES_PER_SECOND_MAX more for each second since, and the rest is
+dropped. A peer that joins tells of all its tabs."""
+PRESENCES_PER_SECOND_MAX: Final = 20
+"""A tab tells of its cursor at most five times a second, and few are typed in at once."""
+PRESENCES_OF_PEER_MAX: Final = 32
+"""Presences that are held of one peer, half a kilobyte each: its user's tabs, which nobody counts by dozens."""
+PRESENCES_HELD_MAX: Final = 64
+"""Presences that are held of this node's own browsers."""
+PRESENCE_PEERS_MAX: Final = 32
+"""Connected peers that are told of a presence: sealing and signing for each takes 0.1 ms."""
+
 # --- processor time ---
+PRESENCE_CHECK_SECONDS: Final = 200e-6
+"""Seconds of the processor that a presence is charged: to open it, and to check its signature."""
+FORGED_PRESENCE_SECONDS: Final = 0.05
+"""Seconds that a forged presence is charged besides: two a second are forgiven, and 600 end the connection."""
 SLICE_SECONDS: Final = 0.05
 """Seconds of the processor that a peer's work takes the lock for writing, and others' turn, at a time: an API write waits
 for one such slice at most."""

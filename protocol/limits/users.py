@@ -38,6 +38,24 @@ TEXT_WORKERS_MAX: Final = 2
 """Processes that merge texts at a time, each of at most a gigabyte; more wait for their turn."""
 TEXT_MERGE_SECONDS: Final = 60.0
 """Seconds after which a process that merges a text is given up: bad updates cost it most of them."""
+TEXTS_KNOWN_SIZE_MAX: Final = 32 * MIB
+"""Bytes of merged texts and their standing updates that are kept, for all branches: what is kept is not merged again."""
+TEXT_GATHER_SECONDS: Final = 1.0
+"""Seconds between two commits of gathered updates while somebody else has the text open: 60 commits in a minute of typing at
+most, and a character is seen elsewhere within two seconds."""
+TEXT_GATHER_ALONE_SECONDS: Final = 5.0
+"""The same while nobody else has: nobody waits for it, and each commit stays for ever."""
+TEXT_GATHER_COUNT_MAX: Final = 64
+"""Updates gathered into one commit: more browsers than that do not wait for each other."""
+TEXT_GATHER_SIZE_MAX: Final = 64 * KIB
+"""Bytes of gathered updates at which they are written without waiting: a paste of some pages."""
+TEXT_VECTOR_SIZE_MAX: Final = 8 * KIB
+"""Bytes of a Yjs state vector, which stands in an address: some thousand editors' sessions. An editor that has a longer one
+asks for the whole text."""
+TEXT_ROOT_SIZE_MAX: Final = 64
+"""Characters of the name of the text in which a cursor is."""
+TEXT_POSITION_SIZE_MAX: Final = 288
+"""Bytes of one Yjs relative position: its longest form has the name of the root in it."""
 DOCUMENT_WINDOW_MAX: Final = 1000
 """Items of a set, or entries of a dict, in one answer."""
 TANGLE_SHOWN_COMMITS_MAX: Final = 100_000

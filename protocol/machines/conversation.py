@@ -92,6 +92,7 @@ class Word(Enum):
     MEET = "meet1"
     NODES = "nodes1"
     BLOCKS = "blocks1"
+    PRESENCE = "presence1"
 
 
 class Pass(Enum):
@@ -113,6 +114,7 @@ class Pass(Enum):
     MEET = "name other nodes on the topic to the peer, and the peer to them"
     LEARN_NODES = "note to which nodes circuits can be asked for"
     HAND_OVER = "hand the blocks to who asked for them"
+    SHOW = "show who has the text open, where it is no forgery"
 
 
 _OF_CIRCUITS: Final = (Word.CIRCUIT_OPEN, Word.CIRCUIT_DATA, Word.CIRCUIT_CREDIT, Word.CIRCUIT_CLOSE)
@@ -171,6 +173,7 @@ MESSAGES: Final = Table(
         (_A.JOINED, _W.MEET): go(_A.JOINED, Pass.MEET),
         (_A.JOINED, _W.NODES): go(_A.JOINED, Pass.LEARN_NODES),
         (_A.JOINED, _W.BLOCKS): go(_A.JOINED, Pass.HAND_OVER),
+        (_A.JOINED, _W.PRESENCE): go(_A.JOINED, Pass.SHOW),
     },
     impossible={
         **dict.fromkeys(_GENERAL, "the message names no topic, or topics in another form"),

@@ -41,6 +41,7 @@ from protocol.messages import (
     KeepAlive,
     Meet,
     Message,
+    PresenceSaid,
     Publications,
     Receipt,
     Reconcile,
@@ -222,6 +223,7 @@ def _sessions() -> Seeds:
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
         "says-what-it-knows": [Features(("files", "newer")), *both],
+        "says-who-is-here": [Features(("presence",)), *both, PresenceSaid(main, b"a box"), 0],
         "introduces": [
             Introductions(),
             Seen("198.51.100.7:50123"),

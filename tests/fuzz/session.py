@@ -19,6 +19,7 @@ from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
+    PRESENCE_BOX_SIZE_MAX,
     TOPIC_COUNT_MAX,
 )
 from protocol.links import PeerAddress
@@ -62,6 +63,7 @@ from protocol.session_events import (
     Output,
     PeersFound,
     PlanLoaded,
+    PresenceSeen,
     Reconciled,
     Send,
     SummaryLoaded,
@@ -214,6 +216,8 @@ class _Node:
                     assert 0 < len(output.data) <= CIRCUIT_WINDOW_SIZE
                 case AddressSeen():
                     assert output.address
+                case PresenceSeen():
+                    assert len(output.box) <= PRESENCE_BOX_SIZE_MAX
                 case HandOver():
                     for wanted, item in output.blocks:
                         assert item is None or block_id(item) == wanted

@@ -40,6 +40,7 @@ from protocol.session_events import (
     OpenReconciliation,
     OpenTopics,
     Output,
+    PresenceSeen,
     Reconciled,
     Send,
     TopicFollowed,
@@ -204,9 +205,9 @@ class Network:
                 self.after(done - self.now, lambda: self._take(link, end, output))
             case OpenReconciliation() | HandleFrame():
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
-            case HandOver() | OpenTopics() | FindPeers() | LearnPeers() | AddressSeen():
+            case HandOver() | OpenTopics() | FindPeers() | LearnPeers() | AddressSeen() | PresenceSeen():
                 raise AssertionError(
-                    "nobody asks for blocks, deposits topics, introduces peers or sees any here"
+                    "nobody asks for blocks, deposits topics, introduces peers, sees any or opens texts here"
                 )
             case (
                 CircuitsAgreed()

@@ -158,6 +158,7 @@ MESSAGES: dict[str, Shapes] = {
     "circuit-credit1": {"circuit": NUMBER, "count": NUMBER},
     "meet1": {"topic": ID},
     "nodes1": {"topic": ID, "nodes": [ID]},
+    "presence1": {"topic": ID, "box": bytes},
     "circuit-close1": {"circuit": NUMBER, "reason": str},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},

@@ -30,6 +30,7 @@ from protocol.messages import (
     Meet,
     Message,
     Nodes,
+    PresenceSaid,
     Publications,
     Receipt,
     Reconcile,
@@ -140,6 +141,7 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.MEET: Meet(topic),
         Word.NODES: Nodes(topic, (PeerId(b"n" * 32),)),
         Word.BLOCKS: Blocks(topic, (b"",)),
+        Word.PRESENCE: PresenceSaid(topic, b"a box"),
     }
 
 

@@ -1,0 +1,185 @@
+"""Who has a text open, and where its cursor is: of this node's browsers and of connected nodes'. Nothing of it is stored.
+
+A presence is of one *session*, a tab of a browser. It is told again every ten seconds, and forgotten after thirty. It goes
+as `presence1` to peers that have joined the topic of the branch and know the message. They do not pass it on, so what one
+connection brought ends with it. What is said is sealed for members (`protocol.presence`).
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+import trio
+
+from node.ingest.replica import Replica
+from node.sync.rate_limit import TokenBucket
+from node.sync.scheduling import WorkAccount
+from protocol.ids import Digest, PeerId, Signature, TopicKey, UserId
+from protocol.limits.peers import (
+    FORGED_PRESENCE_SECONDS,
+    PRESENCE_CHECK_SECONDS,
+    PRESENCE_PEERS_MAX,
+    PRESENCE_SECONDS,
+    PRESENCES_AT_ONCE_MAX,
+    PRESENCES_HELD_MAX,
+    PRESENCES_OF_PEER_MAX,
+    PRESENCES_PER_SECOND_MAX,
+)
+from protocol.presence import PRESENCE_NONCE_SIZE, ForgedPresence, Presence, open_presence, seal_presence
+from protocol.session import Session
+from protocol.session_events import PresenceTold
+from protocol.text import id_text
+from storage.repos.repos import Branch
+
+log = structlog.get_logger()
+
+
+class PresenceConnection(Protocol):
+    """A connection over which presences may go."""
+
+    peer: PeerId
+    account: WorkAccount
+
+    def happen(self, event: PresenceTold) -> None:
+        """Tell the session machine."""
+        ...
+
+
+@dataclass(eq=False)
+class PresencePort:
+    """The presences that one connection brings."""
+
+    connection: PresenceConnection
+    session: Session
+    bucket: TokenBucket = field(
+        default_factory=lambda: TokenBucket(PRESENCES_AT_ONCE_MAX, PRESENCES_PER_SECOND_MAX)
+    )
+    held: "dict[tuple[int, bytes], Here]" = field(default_factory=dict)
+    """By the branch's number and the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A presence, whose it is, and until when it holds, in trio's seconds."""
+
+    presence: Presence
+    user: UserId
+    until: float
+
+
+class Presences:
+    """All presences that this node knows. Lives in trio's thread; nothing here waits."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._speaker: tuple[UserId, Callable[[Digest], Signature]] | None = None
+        self._own: dict[tuple[int, bytes], Here] = {}
+        self._ports: list[PresencePort] = []
+        self._listeners: dict[int, list[Callable[[], None]]] = {}  # by the branch's number
+
+    def speak_as(self, user: UserId, sign: Callable[[Digest], Signature]) -> None:
+        """State whose browsers ask this node, and how that user signs. Until then nothing is told."""
+        self._speaker = user, sign
+
+    def connect(self, port: PresencePort) -> None:
+        """A connection has begun."""
+        self._ports.append(port)
+
+    def lose(self, port: PresencePort) -> None:
+        """A connection has ended, and with it all that it told."""
+        if port in self._ports:
+            self._ports.remove(port)
+        for num in {num for num, _ in port.held}:
+            self._changed(num)
+
+    def listen(self, branch_num: int, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have `changed` called when presences of a branch change; gives what ends that."""
+        self._listeners.setdefault(branch_num, []).append(changed)
+
+        def end() -> None:
+            self._listeners[branch_num].remove(changed)
+            if not self._listeners[branch_num]:
+                del self._listeners[branch_num]
+
+        return end
+
+    def tell(self, branch: Branch, presence: Presence) -> bool:
+        """Note a presence of one of this node's browsers, and tell peers. Whether there was room for it."""
+        assert self._speaker is not None, "the service has said whose browsers these are"
+        key = (branch.num, presence.session)
+        now = trio.current_time()
+        if presence.has_left:
+            if self._own.pop(key, None) is None:
+                return True
+        elif key not in self._own and len(self._own) >= PRESENCES_HELD_MAX:
+            self._own = {one: here for one, here in self._own.items() if here.until > now}
+            if len(self._own) >= PRESENCES_HELD_MAX:
+                return False
+        if not presence.has_left:
+            self._own[key] = Here(presence, self._speaker[0], now + PRESENCE_SECONDS)
+        self._changed(branch.num)
+        told = 0
+        for port in self._ports:
+            told += told < PRESENCE_PEERS_MAX and self._tell_peer(port, branch, presence)
+        return True
+
+    def leave(self, branch: Branch, session: bytes) -> None:
+        """A browser has the text open no more."""
+        if (branch.num, session) in self._own:
+            self.tell(branch, Presence(session))
+
+    def received(self, port: PresencePort, topic: TopicKey, box: bytes) -> None:
+        """A peer tells of one. What is too much or forged is dropped, and charged."""
+        account, branch = port.connection.account, self._replica.by_topic.get(topic)
+        if branch is None:  # a relay keeps the topic for others, and cannot read it
+            return
+        account.charge(PRESENCE_CHECK_SECONDS)
+        now = trio.current_time()
+        if not port.bucket.try_acquire(now):
+            return
+        try:
+            user, presence = open_presence(
+                branch.read_key, port.session.presence_place(topic, by_us=False), box
+            )
+        except ForgedPresence as error:
+            account.charge(FORGED_PRESENCE_SECONDS)
+            log.warning("forged presence dropped", peer=id_text(port.connection.peer), reason=str(error))
+            return
+        key = (branch.num, presence.session)
+        port.held.pop(key, None)
+        if not presence.has_left:
+            for old in [one for one, here in port.held.items() if here.until <= now]:
+                del port.held[old]
+            if len(port.held) >= PRESENCES_OF_PEER_MAX:
+                return
+            port.held[key] = Here(presence, user, now + PRESENCE_SECONDS)
+        self._changed(branch.num)
+
+    def here(self, branch_num: int, *, but: bytes = b"") -> list[Here]:
+        """Who has the text of a branch open now, but for one session; each session once, in a lasting order."""
+        now = trio.current_time()
+        found: dict[bytes, Here] = {}
+        for held in (*(port.held for port in self._ports), self._own):
+            for (num, session), one in held.items():
+                if num == branch_num and session != but and one.until > now:
+                    found[session] = one
+        return [found[session] for session in sorted(found)]
+
+    def has_company(self, branch_num: int) -> bool:
+        """Whether more than one has the text of a branch open."""
+        return len(self.here(branch_num)) > 1
+
+    def _tell_peer(self, port: PresencePort, branch: Branch, presence: Presence) -> bool:
+        if self._speaker is None or not port.session.takes_presence(branch.topic):
+            return False
+        place = port.session.presence_place(branch.topic, by_us=True)
+        nonce = secrets.token_bytes(PRESENCE_NONCE_SIZE)
+        box = seal_presence(branch.read_key, place, *self._speaker, presence, nonce)
+        port.connection.happen(PresenceTold(branch.topic, box))
+        return True
+
+    def _changed(self, branch_num: int) -> None:
+        for changed in [*self._listeners.get(branch_num, ())]:
+            changed()
