@@ -1387,6 +1387,41 @@ export interface TextPush {
 /** Pushes an update to a text. */
 export interface TextPushRequest {
   update: string;
+  gather?: boolean;
+}
+
+/** What an editor lacks of a text, and who else has it open. */
+export interface TextChanges {
+  branch: string;
+  others: PresenceView[];
+  update: string;
+}
+
+/** An editor that has the text open. */
+export interface PresenceView {
+  anchor: string;
+  head: string;
+  root: string;
+  session: string;
+  user: string;
+}
+
+/** An update of a text. */
+export interface TextUpdateEvent {
+  update: string;
+}
+
+/** Who else has the text open. */
+export interface PresenceEvent {
+  others: PresenceView[];
+}
+
+/** States where the cursor of one editor is. */
+export interface PresenceRequest {
+  session: string;
+  root: string;
+  anchor?: string;
+  head?: string;
 }
 
 /** A window of a branch's files. */
@@ -1713,7 +1748,7 @@ export class Ravel {
   /** Show the digest of a branch's whole timeline. */
   showDigest(values: { branch: string }, options?: RequestOptions): Promise<TimelineDigest>;
   /** Show the last commits of a branch and of what it continues. */
-  showState(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<BranchState>;
+  showState(values: { branch: string; limit?: number; kind?: string }, options?: RequestOptions): Promise<BranchState>;
   /** Show a branch as it was at a commit: the last commits of its past. */
   showPast(values: { branch: string; commit: string; limit?: number }, options?: RequestOptions): Promise<PastCommits>;
   /** List the feeds of a branch, and the places that an author used more than once. */
@@ -1752,6 +1787,11 @@ export class Ravel {
   pullText(values: { branch: string; root?: string }, options?: RequestOptions): Promise<TextView>;
   /** Write a Yjs update to a branch's text. */
   pushText(values: { branch: string } & TextPushRequest, options?: RequestOptions): Promise<TextPush>;
+  /** Show what an editor lacks of a branch's text, or follow it as it changes. */
+  followText(values: { branch: string; vector?: string; session?: string }, options?: RequestOptions): Promise<TextChanges>;
+  followTextStream(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "reset"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
+  /** Tell other editors of a branch's text that one has it open, and where its cursor is. */
+  tellPresence(values: { branch: string } & PresenceRequest, options?: RequestOptions): Promise<Empty>;
   // Files and imports
   /** List the files of a branch, window by window. */
   listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;

@@ -1,4 +1,4 @@
-"""HTTP endpoints with live events: edits of a branch, and the state of the node."""
+"""HTTP endpoints with live events: edits and the text of a branch, and the state of the node."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -8,6 +8,7 @@ from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, read_query
 from node.api.service import NodeService
+from node.contract.documents import FOLLOW_TEXT
 from node.contract.timelines import FOLLOW_EDITS
 
 
@@ -30,6 +31,15 @@ class EventEndpoints:
             return self._streams.open(self._access.follow(source, caller_of(request)))
         window = self._service.edits.window(branch, since, query["limit"], positions=positions)
         return await answer_json(window)
+
+    async def text(self, request: Request) -> Response:
+        """What an editor lacks of a text, and who else has it open."""
+        branch = request.path_params["branch"]
+        query = read_query(request, FOLLOW_TEXT.query)
+        if _wants_stream(request):
+            source = self._service.live_texts.follow(branch, **query)
+            return self._streams.open(self._access.follow(source, caller_of(request)))
+        return await answer_json(self._service.live_texts.show(branch, **query))
 
     async def node(self, request: Request) -> Response:
         """Peers and repos, now or as they change: those that the caller may see."""

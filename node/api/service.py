@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from node.api.edits import Edits
+from node.api.live_texts import LiveTexts
 from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
 from node.api.relay_admin import Relaying
@@ -99,7 +100,9 @@ class NodeService:
         self.files = FileService(hub, author, self._branch)
         self.posts = Posts(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
-        self.texts = Texts(hub, author, self._branch)
+        hub.presences.speak_as(author.user, author.sign)
+        self.texts = Texts(hub, author, self._branch, hub.presences.has_company)
+        self.live_texts = LiveTexts(hub, self.texts, self._branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
         self.feeds = Feeds(hub, self._branch)
         self.timelines = Timelines(hub, self._branch)

@@ -29,11 +29,14 @@ _NOTHING: Final = b"\0\0"
 """The update that says nothing."""
 
 
-def merge(updates: Sequence[bytes], root: str | None) -> tuple[list[bool], bytes, bytes, str | None]:
+def merge(
+    updates: Sequence[bytes], new_count: int, root: str | None, vector: bytes | None
+) -> tuple[list[bool], bytes, bytes, bytes, str | None, bytes | None]:
     """The union of all updates that can be taken: those that decode and that go with the ones before them.
 
-    Gives which were taken, what they come to, what they come to without the last, and the text of the root called so;
-    that is None where none was asked for or where it cannot be shown.
+    Gives which were taken; what they come to, all of them, without the last `new_count`, and these alone; the text of the
+    root called so, and what an editor lacks whose state vector this is. Each of the last two is None where it was not
+    asked for or cannot be made.
     """
     taken = _readable(updates)
     while True:
@@ -42,13 +45,17 @@ def merge(updates: Sequence[bytes], root: str | None) -> tuple[list[bool], bytes
         if merged is not None:
             break
         taken[chosen[_first_misfit(updates, chosen)]] = False
-    before = [place for place in chosen if place != len(taken) - 1]
+    start = len(taken) - new_count
+    before = [place for place in chosen if place < start]
+    news = [place for place in chosen if place >= start]
     text = None if root is None else _in_child(partial(_render, merged, root))
     return (
         taken,
         merged,
         merged if before == chosen else _merge(updates, before),
+        _merge(updates, news),
         None if text is None else text.decode(),
+        None if vector is None else _in_child(partial(_lacking, merged, vector)),
     )
 
 
@@ -87,6 +94,10 @@ def _first_misfit(updates: Sequence[bytes], chosen: Sequence[int]) -> int:
 
 def _merge(updates: Sequence[bytes], chosen: Sequence[int]) -> bytes:
     return pycrdt.merge_updates(*(updates[place] for place in chosen)) if chosen else _NOTHING
+
+
+def _lacking(update: bytes, vector: bytes) -> bytes:
+    return pycrdt.get_update(update, vector)
 
 
 def _render(update: bytes, root: str) -> bytes:
@@ -135,8 +146,9 @@ def main() -> None:
     """Answer the one request."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_SIZE_MAX, _MEMORY_SIZE_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    updates, root = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=tuple[list[bytes], str | None])
-    sys.stdout.buffer.write(msgspec.msgpack.encode(merge(updates, root)))
+    kind = tuple[list[bytes], int, str | None, bytes | None]
+    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=kind)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(merge(*asked)))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ updates come to, as one.
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +22,20 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
+from node.content.gathering import Gathering
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
 from protocol.document_kinds import TEXT, TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
+from protocol.ids import CommitId
 from protocol.limits.formats import DEP_COUNT_MAX
-from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SNAPSHOT_AFTER, TEXT_WORKERS_MAX
+from protocol.limits.users import (
+    DOCUMENT_SIZE_MAX,
+    TEXT_MERGE_SECONDS,
+    TEXT_SNAPSHOT_AFTER,
+    TEXT_WORKERS_MAX,
+    TEXTS_KNOWN_SIZE_MAX,
+)
 from protocol.text import id_text
 from storage.commits.commits import load_rows
 from storage.repos.repos import Branch
@@ -43,22 +52,65 @@ class Merged(msgspec.Struct, frozen=True, array_like=True):
     taken: list[bool]
     update: bytes
     update_before: bytes
+    news: bytes
     text: str | None
+    lacking: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextVersion:
+    """A text as it stands: the commits that it is made of, by name, and what they come to."""
+
+    standing: Mapping[CommitId, DocumentCommit]
+    update: bytes
+    refused: frozenset[CommitId]
+    passed_over: int
+
+    @property
+    def taken(self) -> list[DocumentCommit]:
+        """The commits whose updates could be taken."""
+        return [one for name, one in self.standing.items() if name not in self.refused]
+
+    @property
+    def size(self) -> int:
+        """Bytes that are held of it."""
+        return len(self.update) + sum(len(update_of(one)) for one in self.standing.values())
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a branch's text: the version at a count of changes, and what it is once a commit stands too."""
+
+    lock: trio.Lock = field(default_factory=trio.Lock)
+    count: int = -1
+    version: TextVersion | None = None
+    foreseen: tuple[frozenset[CommitId], bytes] | None = None
 
 
 class Texts:
     """Pushes to and pulls from the texts of branches, which are named as `find_branch` takes them."""
 
-    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        find_branch: Callable[[str], Branch],
+        has_company: Callable[[int], bool] = lambda _: False,
+    ) -> None:
+        """`has_company` tells of a branch, by its number, whether somebody else has its text open now."""
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
+        self._has_company = has_company
         self._reader = DocumentOperationReader(hub.replica)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
+        self._known: OrderedDict[int, _Known] = OrderedDict()  # by the branch's number, the latest last
+        self._gathering: dict[int, Gathering[TextPush]] = {}  # by the branch's number
 
-    async def push(self, branch: str, update: bytes) -> TextPush:
+    async def push(self, branch: str, update: bytes, gather: bool = False) -> TextPush:
         """Write a Yjs update (format v1) that can be taken and says something new; durable when it returns.
 
+        `gather`, it waits a moment for others, and all become one commit.
         Raises ServiceError `bad_input`, `too_large`, `not_permitted`, `incomplete`.
         """
         target = self._find_branch(branch)
@@ -66,23 +118,43 @@ class Texts:
             raise ServiceError(
                 "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
             )
-        state = await self._hub.run_blocking(self._load, target)
-        merged = await self._merge([*map(_update_of, state.standing), update])
-        if not merged.taken[-1]:
-            raise ServiceError(
-                "bad_input",
-                "that is no Yjs update of format v1 that goes with the text",
-                "send what a Yjs editor encodes: encodeStateAsUpdate, or the events of the document",
-            )
-        if merged.update == merged.update_before:
-            return {"branch": id_text(target.branch_id), "commit": None, "snapshot": None}
-        written = await write_commit(self._hub, self._author, target, TextUpdate(update))
-        taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
-        return {
-            "branch": id_text(target.branch_id),
-            "commit": id_text(written.commit_id),
-            "snapshot": await self._write_snapshot(target, taken, after=TEXT_SNAPSHOT_AFTER),
-        }
+        if not gather:
+            [pushed] = await self._push_all(target, [update])
+            if isinstance(pushed, ServiceError):
+                raise pushed
+            return pushed
+        gathering = self._gathering.get(target.num)
+        if gathering is None:
+            gathering = self._gathering[target.num] = Gathering(lambda: self._has_company(target.num))
+
+        async def write(updates: Sequence[bytes]) -> Sequence[TextPush | Exception]:
+            return await self._push_all(target, updates)
+
+        return await gathering.run(update, write)
+
+    async def _push_all(self, target: Branch, updates: Sequence[bytes]) -> list[TextPush | ServiceError]:
+        """Write what these updates say that is new, as one commit if it fits; what became of each, in order."""
+        version = await self.version(target)
+        merged = await self._merge([version.update, *updates], new_count=len(updates))
+        taken = merged.taken[1:]
+        commit: str | None = None
+        snapshot: str | None = None
+        if merged.update != merged.update_before:
+            good = [update for update, is_taken in zip(updates, taken, strict=True) if is_taken]
+            together = good[0] if len(good) == 1 else merged.news
+            for said in [together] if len(together) <= TEXT_UPDATE_SIZE_MAX else good:
+                written = await write_commit(self._hub, self._author, target, TextUpdate(said))
+                commit = id_text(written.commit_id)
+                if said is together:
+                    self._foresee(target, version, written.commit_id, merged.update)
+            snapshot = await self._write_snapshot(target, version.taken, after=TEXT_SNAPSHOT_AFTER)
+        pushed: TextPush = {"branch": id_text(target.branch_id), "commit": commit, "snapshot": snapshot}
+        refusal = ServiceError(
+            "bad_input",
+            "that is no Yjs update of format v1 that goes with the text",
+            "send what a Yjs editor encodes: encodeStateAsUpdate, or the events of the document",
+        )
+        return [pushed if is_taken else refusal for is_taken in taken]
 
     async def pull(self, branch: str, root: str | None) -> TextView:
         """The whole text as one update, and (with `root`) the plain text of the root type called so.
@@ -90,20 +162,94 @@ class Texts:
         Raises ServiceError `bad_input`, `too_large`, `incomplete`.
         """
         target = self._find_branch(branch)
-        state = await self._hub.run_blocking(self._load, target)
-        merged = await self._merge([*map(_update_of, state.standing)], root)
-        if root is not None and merged.text is None:
+        version, merged = await self._look(target, root)
+        if root is not None and merged is None:
+            merged = await self._merge([version.update], root=root)
+        text = None if merged is None else merged.text
+        if root is not None and text is None:
             raise ServiceError(
                 "bad_input", f"the root {root!r} cannot be shown as text", "pull the update, and open that"
             )
         return {
             "branch": id_text(target.branch_id),
-            "update": b64encode(merged.update).decode(),
-            "updates": len(merged.taken),
-            "refused": merged.taken.count(False),
-            "passed_over": state.passed_over,
-            "text": merged.text,
+            "update": b64encode(version.update).decode(),
+            "updates": len(version.standing),
+            "refused": len(version.refused),
+            "passed_over": version.passed_over,
+            "text": text,
         }
+
+    async def lacking(self, update: bytes, vector: bytes) -> bytes:
+        """What an editor lacks of a merged text whose state vector this is. Raises ServiceError `bad_input`."""
+        if not vector:
+            return update
+        found = (await self._merge([update], vector=vector)).lacking
+        if found is None:
+            raise ServiceError(
+                "bad_input", "that is no state vector of Yjs", "send encodeStateVector, or none"
+            )
+        return found
+
+    async def adds(self, old: bytes, new: bytes) -> bool:
+        """Whether a merged text has all that another had: an editor of the old one has only to take the new one in."""
+        return (await self._merge([old, new])).update == new
+
+    async def version(self, branch: Branch) -> TextVersion:
+        """The text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`."""
+        return (await self._look(branch))[0]
+
+    async def _look(self, branch: Branch, root: str | None = None) -> tuple[TextVersion, Merged | None]:
+        """The text as it stands; and the answer of the worker, with the text of a root, where one had to be asked."""
+        known = self._remember(branch)
+        merged: Merged | None = None
+        async with known.lock:  # what two ask for at once is merged once
+            count = self._hub.changes.count
+            if known.version is None or known.count != count:
+                state = await self._hub.run_blocking(self._load, branch)
+                known.version, merged = await self._merge_state(state, known, root)
+                known.count, known.foreseen = count, None
+            version = known.version
+        self._forget_surplus()
+        return version, merged
+
+    async def _merge_state(
+        self, state: TextState, known: _Known, root: str | None
+    ) -> tuple[TextVersion, Merged | None]:
+        """What the standing updates come to. What was merged before is not merged again, where it was taken whole."""
+        standing = {one.name: one for one in state.standing}
+        passed_over, before = state.passed_over, known.version
+        if before is not None and not before.refused:
+            if known.foreseen is not None and known.foreseen[0] == standing.keys():
+                return TextVersion(standing, known.foreseen[1], frozenset(), passed_over), None
+            if standing.keys() == before.standing.keys():
+                return TextVersion(standing, before.update, frozenset(), passed_over), None
+            if standing.keys() > before.standing.keys():
+                news = [update_of(one) for name, one in standing.items() if name not in before.standing]
+                merged = await self._merge([before.update, *news], root=root)
+                if all(merged.taken):  # else the order counts, which is the same on all nodes
+                    return TextVersion(standing, merged.update, frozenset(), passed_over), merged
+        merged = await self._merge([*map(update_of, standing.values())], root=root)
+        taken = zip(standing, merged.taken, strict=True)
+        refused = frozenset(name for name, is_taken in taken if not is_taken)
+        return TextVersion(standing, merged.update, refused, passed_over), merged
+
+    def _foresee(self, branch: Branch, version: TextVersion, commit: CommitId, update: bytes) -> None:
+        """Note what the text comes to with one commit more: it need not be merged again."""
+        if not version.refused:
+            self._remember(branch).foreseen = (frozenset({*version.standing, commit}), update)
+
+    def _remember(self, branch: Branch) -> _Known:
+        known = self._known.setdefault(branch.num, _Known())
+        self._known.move_to_end(branch.num)
+        return known
+
+    def _forget_surplus(self) -> None:
+        """Remember the texts that were asked for last, as far as there is room."""
+        size = 0
+        for num, known in reversed(self._known.copy().items()):
+            size += 0 if known.version is None else known.version.size
+            if size > TEXTS_KNOWN_SIZE_MAX and not known.lock.locked():
+                del self._known[num]
 
     async def snapshot(self, branch_text: str, *, without_missing: bool = False) -> str | None:
         """Write a snapshot of what stands, where it is more than one update; its commit's id.
@@ -115,7 +261,7 @@ class Texts:
         state = await self._hub.run_blocking(self._load, branch, missing)
         if len(state.standing) < 2 and not missing:
             return None
-        merged = await self._merge([*map(_update_of, state.standing)])
+        merged = await self._merge([*map(update_of, state.standing)])
         taken = [one for one, is_taken in zip(state.standing, merged.taken, strict=True) if is_taken]
         return await self._write_snapshot(branch, taken, after=3, missing=missing)
 
@@ -137,15 +283,15 @@ class Texts:
             return None
         chosen: list[DocumentCommit] = []
         size = 0
-        for one in sorted(standing, key=lambda one: (len(_update_of(one)), one.place)):
-            size += len(_update_of(one))
+        for one in sorted(standing, key=lambda one: (len(update_of(one)), one.place)):
+            size += len(update_of(one))
             if size > TEXT_UPDATE_SIZE_MAX or len(chosen) + len(missing) == DEP_COUNT_MAX:
                 break
             chosen.append(one)
         if 2 * len(chosen) < after:
             return None
         chosen.sort(key=lambda one: one.place)
-        merged = await self._merge([*map(_update_of, chosen)])
+        merged = await self._merge([*map(update_of, chosen)])
         if not all(merged.taken) or len(merged.update) > TEXT_UPDATE_SIZE_MAX:
             return None
         named = [*chosen, *missing]
@@ -154,9 +300,16 @@ class Texts:
         written = await write_commit(self._hub, self._author, branch, draft)
         return id_text(written.commit_id)
 
-    async def _merge(self, updates: list[bytes], root: str | None = None) -> Merged:
+    async def _merge(
+        self,
+        updates: list[bytes],
+        *,
+        new_count: int = 0,
+        root: str | None = None,
+        vector: bytes | None = None,
+    ) -> Merged:
         async with self._merging:
-            return await self._hub.run_blocking(run_worker, updates, root)
+            return await self._hub.run_blocking(run_worker, updates, new_count, root, vector)
 
     # --- in threads ---
 
@@ -196,17 +349,20 @@ class Texts:
         return replace(state, standing=tuple(standing))
 
 
-def _update_of(one: DocumentCommit) -> bytes:
+def update_of(one: DocumentCommit) -> bytes:
+    """The Yjs update of a commit."""
     assert isinstance(one.body, TextUpdate | TextSnapshot), "texts are made of these"
     return one.body.update
 
 
-def run_worker(updates: list[bytes], root: str | None) -> Merged:
+def run_worker(
+    updates: list[bytes], new_count: int = 0, root: str | None = None, vector: bytes | None = None
+) -> Merged:
     """What `text_worker.merge` gives in a process of its own. Raises ServiceError `bad_input` where that fails."""
     try:
         finished = subprocess.run(
             [sys.executable, "-P", str(_WORKER)],  # -P: never a module of the current folder
-            input=msgspec.msgpack.encode((updates, root)),
+            input=msgspec.msgpack.encode((updates, new_count, root, vector)),
             capture_output=True,
             timeout=TEXT_MERGE_SECONDS,
             check=True,

@@ -18,8 +18,9 @@ from node.contract.document_values import (
     NextOffset,
     ValuesService,
 )
-from node.contract.endpoint import Endpoint, QueryParameter
-from node.contract.values import Count, Id, Request
+from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
+from node.contract.timelines import ClosingEvent
+from node.contract.values import Count, Empty, Id, Request
 from protocol.document_kinds import (
     DICT,
     DICT_EDIT_COUNT_MAX,
@@ -30,6 +31,7 @@ from protocol.document_kinds import (
     SetItem,
     YjsUpdate,
 )
+from protocol.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
 from protocol.text import id_text
 from verifier.documents import DocumentEntry, DocumentValue
 
@@ -296,6 +298,15 @@ class TextPushRequest(Request, frozen=True):
     """Pushes an update to a text."""
 
     update: Annotated[YjsUpdate, Meta(description="A Yjs update of format v1, in base64.")]
+    gather: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Wait for others' updates of the same text, so that all become one commit: a second while somebody else "
+                "has it open (`tell_presence`), else five since the last commit. For editors that push while one types."
+            )
+        ),
+    ] = False
 
 
 class TextView(TypedDict):
@@ -342,4 +353,113 @@ PUSH_TEXT: Final = Endpoint(
     request=TextPushRequest,
     answer=TextPush,
     errors=(*EDIT_ERRORS, "bad_input"),
+)
+
+
+class PresenceRequest(Request, frozen=True):
+    """States where the cursor of one editor is."""
+
+    session: Annotated[
+        bytes,
+        Meta(
+            min_length=PRESENCE_SESSION_SIZE,
+            max_length=PRESENCE_SESSION_SIZE,
+            description="8 random bytes that the editor has chosen for itself, in base64.",
+        ),
+    ]
+    root: Annotated[
+        TextRoot, Meta(description="The name of the root type that is open. Empty: the editor leaves.")
+    ]
+    anchor: Annotated[
+        RelativePosition,
+        Meta(
+            description="Where the selection begins: a Yjs relative position, encoded, in base64. Empty: nowhere."
+        ),
+    ] = b""
+    head: Annotated[
+        RelativePosition, Meta(description="Where the cursor is, at the other end of the selection.")
+    ] = b""
+
+
+class PresenceView(TypedDict):
+    """An editor that has the text open."""
+
+    session: Annotated[str, Meta(description="8 bytes in base64.")]
+    user: Annotated[Id, Meta(description="Who has signed this.")]
+    root: str
+    anchor: Annotated[str, Meta(description="A Yjs relative position, in base64. Empty: nowhere.")]
+    head: Annotated[str, Meta(description="The same.")]
+
+
+class TextChanges(TypedDict):
+    """What an editor lacks of a text, and who else has it open."""
+
+    branch: Id
+    update: Annotated[str, Meta(description="What the state vector lacks, as one Yjs update in base64.")]
+    others: Annotated[list[PresenceView], Meta(description="Here and at connected nodes.")]
+
+
+class TextUpdateEvent(TypedDict):
+    """An update of a text."""
+
+    update: Annotated[str, Meta(description="A Yjs update of format v1, in base64.")]
+
+
+class PresenceEvent(TypedDict):
+    """Who else has the text open."""
+
+    others: list[PresenceView]
+
+
+FOLLOW_TEXT: Final = Endpoint(
+    name="follow_text",
+    method="GET",
+    path="/branches/{branch}/text/changes",
+    stability="may change",
+    needs=READ_BRANCH,
+    summary="Show what an editor lacks of a branch's text, or follow it as it changes.",
+    details=(
+        "A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update in; in "
+        "which order does not matter. After `reset` it begins anew with an empty document, since what it has includes "
+        "commits that count no more."
+    ),
+    query=(
+        QueryParameter(
+            name="vector",
+            type=str,
+            default="",
+            description="The editor's Yjs state vector, in base64 (URL-safe). Empty: it has nothing.",
+        ),
+        QueryParameter(
+            name="session",
+            type=str,
+            default="",
+            description="The editor's session, in base64 (URL-safe): it is not told of itself, and leaves with the stream.",
+        ),
+    ),
+    answer=TextChanges,
+    events=(
+        StreamedEvent("update", TextUpdateEvent, "What is new of the text."),
+        StreamedEvent("reset", TextUpdateEvent, "Forget the document; this is the whole text."),
+        StreamedEvent("presence", PresenceEvent, "Who else has the text open, whenever that changes."),
+        StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
+    ),
+    errors=(*READ_ERRORS, "bad_input", "busy"),
+)
+TELL_PRESENCE: Final = Endpoint(
+    name="tell_presence",
+    method="PUT",
+    path="/branches/{branch}/text/presence",
+    stability="may change",
+    needs=READ_BRANCH,
+    summary="Tell other editors of a branch's text that one has it open, and where its cursor is.",
+    details=(
+        "Told to editors at this node and, under the node's user, to connected nodes of members who read the branch; "
+        "stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at most five times a "
+        "second."
+    ),
+    service="live_texts.tell",
+    request=PresenceRequest,
+    answer=Empty,
+    errors=("busy",),
 )

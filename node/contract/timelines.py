@@ -243,7 +243,12 @@ SHOW_STATE: Final = Endpoint(
     needs=READ_BRANCH,
     summary="Show the last commits of a branch and of what it continues.",
     service="merging.state",
-    query=(limit_parameter(TIMELINE_WINDOW_MAX),),
+    query=(
+        limit_parameter(TIMELINE_WINDOW_MAX),
+        QueryParameter(
+            name="kind", type=str, default="", description="Only commits of this kind, as `text`. Empty: all."
+        ),
+    ),
     answer=BranchState,
     errors=("not_permitted", "incomplete", "too_large"),
 )

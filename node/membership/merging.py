@@ -106,9 +106,9 @@ class Merging:
         merged = await run_merge(self._hub, self._author, MergePlan(self._hub.replica, origin, target))
         return {**merged, "merged": id_text(origin.branch_id)}
 
-    async def state(self, branch: str, limit: int) -> BranchState:
-        """The last `limit` commits of a branch's state: what it continues, then its own."""
-        return await self._hub.run_blocking(self._state, self._find_branch(branch), limit)
+    async def state(self, branch: str, limit: int, kind: str = "") -> BranchState:
+        """The last `limit` commits of a branch's state: what it continues, then its own; of one kind, if that is given."""
+        return await self._hub.run_blocking(self._state, self._find_branch(branch), limit, kind)
 
     def _check_sizes(self, sources: list[Branch]) -> None:
         """Before anything is made. Raises ServiceError `too_large`."""
@@ -136,10 +136,10 @@ class Merging:
         fork = BranchFork(origin.branch_id, tuple(commits))
         return self._author.create_branch(repo, name, fork, is_unique=True)
 
-    def _state(self, branch: Branch, limit: int) -> BranchState:
+    def _state(self, branch: Branch, limit: int, kind: str) -> BranchState:
         replica = self._hub.replica
         with replica.database.read() as connection:
-            rows = load_state(replica, connection, branch)
+            rows = load_state(replica, connection, branch, kinds=[kind] if kind else ())
             shown = rows[-limit:]
             blocks = load_blocks_of(connection, shown)
             items: list[StateItem] = []

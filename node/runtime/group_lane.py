@@ -7,6 +7,7 @@ leads. A request that a group has taken is worked on to the end, as work in a th
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
 
 import trio
@@ -25,7 +26,7 @@ class _Waiting(Generic[Q, A]):
 class GroupLane(Generic[Q, A]):
     """Requests in the order in which they came."""
 
-    def __init__(self, lock: trio.StrictFIFOLock, count_max: int) -> None:
+    def __init__(self, lock: AbstractAsyncContextManager[None], count_max: int) -> None:
         """`lock` is held while a group is worked on. A group has at most `count_max` requests; the rest form the next."""
         self._lock = lock
         self._count_max = count_max

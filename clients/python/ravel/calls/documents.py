@@ -10,6 +10,7 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Mapping, Sequence
 
+    from ravel.event_streams import AsyncEventStream, EventStream
     from ravel.types.document_values import DocumentSnapshot
     from ravel.types.documents import (
         DictEditResult,
@@ -17,9 +18,11 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         DictWindow,
         SetEditResult,
         SetWindow,
+        TextChanges,
         TextPush,
         TextView,
     )
+    from ravel.types.values import Empty
 
 SHOW_SET: Final[Operation[SetWindow]] = Operation(
     name="show_set",
@@ -86,7 +89,24 @@ PUSH_TEXT: Final[Operation[TextPush]] = Operation(
     method="POST",
     path="/branches/{branch}/text",
     answer="documents.TextPush",
-    body=("update",),
+    body=("update", "gather"),
+    defaults={"gather": False},
+)
+FOLLOW_TEXT: Final[Operation[TextChanges]] = Operation(
+    name="follow_text",
+    method="GET",
+    path="/branches/{branch}/text/changes",
+    answer="documents.TextChanges",
+    query=("vector", "session"),
+    defaults={"vector": "", "session": ""},
+)
+TELL_PRESENCE: Final[Operation[Empty]] = Operation(
+    name="tell_presence",
+    method="PUT",
+    path="/branches/{branch}/text/presence",
+    answer="values.Empty",
+    body=("session", "root", "anchor", "head"),
+    defaults={"anchor": b"", "head": b""},
 )
 
 
@@ -127,9 +147,43 @@ class DocumentsCalls(SyncCaller):
         """Show a branch's text as one Yjs update and, optionally, as plain text."""
         return self._call(PULL_TEXT, {"branch": branch, "root": root})
 
-    def push_text(self, branch: str, update: bytes) -> TextPush:
+    def push_text(self, branch: str, update: bytes, *, gather: bool = False) -> TextPush:
         """Write a Yjs update to a branch's text."""
-        return self._call(PUSH_TEXT, {"branch": branch, "update": update})
+        return self._call(PUSH_TEXT, {"branch": branch, "update": update, "gather": gather})
+
+    def follow_text(self, branch: str, *, vector: str = "", session: str = "") -> TextChanges:
+        """Show what an editor lacks of a branch's text, or follow it as it changes.
+
+        A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update
+        in; in which order does not matter. After `reset` it begins anew with an empty document, since what it
+        has includes commits that count no more.
+        """
+        return self._call(FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session})
+
+    def watch_text(
+        self, branch: str, *, vector: str = "", session: str = "", reconnect: bool = True
+    ) -> EventStream:
+        """Follow events as they come: `update`, `reset`, `presence`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(
+            FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session}, reconnect=reconnect
+        )
+
+    def tell_presence(
+        self, branch: str, session: bytes, root: str, *, anchor: bytes = b"", head: bytes = b""
+    ) -> Empty:
+        """Tell other editors of a branch's text that one has it open, and where its cursor is.
+
+        Told to editors at this node and, under the node's user, to connected nodes of members who read the
+        branch; stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at
+        most five times a second.
+        """
+        return self._call(
+            TELL_PRESENCE,
+            {"branch": branch, "session": session, "root": root, "anchor": anchor, "head": head},
+        )
 
 
 class AsyncDocumentsCalls(AsyncCaller):
@@ -171,6 +225,40 @@ class AsyncDocumentsCalls(AsyncCaller):
         """Show a branch's text as one Yjs update and, optionally, as plain text."""
         return await self._call(PULL_TEXT, {"branch": branch, "root": root})
 
-    async def push_text(self, branch: str, update: bytes) -> TextPush:
+    async def push_text(self, branch: str, update: bytes, *, gather: bool = False) -> TextPush:
         """Write a Yjs update to a branch's text."""
-        return await self._call(PUSH_TEXT, {"branch": branch, "update": update})
+        return await self._call(PUSH_TEXT, {"branch": branch, "update": update, "gather": gather})
+
+    async def follow_text(self, branch: str, *, vector: str = "", session: str = "") -> TextChanges:
+        """Show what an editor lacks of a branch's text, or follow it as it changes.
+
+        A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update
+        in; in which order does not matter. After `reset` it begins anew with an empty document, since what it
+        has includes commits that count no more.
+        """
+        return await self._call(FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session})
+
+    def watch_text(
+        self, branch: str, *, vector: str = "", session: str = "", reconnect: bool = True
+    ) -> AsyncEventStream:
+        """Follow events as they come: `update`, `reset`, `presence`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(
+            FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session}, reconnect=reconnect
+        )
+
+    async def tell_presence(
+        self, branch: str, session: bytes, root: str, *, anchor: bytes = b"", head: bytes = b""
+    ) -> Empty:
+        """Tell other editors of a branch's text that one has it open, and where its cursor is.
+
+        Told to editors at this node and, under the node's user, to connected nodes of members who read the
+        branch; stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at
+        most five times a second.
+        """
+        return await self._call(
+            TELL_PRESENCE,
+            {"branch": branch, "session": session, "root": root, "anchor": anchor, "head": head},
+        )

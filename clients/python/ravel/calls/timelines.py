@@ -50,8 +50,8 @@ SHOW_STATE: Final[Operation[BranchState]] = Operation(
     method="GET",
     path="/branches/{branch}/state",
     answer="timelines.BranchState",
-    query=("limit",),
-    defaults={"limit": 100},
+    query=("limit", "kind"),
+    defaults={"limit": 100, "kind": ""},
 )
 SHOW_PAST: Final[Operation[PastCommits]] = Operation(
     name="show_past",
@@ -129,9 +129,9 @@ class TimelinesCalls(SyncCaller):
         """Show the digest of a branch's whole timeline."""
         return self._call(SHOW_DIGEST, {"branch": branch})
 
-    def show_state(self, branch: str, *, limit: int = 100) -> BranchState:
+    def show_state(self, branch: str, *, limit: int = 100, kind: str = "") -> BranchState:
         """Show the last commits of a branch and of what it continues."""
-        return self._call(SHOW_STATE, {"branch": branch, "limit": limit})
+        return self._call(SHOW_STATE, {"branch": branch, "limit": limit, "kind": kind})
 
     def show_past(self, branch: str, commit: str, *, limit: int = 100) -> PastCommits:
         """Show a branch as it was at a commit: the last commits of its past.
@@ -227,9 +227,9 @@ class AsyncTimelinesCalls(AsyncCaller):
         """Show the digest of a branch's whole timeline."""
         return await self._call(SHOW_DIGEST, {"branch": branch})
 
-    async def show_state(self, branch: str, *, limit: int = 100) -> BranchState:
+    async def show_state(self, branch: str, *, limit: int = 100, kind: str = "") -> BranchState:
         """Show the last commits of a branch and of what it continues."""
-        return await self._call(SHOW_STATE, {"branch": branch, "limit": limit})
+        return await self._call(SHOW_STATE, {"branch": branch, "limit": limit, "kind": kind})
 
     async def show_past(self, branch: str, commit: str, *, limit: int = 100) -> PastCommits:
         """Show a branch as it was at a commit: the last commits of its past.

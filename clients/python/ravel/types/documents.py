@@ -84,6 +84,29 @@ class TextPush(TypedDict):
     """The snapshot that was due. Null: none was."""
 
 
+class TextChanges(TypedDict):
+    """What an editor lacks of a text, and who else has it open."""
+
+    branch: str
+    update: str
+    """What the state vector lacks, as one Yjs update in base64."""
+    others: list[PresenceView]
+    """Here and at connected nodes."""
+
+
+class TextUpdateEvent(TypedDict):
+    """An update of a text."""
+
+    update: str
+    """A Yjs update of format v1, in base64."""
+
+
+class PresenceEvent(TypedDict):
+    """Who else has the text open."""
+
+    others: list[PresenceView]
+
+
 class SetItemView(TypedDict):
     """An item of a set."""
 
@@ -107,3 +130,17 @@ class DictConflict(TypedDict):
 
     value: str
     commit: str
+
+
+class PresenceView(TypedDict):
+    """An editor that has the text open."""
+
+    session: str
+    """8 bytes in base64."""
+    user: str
+    """Who has signed this."""
+    root: str
+    anchor: str
+    """A Yjs relative position, in base64. Empty: nowhere."""
+    head: str
+    """The same."""

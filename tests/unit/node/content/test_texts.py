@@ -251,10 +251,10 @@ def test_an_update_that_does_not_go_with_those_before_it_is_found_among_many() -
     delete = b"\x00\x01\x07\x01\x00\x01"
     editor = Editor(1)
     updates = [editor.write(place, "x") for place in range(9)]
-    merged = run_worker([*updates[:4], maps, *updates[4:], delete], "t")
+    merged = run_worker([*updates[:4], maps, *updates[4:], delete], 1, "t")
     assert merged.taken == [True] * 10 + [False]
     assert (merged.update, merged.text) == (merged.update_before, "x" * 9)
-    merged = run_worker([delete, *updates[:4], maps, *updates[4:]], "t")
+    merged = run_worker([delete, *updates[:4], maps, *updates[4:]], 1, "t")
     assert (merged.taken.index(False), merged.taken.count(False), merged.text) == (5, 1, "x" * 9)
 
 

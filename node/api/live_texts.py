@@ -1,0 +1,188 @@
+"""Collaborative texts for editors: what of a text is new, and who else has it open, on request and as a live stream.
+
+`node.content.texts` reads and writes texts; `node.sync.presence` knows who is here.
+"""
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+
+import trio
+
+from node.api.event_streams import Event
+from node.content.texts import Texts, TextVersion, update_of
+from node.contract.documents import PresenceView, TextChanges
+from node.contract.values import Empty
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.sync.presence import Here
+from protocol.ids import TopicKey
+from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
+from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_VECTOR_SIZE_MAX
+from protocol.presence import PRESENCE_SESSION_SIZE, Presence
+from protocol.text import id_text
+from storage.repos.repos import Branch
+
+
+class LiveTexts:
+    """The texts of branches, which are named as `find_branch` takes them, as editors follow them."""
+
+    def __init__(self, hub: Hub, texts: Texts, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._texts = texts
+        self._find_branch = find_branch
+
+    async def show(self, branch: str, vector: str, session: str) -> TextChanges:
+        """What an editor lacks, and who else is here. Raises ServiceError."""
+        target, own = self._find_branch(branch), parse_session(session)
+        wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
+        version = await self._texts.version(target)
+        return {
+            "branch": id_text(target.branch_id),
+            "update": b64encode(await self._texts.lacking(version.update, wanted)).decode(),
+            "others": presence_views(self._hub, target, own),
+        }
+
+    def follow(self, branch: str, vector: str, session: str) -> "TextSource":
+        """The same as it comes. Raises ServiceError."""
+        target, own = self._find_branch(branch), parse_session(session)
+        wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
+        return TextSource(self._hub, self._texts, target, wanted, own)
+
+    async def tell(self, branch: str, session: bytes, root: str, anchor: bytes, head: bytes) -> Empty:
+        """Tell others where an editor is. Raises ServiceError `busy`."""
+        target = self._find_branch(branch)
+        if not self._hub.presences.tell(target, Presence(session, root, anchor, head)):
+            raise ServiceError(
+                "busy", f"{PRESENCES_HELD_MAX} editors have texts open here", "close a text in another tab"
+            )
+        await trio.lowlevel.checkpoint()
+        return {}
+
+
+class TextSource:
+    """The updates of one text as they come, and who else has it open."""
+
+    def __init__(self, hub: Hub, texts: Texts, branch: Branch, vector: bytes, session: bytes) -> None:
+        self._hub = hub
+        self._texts = texts
+        self._branch = branch
+        self._vector = vector
+        self._session = session
+        self._told: TextVersion | None = None
+        self._told_others: list[PresenceView] | None = None
+        self._may_be_new = True
+        self._woken = trio.Event()
+        self._read_at = -EVENT_PAUSE_SECONDS
+        self._stop_listening: Callable[[], None] = _do_nothing
+
+    def start(self) -> None:
+        """Be told of changes."""
+        self._hub.add(self)
+        self._stop_listening = self._hub.presences.listen(self._branch.num, self._wake)
+
+    def stop(self) -> None:
+        """Be told no more. The editor leaves with its stream."""
+        self._hub.remove(self)
+        self._stop_listening()
+        self._hub.presences.leave(self._branch, self._session)
+
+    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
+        """The hub's word. What the root branch or a branch that this one continues says may change the text."""
+        if topic in self._hub.replica.by_topic:
+            self.missed()
+
+    def topics_changed(self) -> None:
+        """The hub's word."""
+        self.missed()
+
+    def missed(self) -> None:
+        """The hub's word: the text is read again."""
+        self._may_be_new = True
+        self._wake()
+
+    async def next(self) -> list[Event]:
+        """The next events, when there are any. Raises ServiceError, StorageError."""
+        while True:
+            self._woken = trio.Event()
+            events = await self._look_at_text()
+            others = presence_views(self._hub, self._branch, self._session)
+            if others != self._told_others:
+                self._told_others = others
+                events.append(Event("presence", "", {"others": others}))
+            if events:
+                return events
+            with trio.move_on_after(PRESENCE_SECONDS / 2 if others else float("inf")):  # one may be forgotten
+                await self._woken.wait()
+            await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
+
+    async def _look_at_text(self) -> list[Event]:
+        if not self._may_be_new:
+            return []
+        self._read_at = trio.current_time()
+        self._may_be_new = False
+        try:
+            version = await self._texts.version(self._branch)
+            events = await self._changes(version)
+        except BaseException:  # cancelled before it was told: what was new still is
+            self._may_be_new = True
+            raise
+        self._told = version
+        return events
+
+    async def _changes(self, version: TextVersion) -> list[Event]:
+        told = self._told
+        if told is None:
+            return [_update("update", await self._texts.lacking(version.update, self._vector))]
+        if told.update == version.update:
+            return []
+        if version.standing.keys() > told.standing.keys() and not version.refused:
+            news = [one for name, one in version.standing.items() if name not in told.standing]
+            return [_update("update", update_of(one)) for one in news]
+        is_more = await self._texts.adds(told.update, version.update)
+        return [_update("update" if is_more else "reset", version.update)]
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+
+def presence_views(hub: Hub, branch: Branch, session: bytes) -> list[PresenceView]:
+    """Who else than one session has a branch's text open."""
+    return [_presence_view(one) for one in hub.presences.here(branch.num, but=session)]
+
+
+def parse_session(text: str) -> bytes:
+    """An editor's session of a query, or nothing. Raises ServiceError `bad_request`."""
+    found = parse_bytes("session", text, PRESENCE_SESSION_SIZE)
+    if len(found) not in (0, PRESENCE_SESSION_SIZE):
+        raise ServiceError("bad_request", f"a session has {PRESENCE_SESSION_SIZE} bytes")
+    return found
+
+
+def parse_bytes(name: str, text: str, size_max: int) -> bytes:
+    """Bytes of a query, in URL-safe base64. Raises ServiceError `bad_request`."""
+    if len(text) > 4 * (size_max + 2) // 3 + 3:
+        raise ServiceError("bad_request", f"{name} has at most {size_max} bytes", "leave it out")
+    try:
+        return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise ServiceError("bad_request", f"{name} is no base64") from None
+
+
+def _update(name: str, update: bytes) -> Event:
+    return Event(name, "", {"update": b64encode(update).decode()})
+
+
+def _presence_view(here: Here) -> PresenceView:
+    presence = here.presence
+    return {
+        "session": b64encode(presence.session).decode(),
+        "user": id_text(here.user),
+        "root": presence.root,
+        "anchor": b64encode(presence.anchor).decode(),
+        "head": b64encode(presence.head).decode(),
+    }
+
+
+def _do_nothing() -> None:
+    """Before it is started."""
