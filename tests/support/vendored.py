@@ -6,6 +6,9 @@ A test sees that files, manifest and lock fit together, without npm.
 
 Two things change in a file. Names of modules become paths, since browsers know no names without an import map, which would
 stand inline. Comments that name source maps go, since these are not served.
+
+The text editor is some sixty modules of fifteen packages, so esbuild makes one file of them. The same lock file gives the
+same bytes. The manifest names every package of which something is in it.
 """
 
 import hashlib
@@ -19,6 +22,9 @@ from typing import Any, Final
 
 _ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = _ROOT / "node" / "web" / "vendor"
+EDITOR: Final = FOLDER / "editor.js"
+EDITOR_ENTRY: Final = _ROOT / "tests" / "vendor" / "editor-entry.js"
+BUNDLER: Final = "esbuild"
 AXE: Final = _ROOT / "tests" / "vendor" / "axe.min.js"
 LICENCES: Final = FOLDER / "LICENCES.txt"
 MANIFEST: Final = FOLDER / "manifest.json"
@@ -73,22 +79,51 @@ def with_paths(text: str) -> str:
     return _SOURCE_MAP.sub("\n", text)
 
 
-def _copy(modules: Path) -> None:
-    manifest: list[dict[str, str]] = []
+def _bundle(folder: Path) -> list[str]:
+    """Write the editor; names of the packages that are in it, sorted."""
+    entry = folder / EDITOR_ENTRY.name
+    entry.write_text(EDITOR_ENTRY.read_text(encoding="utf-8"), encoding="utf-8")
+    options = ["--bundle", "--format=esm", "--minify", "--target=es2022", "--legal-comments=none"]
+    esbuild = ["node_modules/.bin/esbuild", entry.name, *options, "--outfile=out.js", "--metafile=meta.json"]
+    subprocess.run(esbuild, cwd=folder, check=True)
+    EDITOR.write_text((folder / "out.js").read_text(encoding="utf-8"), encoding="utf-8")
+    inputs = json.loads((folder / "meta.json").read_text())["inputs"]
+    paths = [path.split("node_modules/")[-1] for path in inputs if "node_modules/" in path]
+    return sorted({"/".join(path.split("/")[: 2 if path.startswith("@") else 1]) for path in paths})
+
+
+def _describe(package: str) -> dict[str, str]:
+    entry = locked()[package]
+    about = {"package": package, "version": entry["version"], "licence": entry["license"]}
+    return about | {"integrity": entry["integrity"]}
+
+
+def _add_licence(package: Path, about: dict[str, str], licences: list[str]) -> None:
+    heading = f"{about['package']} {about['version']} ({about['licence']})"
+    if not any(known.startswith(heading) for known in licences):
+        (found,) = package.glob("LICENSE")
+        licences.append(f"{heading}\n\n{found.read_text(encoding='utf-8').strip()}\n")
+
+
+def _copy(folder: Path) -> None:
+    modules = folder / "node_modules"
+    manifest: list[dict[str, Any]] = []
     licences: list[str] = []
     for one in FILES:
         package = modules / one.package
         text = with_paths((package / one.source).read_text(encoding="utf-8"))
         one.target.parent.mkdir(exist_ok=True)
         one.target.write_text(text, encoding="utf-8")
-        entry = locked()[one.package]
-        about = {"package": one.package, "version": entry["version"], "licence": entry["license"]}
-        about |= {"integrity": entry["integrity"], "source": one.source}
+        about = _describe(one.package)
+        _add_licence(package, about, licences)
+        about |= {"source": one.source}
         manifest.append(about | {"file": str(one.target.relative_to(_ROOT)), "sha256": hash_of(text)})
-        heading = f"{one.package} {entry['version']} ({entry['license']})"
-        if not any(known.startswith(heading) for known in licences):
-            (found,) = package.glob("LICENSE")
-            licences.append(f"{heading}\n\n{found.read_text(encoding='utf-8').strip()}\n")
+    parts = [_describe(name) for name in _bundle(folder)]
+    for about in parts:
+        _add_licence(modules / about["package"], about, licences)
+    bundle = {"bundler": f"{BUNDLER} {locked()[BUNDLER]['version']}", "packages": parts}
+    hashed = hash_of(EDITOR.read_text(encoding="utf-8"))
+    manifest.append(bundle | {"file": str(EDITOR.relative_to(_ROOT)), "sha256": hashed})
     MANIFEST.write_text(json.dumps(manifest, indent=2) + "\n")
     LICENCES.write_text(f"\n{'-' * 72}\n\n".join(licences), encoding="utf-8")
 
@@ -100,7 +135,7 @@ def main() -> None:
             (Path(folder) / name).write_text((FOLDER / name).read_text())
         npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         subprocess.run(npm, cwd=folder, check=True)
-        _copy(Path(folder) / "node_modules")
+        _copy(Path(folder))
 
 
 if __name__ == "__main__":

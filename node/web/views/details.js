@@ -8,7 +8,7 @@ import { About } from "./about.js";
 import { Branches } from "./branches.js";
 import { Commit } from "./commit.js";
 import { Devices } from "./devices.js";
-import { Dict, SetOfItems, Text } from "./documents.js";
+import { Dict, SetOfItems } from "./documents.js";
 import { Files } from "./files.js";
 import { Inbox } from "./inbox.js";
 import { JoinRepo, NewRepo } from "./join.js";
@@ -17,6 +17,7 @@ import { Log, Storage } from "./storage.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
+import { Text } from "./text.js";
 
 /** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
 export const PANELS = {

@@ -1,4 +1,4 @@
-// Documents of a branch: a set and a dict as tables that one edits, and its text.
+// Documents of a branch: a set and a dict as tables that one edits.
 
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
@@ -71,15 +71,4 @@ function Value({ entry, mayWrite, put }) {
 function Cell({ entry, put }) {
   const save = (event) => event.target.value !== entry.value && attempt(() => put(event.target.value));
   return html`<input class="cell" aria-label=${text.valueOf(entry.key)} maxlength="16384" key=${entry.commit} defaultValue=${entry.value} onChange=${save} />`;
-}
-
-export function Text({ branch }) {
-  const [root, setRoot] = useState("text");
-  const loaded = useLoaded(() => api.pullText({ branch: branch.branch, root }), [branch.branch, root]);
-  return html`
-    <${Form} class="form inline" button=${text.show} keep send=${({ root: asked }) => setRoot(asked.trim())}>
-      <label>${text.root} <input name="root" required maxlength="255" defaultValue="text" autocomplete="off" /></label><//>
-    <${Loaded} of=${loaded}>${(found) => html`
-      <p class="facts">${text.textFacts(found.updates, found.refused)}</p>
-      ${found.text ? html`<pre class="document" tabindex="0" aria-label=${text.panels.text}>${found.text}</pre>` : html`<${Empty}><p>${text.emptyText}</p><//>`}`}<//>`;
 }

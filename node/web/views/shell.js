@@ -12,7 +12,7 @@ import { Palette, openPalette } from "./palette.js";
 import { TimelineView } from "./timeline.js";
 
 export function Shell() {
-  return html`<div id="node" class="node" data-view=${view.value}>
+  return html`<div id="node" class="node" data-view=${view.value} data-panel=${route.value.panel}>
     <${Head} />
     <main>
       <p id="problem" class="error" role="alert">${problem.value}

@@ -1,0 +1,44 @@
+// Changes of texts that no node has saved yet, in this browser's database: a tab that is closed must not lose them.
+
+const DATABASE = "ravel-texts";
+const STORE = "unsaved";
+const SIZE_MAX = 1 << 20; // bytes of one text's changes; more stay in the tab alone
+
+let opened = null;
+
+function database() {
+  opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("the database is in use"));
+  });
+  return opened;
+}
+
+async function transact(mode, work) {
+  const transaction = (await database()).transaction(STORE, mode);
+  const result = work(transaction.objectStore(STORE));
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve(result?.result);
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
+  });
+}
+
+/** Keeps a tab's changes of a branch in place of those before. Whether there was room. */
+export async function keep(branch, session, changes) {
+  const size = changes.reduce((total, one) => total + one.length, 0);
+  const isKept = size > 0 && size <= SIZE_MAX;
+  await transact("readwrite", (store) => (isKept ? store.put(changes, [branch, session]) : store.delete([branch, session])));
+  return isKept || !size;
+}
+
+/** Changes that earlier tabs left behind, and what forgets them: to be called once they are kept elsewhere. */
+export async function takeKept(branch) {
+  const range = IDBKeyRange.bound([branch], [branch, []]); // an array is behind every text
+  const keys = await transact("readonly", (store) => store.getAllKeys(range));
+  const kept = await transact("readonly", (store) => store.getAll(range));
+  const forget = () => transact("readwrite", (store) => keys.forEach((key) => store.delete(key))).catch(() => {});
+  return { changes: kept.flat(), forget };
+}

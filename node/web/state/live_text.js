@@ -1,0 +1,261 @@
+// One text that is open: its Yjs document, what of it the node has not saved yet, and who else has it open.
+//
+// What is typed goes to the node in pushes, one at a time; the node gathers these into commits. Until a push was answered, its
+// changes are kept here, and in the browser's database, so that neither a node that is away nor a closed tab loses them.
+
+import { keep, takeKept } from "./kept_changes.js";
+import { signal } from "../vendor/signals.js";
+
+const PUSH_MS = 300; // between a key and its push: several keys are one update
+const RETRY_MS = 2000;
+const TELL_MS = 250; // between two statements of where the cursor is
+const TELL_AGAIN_MS = 10_000; // others forget it after thirty seconds
+const KEEP_MS = 500;
+const PUSH_SIZE_MAX = 256 * 1024; // bytes of changes in one push, unless one change is larger
+const SESSION_SIZE = 8;
+const TITLES = "ravel-titles"; // of the document: the name of each text -> its title
+const NODE = "node"; // the origin of changes that are saved
+/** The text that every document has. */
+export const FIRST_ROOT = "text";
+/** Answers after which the same push would be refused again. */
+const FINAL = ["bad_input", "bad_request", "bad_shape", "too_large", "not_permitted", "insufficient_scope", "not_found", "incomplete", "unauthorized", "token_expired"];
+
+export class LiveText {
+  /** Of a branch. `Y` is the library; `onError` is called with what goes wrong while nobody waits. */
+  constructor({ api, branch, Y, mayWrite, onError }) {
+    this.api = api;
+    this.branch = branch;
+    this.Y = Y;
+    this.mayWrite = mayWrite;
+    this.onError = onError;
+    this.session = crypto.getRandomValues(new Uint8Array(SESSION_SIZE));
+    this.unsaved = [];
+    /** The document; another one after what it was made of counts no more. Null: nothing came yet. */
+    this.document = signal(null);
+    /** Counted up with each change of the document. */
+    this.changes = signal(0);
+    /** How many changes the node has not saved. */
+    this.unsavedCount = signal(0);
+    this.isLive = signal(false);
+    /** Why the node takes no changes, if it refused one. */
+    this.refusal = signal("");
+    /** Whether the browser keeps what is unsaved. */
+    this.isKept = signal(true);
+    this.others = signal([]);
+    this.ends = new AbortController();
+    this.isClosed = false;
+    this.told = null;
+    this.first = true;
+  }
+
+  /** Follows the text until it is closed. */
+  async open() {
+    this.make();
+    const found = await takeKept(this.branch).catch(() => null);
+    if (found?.changes.length) {
+      for (const change of found.changes) this.Y.applyUpdate(this.document.value, change, "kept");
+      this.keepSoon();
+    }
+    const { signal: ended } = this.ends;
+    this.again = setInterval(() => this.tell(), TELL_AGAIN_MS);
+    const onState = (isLive) => {
+      this.isLive.value = isLive;
+      this.others.value = []; // until the stream tells who is here now
+      if (!isLive) return;
+      this.first = true;
+      this.pushSoon(0);
+    };
+    const values = { branch: this.branch, session: urlSafe(this.session) };
+    for await (const { name, data } of this.api.followTextStream(values, { signal: ended, onState })) {
+      if (name === "presence") this.others.value = data.others;
+      if (name === "update") this.take(bytesOf(data.update));
+      if (name === "reset") this.replace(bytesOf(data.update));
+      if (name === "update" && found) {
+        found.forget(); // they are in this document, and kept with it
+        found.forget = () => {};
+      }
+    }
+  }
+
+  /** The editor is gone. What is unsaved goes to the node still, if that answers. */
+  close() {
+    this.isClosed = true;
+    clearInterval(this.again);
+    if (!this.unsaved.length) this.end();
+  }
+
+  end() {
+    clearInterval(this.again);
+    clearTimeout(this.pushing);
+    this.ends.abort();
+  }
+
+  make() {
+    const { Y } = this;
+    const document = new Y.Doc();
+    document.getMap(TITLES);
+    document.getText(FIRST_ROOT);
+    document.on("update", (update, origin) => {
+      this.changes.value += 1;
+      if (origin === NODE) return;
+      this.unsaved.push(update);
+      this.unsavedCount.value = this.unsaved.length;
+      this.keepSoon();
+      this.pushSoon(PUSH_MS);
+    });
+    this.document.value = document;
+    return document;
+  }
+
+  take(update) {
+    const { Y } = this;
+    if (this.first && this.lacks(update)) return this.replace(update);
+    this.first = false;
+    Y.applyUpdate(this.document.value, update, NODE);
+    return undefined;
+  }
+
+  /** Whether the whole text, as it came after a pause, lacks what this document has: that counts no more. */
+  lacks(whole) {
+    const { Y } = this;
+    const fresh = new Y.Doc();
+    for (const update of [whole, ...this.unsaved]) Y.applyUpdate(fresh, update);
+    const there = Y.decodeStateVector(Y.encodeStateVector(fresh));
+    const here = Y.decodeStateVector(Y.encodeStateVector(this.document.value));
+    return [...here].some(([client, clock]) => (there.get(client) ?? 0) < clock);
+  }
+
+  /** Begins anew with a whole text, and what is unsaved on top of it. */
+  replace(whole) {
+    const { Y } = this;
+    this.first = false;
+    const unsaved = this.unsaved;
+    const document = this.make();
+    Y.applyUpdate(document, whole, NODE);
+    for (const update of unsaved) Y.applyUpdate(document, update, NODE);
+  }
+
+  // --- saving ---
+
+  pushSoon(ms) {
+    if (this.isPushing || !this.unsaved.length || this.refusal.value) return;
+    clearTimeout(this.pushing);
+    this.pushing = setTimeout(() => this.push(), ms);
+  }
+
+  async push() {
+    if (this.isPushing || !this.unsaved.length || this.ends.signal.aborted) return;
+    this.isPushing = true;
+    let wait = 0;
+    try {
+      let count = 0;
+      let size = 0;
+      while (count < this.unsaved.length && (!count || size + this.unsaved[count].length <= PUSH_SIZE_MAX)) {
+        size += this.unsaved[count].length;
+        count += 1;
+      }
+      const update = textOf(this.Y.mergeUpdates(this.unsaved.slice(0, count)));
+      await this.api.pushText({ branch: this.branch, update, gather: true }, { once: true, signal: this.ends.signal });
+      this.unsaved.splice(0, count);
+      this.unsavedCount.value = this.unsaved.length;
+      this.keepSoon();
+    } catch (error) {
+      if (this.ends.signal.aborted) return;
+      if (FINAL.includes(error.code)) this.refuse(error);
+      wait = RETRY_MS;
+    } finally {
+      this.isPushing = false;
+    }
+    if (this.unsaved.length) this.pushSoon(wait);
+    else if (this.isClosed) this.end();
+  }
+
+  refuse(error) {
+    this.refusal.value = error.message;
+    this.onError(error);
+    if (this.isClosed) this.end();
+  }
+
+  /** After a refusal: tries once more. */
+  tryAgain() {
+    this.refusal.value = "";
+    this.pushSoon(0);
+  }
+
+  keepSoon() {
+    clearTimeout(this.keeping);
+    this.keeping = setTimeout(async () => {
+      const changes = this.unsaved.length ? [this.Y.mergeUpdates(this.unsaved)] : [];
+      this.isKept.value = await keep(this.branch, urlSafe(this.session), changes).catch(() => false);
+    }, KEEP_MS);
+  }
+
+  // --- texts of the document ---
+
+  /** All texts: `{ root, title }`, by title. */
+  get texts() {
+    const document = this.document.value;
+    const titles = document.getMap(TITLES);
+    const roots = new Set([FIRST_ROOT, ...titles.keys()]);
+    for (const [root, type] of document.share) if (root !== TITLES && this.holdsText(type)) roots.add(root);
+    const found = [...roots].map((root) => ({ root, title: String(titles.get(root) ?? root) }));
+    return found.sort((one, other) => (one.title < other.title ? -1 : 1));
+  }
+
+  holdsText(type) {
+    return type instanceof this.Y.Text || (type.constructor === this.Y.AbstractType && type._map.size === 0 && type._start !== null);
+  }
+
+  rename(root, title) {
+    this.document.value.getMap(TITLES).set(root, title);
+  }
+
+  /** A new text; gives the name of its root. */
+  add(title) {
+    const taken = new Set(this.texts.map((one) => one.root));
+    const root = nameFor(title, taken);
+    this.rename(root, title);
+    return root;
+  }
+
+  // --- who is here ---
+
+  /** States where the cursor is, soon: encoded relative positions, or none. */
+  tellSoon(root, anchor, head) {
+    this.cursor = { root, anchor: anchor ? textOf(anchor) : "", head: head ? textOf(head) : "" };
+    this.telling ??= setTimeout(() => {
+      this.telling = undefined;
+      if (JSON.stringify(this.cursor) !== this.told) this.tell();
+    }, TELL_MS);
+  }
+
+  async tell() {
+    if (!this.cursor || this.isClosed || !this.isLive.value) return;
+    this.told = JSON.stringify(this.cursor);
+    const values = { branch: this.branch, session: textOf(this.session), ...this.cursor };
+    await this.api.tellPresence(values, { once: true, signal: this.ends.signal }).catch(() => {}); // told again soon
+  }
+}
+
+/** A name for a root that is free, as short as names of roots are. */
+export function nameFor(title, taken) {
+  const base = [...title].slice(0, 56).join("") || FIRST_ROOT;
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? base : `${base} ${number}`;
+    if (!taken.has(name) && name !== TITLES) return name;
+  }
+}
+
+export function bytesOf(encoded) {
+  return Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0));
+}
+
+function textOf(bytes) {
+  let binary = "";
+  for (let start = 0; start < bytes.length; start += 0x8000) binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+  return btoa(binary);
+}
+
+function urlSafe(bytes) {
+  return textOf(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}

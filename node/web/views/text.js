@@ -1,0 +1,128 @@
+// The texts of a branch: written together with others, in an editor that is loaded when the first one is opened.
+
+import { Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.js";
+import { cut, when, whoOf } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { openEditor } from "../parts/text_editor.js";
+import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
+import { addressOf, beside, go, isLive, may, members } from "../state/node.js";
+import { api, problem, sentenceOf, session } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
+import { effect } from "../vendor/signals.js";
+
+const HISTORY = 100;
+const open = new Set();
+
+effect(() => {
+  if (session.value === "open") return;
+  for (const live of open) live.end(); // a page that is locked sends nothing more
+  open.clear();
+});
+
+addEventListener("beforeunload", (event) => {
+  if ([...open].some((live) => live.unsaved.length && !live.isKept.value)) event.preventDefault();
+});
+
+export function Text({ repo, branch, argument }) {
+  const [library, setLibrary] = useState(null);
+  const [live, setLive] = useState(null);
+  const mayWrite = may(repo, "write");
+  useEffect(() => {
+    import("../vendor/editor.js").then(setLibrary, () => (problem.value = text.noEditor));
+  }, []);
+  useEffect(() => {
+    if (!library) return undefined;
+    const onError = (error) => (problem.value = sentenceOf(error));
+    const opened = new LiveText({ api, branch: branch.branch, Y: library.Y, mayWrite, onError });
+    open.add(opened);
+    opened.open().catch((error) => error?.name !== "AbortError" && onError(error));
+    setLive(opened);
+    return () => opened.close();
+  }, [library]);
+  if (!live?.document.value || (!live.isLive.value && live.first && !live.unsavedCount.value)) return html`<${Skeleton} lines=${5} />`;
+  return html`<${Texts} live=${live} library=${library} branch=${branch} mayWrite=${mayWrite} root=${argument || FIRST_ROOT} />`;
+}
+
+function Texts({ live, library, branch, mayWrite, root }) {
+  live.changes.value; // titles are in the document
+  const { texts } = live;
+  const titleOf = (one) => (one.root === FIRST_ROOT && one.title === FIRST_ROOT ? text.mainText : one.title);
+  const title = titleOf(texts.find((one) => one.root === root) ?? { root, title: root });
+  const show = (chosen) => go(branch.branch, "text", chosen);
+  return html`
+    ${texts.length > 1 && html`<nav class="panel-tabs" aria-label=${text.texts}>${texts.map((one) => html`
+      <a key=${one.root} href=${addressOf(branch.branch, "text", one.root)} aria-current=${one.root === root ? "true" : undefined}><bdi>${cut(titleOf(one))}</bdi></a>`)}</nav>`}
+    <h3 class="text-title"><bdi>${title}</bdi></h3>
+    <${Standing} live=${live} mayWrite=${mayWrite} />
+    <${Editor} key=${root} live=${live} library=${library} root=${root} mayWrite=${mayWrite} title=${title} />
+    ${mayWrite && html`<details><summary>${text.newText_}</summary>
+      <${Form} id="new-text" class="form inline" button=${text.create} send=${({ title: named }) => show(live.add(named.trim()))}>
+        <label>${text.titleOfText} <input name="title" required maxlength="64" pattern=".*\\S.*" autocomplete="off" /></label><//></details>
+    <details><summary>${text.renameText}</summary>
+      <${Form} id="rename-text" class="form inline" keep key=${title} button=${text.rename} send=${({ title: named }) => live.rename(root, named.trim())}>
+        <label>${text.titleOfText} <input name="title" required maxlength="64" pattern=".*\\S.*" defaultValue=${title} autocomplete="off" /></label><//></details>`}
+    <${History} branch=${branch} />`;
+}
+
+/** Saved or not, and who else is here. */
+function Standing({ live, mayWrite }) {
+  const count = live.unsavedCount.value;
+  const names = live.others.value.map(nameOf);
+  const away = !live.isLive.value || !isLive.value;
+  let state = ["saved", count ? text.textSaving : text.textSaved];
+  if (!mayWrite) state = ["read", text.textReadOnly];
+  if (away) state = ["offline", live.isKept.value ? text.textOffline(count) : text.textOnlyInTab(count)];
+  if (live.refusal.value) state = ["refused", text.textRefused(count)];
+  return html`<p class="facts text-standing"><span id="text-state" role="status" data-state=${state[0]} data-unsaved=${count} class=${["offline", "refused"].includes(state[0]) ? "alarm" : ""}>${state[1]}</span>
+    ${live.refusal.value && html` <button type="button" class="quiet" onClick=${() => live.tryAgain()}>${text.again}</button>`}
+    <span id="text-others" role="status">${text.alsoHere(names)}</span></p>`;
+}
+
+function nameOf({ user }) {
+  const member = members.value?.find((one) => one.user === user);
+  return cut(member?.name || user.slice(0, 12));
+}
+
+function Editor({ live, library, root, mayWrite, title }) {
+  const place = useRef(null);
+  const editor = useRef(null);
+  const document = live.document.value;
+  const type = document.getText(root);
+  const isPlain = type.length !== type.toString().length; // it holds what is no text: shown, and left as it is
+  useEffect(() => {
+    if (isPlain) return undefined;
+    const onCursor = (anchor, head) => live.tellSoon(root, anchor, head);
+    editor.current = openEditor({ library, place: place.current, document, root, readOnly: !mayWrite, label: title, onCursor });
+    const stop = effect(() => editor.current?.show(othersIn(live.others.value, root)));
+    return () => {
+      stop();
+      editor.current.destroy();
+      editor.current = null;
+    };
+  }, [document, root, isPlain]);
+  if (isPlain) return html`<pre class="document" tabindex="0" aria-label=${title}>${type.toString()}</pre>`;
+  return html`<div class="text-editor" id="text-editor" ref=${place}></div>
+    <p class="facts">${text.editorKeys}</p>`;
+}
+
+function othersIn(others, root) {
+  const found = others.filter((one) => one.root === root && one.head);
+  return found.map((one) => ({ name: nameOf(one), color: bytesOf(one.session)[0], anchor: bytesOf(one.anchor), head: bytesOf(one.head) }));
+}
+
+function History({ branch }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>${text.textHistory}</summary>
+    ${isOpen && html`<${Commits} branch=${branch} />`}</details>`;
+}
+
+function Commits({ branch }) {
+  const loaded = useLoaded(() => api.showState({ branch: branch.branch, kind: "text", limit: HISTORY }), [branch.branch]);
+  const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
+  return html`<${Loaded} of=${loaded}>${({ items, total }) => html`
+    <p class="facts">${text.textCommits(items.length, total)}</p>
+    ${!items.length && html`<${Empty}><p>${text.emptyText}</p><//>`}
+    <ul class="plain" id="text-history">${[...items].reverse().map((item) => html`<li key=${item.commit} class="line">
+      <bdi class="person">${whoOf(item, names)}</bdi> <a href=${beside("commit", item.commit)}>${when(item.time)}</a></li>`)}</ul>`}<//>`;
+}

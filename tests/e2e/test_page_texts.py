@@ -1,0 +1,117 @@
+"""Writing one text together on the page: two browsers at two nodes, one of which is away for a while."""
+
+from pathlib import Path
+
+from tests.e2e.browser import Browser, browser
+from tests.e2e.cluster import join, peers, until, until_equal
+from tests.e2e.test_page_journeys import (
+    _enter,
+    _open,
+    _picture,
+    _press_with,
+    _says,
+    _submit,
+    page,
+    pytestmark,
+)
+
+__all__ = ["page", "pytestmark"]
+INSIDE = "document.getElementById('text-editor')?.shadowRoot"
+SHOWN = f"""(() => {{
+  const content = {INSIDE}?.querySelector('.cm-content')?.cloneNode(true);
+  content?.querySelectorAll('.other').forEach((one) => one.remove());
+  return content ? [...content.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n') : null;
+}})()"""
+CARETS = f"[...({INSIDE}?.querySelectorAll('.other') ?? [])].map((one) => one.textContent.replaceAll('\u2060', ''))"
+
+
+def _edit(opened: Browser, argument: str = "") -> None:
+    """Open the text, and go into the editor."""
+    _open(opened, "text", argument)
+    opened.until(f"{INSIDE}?.querySelector('.cm-content')")
+    opened.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+
+
+def _is_standing(state: str) -> str:
+    return f"document.getElementById('text-state')?.dataset.state === '{state}'"
+
+
+def _is_saved() -> str:
+    return f"{_is_standing('saved')} && document.getElementById('text-state').dataset.unsaved === '0'"
+
+
+def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "other") as other:
+        other.show(1400, 900, "light")
+        alice.client.state_me("Ann Lee", color=3)
+        bob.client.state_me("Bob Ray", color=5)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        _enter(page, alice)
+        _enter(other, bob)
+        _edit(page)
+        page.type("We meet on Monday.")
+        page.until(_is_saved())
+        _edit(other)
+        other.until(f"{SHOWN} === 'We meet on Monday.'", 60)
+        other.until(f"{CARETS}.join() === 'Ann Lee'")
+        other.type("Agenda: ")
+        page.until(f"{SHOWN} === 'Agenda: We meet on Monday.'", 60)
+        page.until(f"{CARETS}.join() === 'Bob Ray'")
+        page.until(_says("also here: Bob Ray"))
+        _press_with(page, "a", 65, 2)
+        other.until(f"{INSIDE}.querySelector('.other-selection')")
+        _picture(other, "text-together")
+
+        address = bob.client.url.removeprefix("http://")
+        bob.stop()
+        other.until(_is_standing("offline"))
+        other.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        other.type("(bob, away) ")
+        other.until("Number(document.getElementById('text-state').dataset.unsaved) > 0")
+        other.until(_says("kept in this browser", "document.getElementById('text-state')"))
+        _picture(other, "text-offline")
+        page.press("End", 35)
+        page.press("Enter", 13, "\r")
+        page.type("Bring cake.")
+        page.until(_is_saved())
+        page.until("!document.getElementById('text-others').textContent")
+        bob.start("--api", address)  # where its page is
+        both = "Agenda: (bob, away) We meet on Monday.\\nBring cake."
+        for opened in (other, page):
+            opened.until(f"{SHOWN} === '{both}'", 90)
+            opened.until(_is_saved())
+        until_equal(alice, bob, branch)
+        texts = {peer.client.pull_text(branch, root="text")["text"] for peer in (alice, bob)}
+        assert texts == {both.replace("\\n", "\n")}, "and so says the command line's call"
+        assert len(alice.client.show_state(branch, kind="text")["items"]) <= 8, "not one for each key"
+
+        _press_with(page, "z", 90, 2)
+        page.until(f"!{SHOWN}.includes('cake')")
+        assert page.evaluate(SHOWN).startswith("Agenda: (bob, away)"), "what others wrote stays"
+        page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
+        page.until("document.querySelectorAll('#text-history > li').length >= 3")
+        assert page.evaluate(
+            "[...document.querySelectorAll('#text-history .person')].some((one) => one.textContent === 'Bob Ray')"
+        )
+        _submit(page, "#new-text", title="Shopping")
+        page.until("location.hash.endsWith('/text/Shopping')")
+        page.until(f"{SHOWN} === ''")
+        page.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        page.type("milk")
+        page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
+        _submit(page, "#rename-text", title="What to buy")
+        page.until(_is_saved())
+        other.until(_says("What to buy", "document.querySelector('.panel')"), 60)
+        _edit(other, "Shopping")
+        other.until(f"{SHOWN} === 'milk'", 60)
+        _picture(page, "texts")
+        until(lambda: bob.client.pull_text(branch, root="Shopping")["text"] == "milk", "by its name")
+        page.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        page.press("Escape", 27)
+        page.press("Tab", 9)
+        assert page.evaluate("document.activeElement.id") != "text-editor", (
+            "Tab leaves it, Escape closes nothing"
+        )
+        page.until("document.getElementById('text-editor')")
+        assert [one for one in page.complaints() if "ERR_" not in one] == []
