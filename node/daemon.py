@@ -185,7 +185,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(service.tokens.run)
-            nursery.start_soon(service.standings.run)
+            nursery.start_soon(service.standings.run, author.user)
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
@@ -200,6 +200,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
             await service.tokens.save_uses()
+            await service.standings.save()
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
 

@@ -211,10 +211,12 @@ export interface RepoView {
 export interface RepoStanding {
   behind: number;
   behind_since: number | null;
+  held_at: number | null;
   in_sync_with: string[];
   sentence: string;
   since: number | null;
   state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";
+  unfetched_files: number;
   unheld: number | null;
 }
 

@@ -45,7 +45,7 @@ from node.membership.quorums import Quorums
 from node.membership.requests import Requests, describe_ask
 from node.membership.sharing import Sharing, reach_text
 from node.observe.disk_use import StorageView
-from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, describe_standing
+from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, Unheld, describe_standing
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
@@ -177,18 +177,29 @@ class NodeService:
         """Delete a repo from this node. Refused where it may be the last copy, unless that is accepted."""
         target = self._repo(repo)
         if target.has_members and not accept_loss:
-            outlooks = {target.num: self.standings.outlooks().get(target.num, NO_OUTLOOK)}
-            unheld = await self._hub.run_blocking(self.standings.count_unheld, self._author.user, outlooks)
-            if outlooks[target.num].held_at is None or unheld[target.num] != 0:
-                raise ServiceError(
-                    "last_copy",
-                    "no other node is known to hold all of the repo",
-                    "`ravel repo sync REPO` waits until one does, and `ravel backup` keeps a copy; "
-                    "`ravel repo forget REPO --accept-loss` deletes it all the same",
-                )
+            outlook = self.standings.outlooks().get(target.num, NO_OUTLOOK)
+            await self._hub.run_blocking(self._check_elsewhere, target, outlook)
         await self._hub.write(self._forget, target)
         self._hub.topics_changed()
         return {}
+
+    def _check_elsewhere(self, repo: Repo, outlook: Outlook) -> None:
+        """Raises ServiceError `last_copy` where commits of a repo, or this user's files, may be on this node alone."""
+        unheld = self.standings.count_unheld(self._author.user, {repo.num: outlook})[repo.num]
+        if not self.standings.is_held(repo, outlook):
+            raise ServiceError(
+                "last_copy",
+                "no other node is known to hold all of the repo",
+                "`ravel repo sync REPO` waits until one does, and `ravel backup` keeps a copy; "
+                "`ravel repo forget REPO --accept-loss` deletes it all the same",
+            )
+        if unheld.files:
+            raise ServiceError(
+                "last_copy",
+                f"no other node has fetched {unheld.files} of your files whole, as far as this one knows",
+                "peers fetch a file when they read it (`ravel file get`), and `ravel backup` keeps a copy; "
+                "`ravel repo forget REPO --accept-loss` deletes it all the same",
+            )
 
     def _forget(self, repo: Repo) -> None:
         replica = self._hub.replica
@@ -417,7 +428,7 @@ class NodeService:
                 "branches": 0,
                 "commits": 0,
                 "requests": 0,
-                "standing": describe_standing(facts, outlook, 0),
+                "standing": describe_standing(facts, outlook, Unheld()),
             }
         ]
 

@@ -37,6 +37,7 @@ from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files
 from storage.blobs.packs import PackDraft
+from storage.blobs.unfetched import note_added
 from storage.repos.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
@@ -135,7 +136,7 @@ class FileService:
             self._author,
             branch,
             drafts,
-            after=lambda connection, _written: draft.keep(connection),
+            after=partial(_keep_added, draft, branch.num),
             has_files=True,
         )
         draft.is_kept = bool(written)
@@ -289,6 +290,14 @@ class _Adding:
                 view = _added_view(self._files[place], commit, author, commit_text)
                 found[place] = {**view, "is_new": True}
         return [found[place] for place in range(len(self._files))]
+
+
+def _keep_added(
+    draft: PackDraft, branch_num: int, connection: Connection, written: Sequence[WrittenCommit]
+) -> None:
+    """In the transaction that stores commits: keep the content that they add, and note that it is here alone."""
+    draft.keep(connection)
+    note_added(connection, branch_num, {one.commit_id for one in written})
 
 
 def _finish_batch(batch: FileBatch, draft: PackDraft) -> list[EncryptedFile]:

@@ -78,6 +78,20 @@ class RepoStanding(TypedDict):
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
     ]
+    unfetched_files: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Own files whose content no other node has fetched whole from this one, as far as it knows. Of one "
+            "branch at most 1,000 are counted.",
+        ),
+    ]
+    held_at: Annotated[
+        int | None,
+        Meta(
+            description="Unix seconds when another node was last seen to hold all commits that were here. Null: none was."
+        ),
+    ]
     behind_since: Annotated[
         int | None,
         Meta(

@@ -1,31 +1,44 @@
 """How each repo of this node stands with others: who holds the same, what is here alone, and what keeps it from coming.
 
-Connections are looked at now and then, so that it can be said since when a peer holds the same, and until when. What is
-said is what is known: where nothing is, no count is given.
+Connections are looked at now and then, so that it can be said since when a peer holds the same, and until when. Who held
+what is kept in the store, so that a restart does not forget it. What is said is what is known: where nothing is, no count
+is given.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
 import trio
 from sqlalchemy import bindparam, func, select
 
 from node.contract.repos import RepoStanding
+from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
 from node.sync.network import Network
 from node.sync.peer_state import PeerState
-from protocol.ids import PeerId, TopicKey, UserId
+from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
+from storage.blobs.unfetched import count_unfetched, drop_unfetched, find_of_others
+from storage.commits.arrivals import has_newer
 from storage.engine.bulk import select_in
+from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
-from storage.repos.repos import Branch
+from storage.peers.holders import Holder, load_holders, put_holders
+from storage.repos.repos import Branch, Repo
 from storage.schema.schema import authors, branches, commits
 
+log = structlog.get_logger()
+
 UNHELD_COUNTED_MAX: Final = 1000
-"""Commits of one branch that are counted as on this node alone, a millisecond: people need no larger number."""
+"""Commits of one branch that are counted as on this node alone, a millisecond: people need no larger number. Files too."""
+HOLDERS_MAX: Final = 8
+"""Peers of one repo, those that held most of it, of which the store keeps when they held all."""
+SAVE_SECONDS: Final = 60.0
+"""Seconds between two times that they are stored: a crash makes what was written and sent since count as unheld."""
 _LOOK_SECONDS: Final = 5.0
 _PEERS_NAMED_MAX: Final = 3
 _ID_SHOWN_SIZE: Final = 12
@@ -47,24 +60,25 @@ _ENDED: Final = ("cut_off", "former", "damaged")
 
 _AUTHOR: Final = select(authors.c.num).where(authors.c.user == bindparam("user"))
 _OWN: Final = (
-    select(commits.c.received_at)
+    select(commits.c.num)
     .where(commits.c.branch_num == branches.c.num, commits.c.author_num == bindparam("author"))
     .order_by(commits.c.feed_sequence.desc())
     .limit(1)
     .scalar_subquery()
 )
-"""When a user's latest commit in a branch was written: the end of the index of feeds, however many there are."""
+"""The number of a user's latest commit in a branch: the end of the index of feeds, however many there are."""
 _LATEST_OWN: Final = select(branches.c.repo_num, branches.c.num, _OWN.label("latest")).where(
     branches.c.repo_num.in_(bindparam("keys", expanding=True)), _OWN.is_not(None)
 )
 _OWN_LATEST: Final = (
-    select(commits.c.received_at)
+    select(commits.c.num)
     .where(commits.c.branch_num == bindparam("branch"), commits.c.author_num == bindparam("author"))
     .order_by(commits.c.feed_sequence.desc())
     .limit(UNHELD_COUNTED_MAX)
     .subquery()
 )
-_OWN_SINCE: Final = select(func.count()).where(_OWN_LATEST.c.received_at > bindparam("held_at"))
+_OWN_SINCE: Final = select(func.count()).where(_OWN_LATEST.c.num > bindparam("upto"))
+_LAST: Final = select(func.max(commits.c.num))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +104,22 @@ class Outlook:
     """Peers that are connected, whatever they follow."""
     level_since: Mapping[PeerId, int]
     """Unix seconds since when a peer holds the same, as far as was looked."""
-    held_at: int | None
-    """Unix milliseconds when a peer was last seen to hold all that was here; None: not since the daemon's start."""
+    last: Holder | None
+    """The peer that was last seen to hold all that was here, and up to which commit; None: none was."""
+    last_is_relay: bool = False
 
 
 NO_OUTLOOK: Final = Outlook((), 0, {}, None)
 """Of a repo that came this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """What this user wrote and no other node is known to have. None: nothing is known of it."""
+
+    commits: int | None = 0
+    files: int = 0
+    """Files whose content no other node has fetched whole from this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +141,98 @@ class Facts:
 @dataclass(slots=True)
 class _Memory:
     level_since: dict[PeerId, int] = field(default_factory=dict)
-    held_at: int | None = None
+    holders: dict[PeerId, Holder] = field(default_factory=dict)
+    is_stored: bool = True
 
 
 class Standings:
-    """Remembers since when peers hold the same. `run` looks; `outlooks` looks too, and tells."""
+    """Remembers since when peers hold the same. `run` looks; `outlooks` looks too, and tells. A listener of the hub."""
 
     def __init__(self, hub: Hub, network: Network) -> None:
+        """Reads the store. Raises StorageError."""
         self._hub = hub
         self._network = network
-        self._memories: dict[int, _Memory] = {}  # by the repo's number
+        self._memories: dict[RepoId, _Memory] = {}
+        with hub.replica.database.read() as connection:
+            self._last_at_start = connection.execute(_LAST).scalar() or 0
+            for num, holders in load_holders(connection).items():
+                if num in hub.replica.repos:
+                    held = {one.peer: one for one in holders}
+                    self._memories[hub.replica.repos[num].repo_id] = _Memory(holders=held)
+        self._last: dict[
+            int, int
+        ] = {}  # by repo: the last commit's number, of those that connections were told
+        hub.add(self)
 
-    async def run(self) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+        """Connections are told in the same step, so what is level after it has these."""
+        branch = self._hub.replica.by_topic.get(topic)
+        if branch is not None:
+            known = self._last.get(branch.repo_num, self._last_at_start)
+            self._last[branch.repo_num] = max(known, *nums)
+
+    def topics_changed(self) -> None:
+        """The next look sees them."""
+
+    def missed(self) -> None:
+        """What was missed counts as unheld."""
+
+    async def run(self, user: UserId) -> None:
         """Look until cancelled."""
+        await self._try(self._drop_files_of_others, user)
+        saved_at = trio.current_time()
         while True:
             self.outlooks()
+            new = self._hub.given.take_new()
+            if new:
+                await self._try(self._settle_given, new)
+            if trio.current_time() - saved_at >= SAVE_SECONDS:
+                await self.save()
+                saved_at = trio.current_time()
             await trio.sleep(_LOOK_SECONDS)
+
+    async def save(self) -> None:
+        """Store who held what, where that has changed."""
+        changed = {repo_id: one for repo_id, one in self._memories.items() if not one.is_stored}
+        if not changed:
+            return
+        holders = {repo_id: list(one.holders.values()) for repo_id, one in changed.items()}
+        for one in changed.values():
+            one.is_stored = True
+
+        def write() -> None:
+            repos = self._hub.replica.repos  # by number: one that was deleted meanwhile is not among them
+            found = {num: holders[one.repo_id] for num, one in repos.items() if one.repo_id in holders}
+            with self._hub.replica.database.write() as connection:
+                put_holders(connection, found)
+
+        await self._try(self._hub.write, write)
+
+    async def _try(self, work: Callable[..., Awaitable[object]], *args: object) -> None:
+        try:
+            await work(*args)
+        except StorageError as error:  # what is not noted counts as unheld, and the disk is told of elsewhere
+            log.error("storage failed", error=str(error))
+
+    async def _drop_files_of_others(self, user: UserId) -> None:
+        database = self._hub.replica.database
+
+        def find() -> list[int]:
+            with database.read() as connection:
+                return find_of_others(connection, user)
+
+        def drop(nums: list[int]) -> None:
+            with database.write() as connection:
+                drop_unfetched(connection, nums)
+
+        while nums := await self._hub.run_blocking(find):
+            await self._hub.write(drop, nums)
+
+    async def _settle_given(self, new: Sequence[tuple[int, BlockId]]) -> None:
+        replica = self._hub.replica
+        whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
+        if whole:
+            await self._hub.write(keep_fetched, replica, whole)
 
     def outlooks(self) -> dict[int, Outlook]:
         """What is known of each repo now, by its number. In trio's thread: connections change there."""
@@ -147,40 +247,78 @@ class Standings:
                 if num in links:
                     links[num].append(_link(state, found, current[num]))
         now_ms = self._hub.clock_ms()
-        self._memories = {num: self._memories.get(num, _Memory()) for num in links}
+        repos = replica.repos
+        self._memories = {
+            repos[num].repo_id: self._memories.get(repos[num].repo_id, _Memory())
+            for num in links
+            if num in repos
+        }
         answer = {}
         for num, of_repo in links.items():
-            memory = self._memories[num]
+            if num not in repos:
+                continue
+            memory = self._memories[repos[num].repo_id]
             level = [link.peer for link in of_repo if link.is_level]
-            memory.level_since = {peer: memory.level_since.get(peer, now_ms // 1000) for peer in level}
-            if level:
-                memory.held_at = now_ms
-            answer[num] = Outlook(tuple(of_repo), len(states), dict(memory.level_since), memory.held_at)
+            _note_level(memory, level, now_ms, self._last.get(num, self._last_at_start))
+            last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
+            answer[num] = Outlook(
+                tuple(of_repo),
+                len(states),
+                dict(memory.level_since),
+                last,
+                last is not None and last.peer in self._network.relays,
+            )
         return answer
 
-    def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, int | None]:
-        """By repo, commits of a user that no other node is known to hold; None where nothing is known. Reads the store.
+    def is_held(self, repo: Repo, outlook: Outlook) -> bool:
+        """Whether a peer is known to have held each commit of a repo that is here. Reads the store."""
+        if outlook.last is None:
+            return False
+        topics = [one.topic_num for one in self._hub.replica.on_topics.values() if one.repo_num == repo.num]
+        with self._hub.replica.database.read() as connection:
+            return not has_newer(connection, topics, outlook.last.upto)
+
+    def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, Unheld]:
+        """By repo, what a user wrote and no other node is known to have. Reads the store.
 
         What was written since a peer last held all is counted, also where it may have been sent in the meantime; of each
-        branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such commits.
+        branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such commits or files.
         """
         found: dict[int, int | None] = dict.fromkeys(outlooks, 0)
         asked = [num for num, one in outlooks.items() if not any(link.is_level for link in one.links)]
         with self._hub.replica.database.read() as connection:
+            files = count_unfetched(connection, list(outlooks), user, UNHELD_COUNTED_MAX)
             author_num = connection.execute(_AUTHOR, {"user": user}).scalar()
             for part in chunks(asked if author_num is not None else []):
                 rows = select_in(connection, _LATEST_OWN, part, author=author_num)
                 for repo_num, branch_num, latest in rows.all():
-                    held_at, count = outlooks[repo_num].held_at, found[repo_num]
-                    if held_at is None:
+                    last, count = outlooks[repo_num].last, found[repo_num]
+                    if last is None:
                         found[repo_num] = None
-                    elif count is not None and latest > held_at:
-                        wanted = {"branch": branch_num, "author": author_num, "held_at": held_at}
+                    elif count is not None and latest > last.upto:
+                        wanted = {"branch": branch_num, "author": author_num, "upto": last.upto}
                         found[repo_num] = count + int(connection.execute(_OWN_SINCE, wanted).scalar_one())
-        return found
+        return {num: Unheld(count, files[num]) for num, count in found.items()}
 
 
-def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> RepoStanding:
+def _note_level(memory: _Memory, level: Sequence[PeerId], now_ms: int, upto: int) -> None:
+    """Note which peers hold all up to a commit now. Peers that left are stored again, with when they held it last."""
+    left = memory.level_since.keys() - set(level)
+    memory.level_since = {peer: memory.level_since.get(peer, now_ms // 1000) for peer in level}
+    for peer in level:
+        before = memory.holders.get(peer)
+        memory.holders[peer] = Holder(peer, now_ms, upto)
+        if before is None or before.upto != upto:
+            memory.is_stored = False
+    if left:
+        memory.is_stored = False
+    while len(memory.holders) > HOLDERS_MAX:
+        del memory.holders[
+            min(memory.holders, key=lambda peer: (memory.holders[peer].upto, memory.holders[peer].held_at))
+        ]
+
+
+def describe_standing(facts: Facts, outlook: Outlook, unheld: Unheld) -> RepoStanding:
     """The standing as an answer: its state, and the sentence that people read."""
     state, sentence = _membership_part(facts)
     link_state, link_sentence = _network_part(outlook, unheld)
@@ -196,7 +334,9 @@ def describe_standing(facts: Facts, outlook: Outlook, unheld: int | None) -> Rep
         "in_sync_with": [id_text(peer) for peer in level],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links), default=0),
-        "unheld": unheld,
+        "unheld": unheld.commits,
+        "unfetched_files": unheld.files,
+        "held_at": None if outlook.last is None else outlook.last.held_at // 1000,
         "behind_since": facts.newest_epoch_at if facts.is_behind else None,
     }
 
@@ -256,18 +396,17 @@ def _requests_part(facts: Facts) -> str:
     return f"{who} to be let in"
 
 
-def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
-    alone = ""
-    if unheld is None:
-        alone = "; whether what you wrote is elsewhere is not known"
-    elif unheld:
-        least = "at least " if unheld >= UNHELD_COUNTED_MAX else ""
-        alone = f"; {least}{unheld} of your commits {'is' if unheld == 1 else 'are'} on this node alone, as far as known"
+def _network_part(outlook: Outlook, unheld: Unheld) -> tuple[str, str]:
+    alone = _alone_part(unheld)
     if outlook.level_since:
         since = _date(min(outlook.level_since.values()))
-        return "in_sync", f"in sync with {_named(outlook)} since {since}"
+        return "in_sync", f"in sync with {_named(outlook)} since {since}{alone}"
     if not outlook.connected:
-        return "alone", f"no peer is connected{alone}"
+        held = ""
+        if outlook.last is not None and not unheld.commits:
+            kind = "relay" if outlook.last_is_relay else "peer"
+            held = f"; {kind} {_short(outlook.last.peer)} had all commits on {_date(outlook.last.held_at // 1000)}"
+        return "alone", f"no peer is connected{held}{alone}"
     if not outlook.links:
         count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
         return "not_shared", f"{count} connected, and none follows this repo{alone}"
@@ -282,6 +421,20 @@ def _network_part(outlook: Outlook, unheld: int | None) -> tuple[str, str]:
     if not link.unsent:
         return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
     return "syncing", f"sending {_commits(link.unsent)} to {who}{alone}"
+
+
+def _alone_part(unheld: Unheld) -> str:
+    """What is on this node alone, as far as known."""
+    unknown = "; whether what you wrote is elsewhere is not known" if unheld.commits is None else ""
+    named = [
+        f"{'at least ' if count >= UNHELD_COUNTED_MAX else ''}{count} of your {what}"
+        for count, what in ((unheld.commits or 0, "commits"), (unheld.files, "files"))
+        if count
+    ]
+    if not named:
+        return unknown
+    is_one = (unheld.commits or 0) + unheld.files == 1
+    return f"{unknown}; {' and '.join(named)} {'is' if is_one else 'are'} on this node alone, as far as known"
 
 
 def _date(seconds: int) -> str:

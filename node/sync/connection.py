@@ -85,6 +85,7 @@ from protocol.session_events import (
     HandOver,
     IngestBatch,
     LearnPeers,
+    LoadBlocks,
     LoadSummary,
     MessageReceived,
     OpenReconciliation,
@@ -221,6 +222,7 @@ class Connection:
                     self._hub.remove(self)
                     self._hub.sources.remove(self)
                     self._hub.presences.lose(self._presence)
+                    self._hub.given.lose(self, is_cut=self.outgoing.count > 0)
                 nursery.cancel_scope.cancel()
         except Exception:
             cut = "defect"
@@ -462,6 +464,8 @@ class Connection:
         answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         if is_fruitful(answer):
             bill.earn()
+            if isinstance(load, LoadBlocks) and isinstance(followed, Branch):
+                self._hub.given.note(self, followed.num, load.ids[0])
         self._handle(answer)
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:

@@ -26,6 +26,7 @@ from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
+from node.sync.given_blocks import GivenBlocks
 from node.sync.presence import Presences
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
@@ -152,6 +153,8 @@ class Hub:
         """Peers that are connected now."""
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""
+        self.given = GivenBlocks()
+        """Blocks of files that peers were sent."""
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()

@@ -354,6 +354,10 @@ BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
+GIVEN_BLOCKS_MAX: Final = 65_536
+"""Blocks of files that were sent to peers, to tell which files others have: of 64 GiB of content, 12 MB in memory."""
+GIVEN_FILES_MAX: Final = 64
+"""Files of which peers have fetched a part; the tree of each is walked again while more of it is sent."""
 DAMAGED_ASKED_COUNT_MAX: Final = 4096
 """Damaged commits that peers are asked for together: 128 KiB of ids, and what they send for them in the pause after."""
 DAMAGED_PAUSE_SECONDS: Final = 5.0

@@ -37,12 +37,13 @@ _COLUMNS: Final = (
     "size",
 )
 _REMOVERS = commits.alias()
-_IS_REMOVED: Final = (
+IS_REMOVED: Final = (
     select(file_removals.c.file_num)
     .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
     .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
     .exists()
 )
+"""Whether a commit that counts removes a file."""
 _THERE: Final = (
     select(
         files.c.num,
@@ -57,7 +58,7 @@ _THERE: Final = (
     )
     .join(commits, commits.c.num == files.c.commit_num)
     .join(authors, authors.c.num == commits.c.author_num)
-    .where(~commits.c.is_void, ~_IS_REMOVED, files.c.branch_num == bindparam("branch"))
+    .where(~commits.c.is_void, ~IS_REMOVED, files.c.branch_num == bindparam("branch"))
     .order_by(files.c.num)
 )
 """Files of a branch that no commit removes."""

@@ -1,10 +1,12 @@
-"""Counts the commits and bytes that arrived on each of the last days."""
+"""Counts the commits and bytes that arrived on each of the last days, and tells whether any came after another."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
+from storage.engine.id_keys import chunks
 from storage.engine.sums import sum_of
 from storage.schema.schema import commits
 
@@ -33,3 +35,12 @@ def load_growth(connection: Connection) -> list[Day]:
     query = select(latest.c.day, func.count(), sum_of(latest.c.size)).group_by(latest.c.day)
     query = query.order_by(latest.c.day.desc())
     return [Day(*row) for row in connection.execute(query.limit(GROWTH_DAY_COUNT_MAX))]
+
+
+def has_newer(connection: Connection, topic_nums: Sequence[int], upto: int) -> bool:
+    """Whether a commit of these topics came after the one of that number, by any author."""
+    for part in chunks(topic_nums):
+        query = select(commits.c.num).where(commits.c.topic_num.in_(part), commits.c.num > upto).limit(1)
+        if connection.execute(query).first() is not None:
+            return True
+    return False

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, Select, delete, select
 
 from storage.engine.database import keep_last_number
+from storage.schema.peer_schema import repo_holders
 from storage.schema.schema import (
     branches,
     changes,
@@ -24,6 +25,7 @@ from storage.schema.schema import (
     repos,
     sketches,
     topics,
+    unfetched_files,
 )
 
 
@@ -45,6 +47,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(damaged_commits).where(damaged_commits.c.topic_num.in_(of_topics)))
     for table in (
         pending,
+        unfetched_files,
         files,
         heads,
         feed_forks,
@@ -60,6 +63,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
     connection.execute(delete(epochs).where(epochs.c.repo_num == repo_num))
+    connection.execute(delete(repo_holders).where(repo_holders.c.repo_num == repo_num))
     connection.execute(delete(repos).where(repos.c.num == repo_num))
 
 

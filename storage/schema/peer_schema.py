@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, String, Table, false
 
-from storage.schema.columns import Bytes, metadata
+from storage.schema.columns import NUM, Bytes, metadata
 
 peers = Table(
     "peers",
@@ -48,3 +48,13 @@ reached_repos = Table(
     Column("repo_id", Bytes(32), primary_key=True),
 )
 """Repos for whose sake a learned peer is dialed."""
+
+repo_holders = Table(
+    "repo_holders",
+    metadata,
+    Column("repo_num", NUM, primary_key=True),
+    Column("peer", Bytes(32), primary_key=True),
+    Column("held_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
+    Column("upto", BigInteger, nullable=False),  # number of the last commit that was here then
+)
+"""Which peers were last seen to hold all that this node had of a repo; see `holders`."""

@@ -297,6 +297,15 @@ file_removals = Table(
 )
 """Which commits remove which files: a file is there while none of them counts."""
 
+unfetched_files = Table(
+    "unfetched_files",
+    metadata,
+    Column("file_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Index("unfetched_files_branch", "branch_num", "file_num"),
+)
+"""Files of this node's user whose content no other node is known to have fetched from here; see `unfetched`."""
+
 pending = Table(
     "pending",
     metadata,

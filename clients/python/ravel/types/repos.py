@@ -82,6 +82,12 @@ class RepoStanding(TypedDict):
     """Commits that a connected peer has and this node has not."""
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
+    unfetched_files: int
+    """Own files whose content no other node has fetched whole from this one, as far as it knows. Of one branch at
+    most 1,000 are counted.
+    """
+    held_at: int | None
+    """Unix seconds when another node was last seen to hold all commits that were here. Null: none was."""
     behind_since: int | None
     """Unix seconds since when members write with secrets that are not here, as who made these states them. Null:
     they are here, or nothing is known of it.

@@ -57,6 +57,8 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "since": None,
                 "behind": 0,
                 "unheld": None,
+                "unfetched_files": 0,
+                "held_at": None,
                 "behind_since": None,
             },
             "repo": "",

@@ -1,21 +1,29 @@
 """How a repo stands with others: one sentence that is true."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
+from node.observe import standing
 from node.observe.standing import (
+    HOLDERS_MAX,
     NO_OUTLOOK,
+    SAVE_SECONDS,
     UNHELD_COUNTED_MAX,
     Facts,
     Link,
     Outlook,
     Standings,
+    Unheld,
+    _Memory,
+    _note_level,
     describe_standing,
     without_peers,
 )
@@ -26,6 +34,7 @@ from node.sync.peer_state import PeerState
 from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.text import id_text
+from storage.peers.holders import Holder, load_holders, put_holders
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, meet, members_of, open_nodes, share, until_equal
 
@@ -45,12 +54,14 @@ def _with(link: Link) -> Outlook:
 UNKNOWN = "whether what you wrote is elsewhere is not known"
 TWO = "2 of your commits are on this node alone, as far as known"
 SINCE = "since 1970-01-01 00:00 UTC"
-LEVEL = Outlook((LINK,), 1, {PEER: 0}, 0)
-CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
+LAST = Holder(PEER, 0, 5)
+LEVEL = Outlook((LINK,), 1, {PEER: 0}, LAST)
+HELD = f"peer {SHORT} had all commits on 1970-01-01 00:00 UTC"
+CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
     "level": (MEMBER, LEVEL, 0, "in_sync", f"in sync with peer {SHORT} {SINCE}"),
     "reader": (
         READER,
-        Outlook((replace(LINK, is_relay=True),), 1, {PEER: 0}, 0),
+        Outlook((replace(LINK, is_relay=True),), 1, {PEER: 0}, LAST),
         0,
         "in_sync",
         f"reading the repo without being a member; in sync with relay {SHORT} {SINCE}",
@@ -72,9 +83,46 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
         "alone",
         "no peer is connected; at least 1000 of your commits are on this node alone, as far as known",
     ),
+    "held_before": (MEMBER, Outlook((), 0, {}, LAST), 0, "alone", f"no peer is connected; {HELD}"),
+    "held_by_a_relay_before_and_not_since": (
+        MEMBER,
+        Outlook((), 0, {}, LAST, last_is_relay=True),
+        2,
+        "alone",
+        f"no peer is connected; {TWO}",
+    ),
+    "held_by_a_relay_but_for_a_file": (
+        MEMBER,
+        Outlook((), 0, {}, LAST, last_is_relay=True),
+        Unheld(0, 1),
+        "alone",
+        f"no peer is connected; {HELD.replace('peer', 'relay')}; "
+        "1 of your files is on this node alone, as far as known",
+    ),
+    "level_but_for_files": (
+        MEMBER,
+        LEVEL,
+        Unheld(0, UNHELD_COUNTED_MAX),
+        "in_sync",
+        f"in sync with peer {SHORT} {SINCE}; at least 1000 of your files are on this node alone, as far as known",
+    ),
+    "commits_and_files": (
+        MEMBER,
+        NO_OUTLOOK,
+        Unheld(2, 3),
+        "alone",
+        "no peer is connected; 2 of your commits and 3 of your files are on this node alone, as far as known",
+    ),
+    "nothing_known_but_a_file": (
+        MEMBER,
+        NO_OUTLOOK,
+        Unheld(None, 1),
+        "alone",
+        f"no peer is connected; {UNKNOWN}; 1 of your files is on this node alone, as far as known",
+    ),
     "not_shared": (
         MEMBER,
-        Outlook((), 2, {}, 0),
+        Outlook((), 2, {}, LAST),
         2,
         "not_shared",
         f"2 peers are connected, and none follows this repo; {TWO}",
@@ -195,15 +243,22 @@ CASES: dict[str, tuple[Facts, Outlook, int | None, str, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_state_has_its_sentence(name: str) -> None:
-    facts, outlook, unheld, state, sentence = CASES[name]
+    facts, outlook, counted, state, sentence = CASES[name]
+    unheld = _unheld_of(counted)
     said = describe_standing(facts, outlook, unheld)
-    assert (said["state"], said["sentence"], said["unheld"]) == (state, sentence, unheld)
+    assert (said["state"], said["sentence"], said["unheld"]) == (state, sentence, unheld.commits)
+    assert said["unfetched_files"] == unheld.files
+    assert said["held_at"] == (None if outlook.last is None else 0)
+
+
+def _unheld_of(counted: Unheld | int | None) -> Unheld:
+    return counted if isinstance(counted, Unheld) else Unheld(counted)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
     facts, outlook, unheld, state, _ = CASES[name]
-    shown = without_peers(describe_standing(facts, outlook, unheld))
+    shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld)))
     assert (shown["state"], shown["in_sync_with"]) == (state, [])
     assert SHORT not in shown["sentence"]
     assert shown["sentence"]
@@ -220,7 +275,7 @@ def _seen(node: Node, connection: Connection | None) -> Standings:
 
 
 def _unheld(standings: Standings, node: Node, outlook: Outlook) -> int | None:
-    return standings.count_unheld(node.author.user, {node.repo().num: outlook})[node.repo().num]
+    return standings.count_unheld(node.author.user, {node.repo().num: outlook})[node.repo().num].commits
 
 
 @pytest.mark.slow
@@ -231,7 +286,7 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
         await share(alice, bob)
         alone = _seen(alice, None)
         outlook = alone.outlooks()[alice.repo().num]
-        assert (outlook.links, outlook.held_at) == ((), None)
+        assert (outlook.links, outlook.last) == ((), None)
         assert _unheld(alone, alice, outlook) is None
         async with connected(bob, alice) as (_, side):
             await until_equal(alice, bob)
@@ -243,12 +298,65 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
         standings._network._inbound.clear()
         alice.write(alice.branch(), "nobody has this")
         outlook = standings.outlooks()[alice.repo().num]
-        assert outlook.held_at is not None
+        assert outlook.last is not None
         assert _unheld(standings, alice, outlook) == 1
+        await standings.save()
+        alice.replica.close()
+        alice.open(1_600_000_000_000)  # a clock that was set back
+        again = _seen(alice, None)
+        restarted = again.outlooks()[alice.repo().num]
+        assert restarted.last == outlook.last
+        assert _unheld(again, alice, restarted) == 1, "a restart forgets nobody"
+        assert not again.is_held(alice.repo(), restarted)
+        standings = again
         alice.author.write_group(
             [WriteRequest(alice.branch(), [Draft(Post(f"{number}")) for number in range(UNHELD_COUNTED_MAX)])]
         )
         assert _unheld(standings, alice, outlook) == UNHELD_COUNTED_MAX, "no further ones are counted"
+
+
+@pytest.mark.slow
+async def test_who_held_what_is_stored_at_a_bounded_rate(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice) as (_, side):
+            await until_equal(alice, bob)
+            standings = _seen(alice, side)
+            stored: list[float] = []
+
+            def counted(connection: SqlConnection, holders: Mapping[int, Sequence[Holder]]) -> None:
+                stored.append(trio.current_time())
+                put_holders(connection, holders)
+
+            monkeypatch.setattr(standing, "put_holders", counted)
+            began = trio.current_time()
+            with trio.move_on_after(4 * SAVE_SECONDS):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(standings.run, alice.author.user)
+                    for number in range(200):
+                        alice.write(alice.branch(), f"post {number}")
+                        await trio.sleep(1)
+            assert 2 <= len(stored) <= (trio.current_time() - began) / SAVE_SECONDS
+            del stored[:]
+            with trio.move_on_after(2 * SAVE_SECONDS):
+                await standings.run(alice.author.user)
+            assert len(stored) <= 1, "nothing is written where nothing changed"
+
+
+def test_of_many_peers_those_that_held_most_are_remembered(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, _ = alice.create_repo()
+        peers = [PeerId(bytes([number]) * 32) for number in range(HOLDERS_MAX + 1)]
+        memory = _Memory()
+        for upto, peer in enumerate(peers):
+            _note_level(memory, [peer], 1000, upto)
+        assert list(memory.holders) == peers[1:]
+        with alice.replica.database.write() as connection:
+            put_holders(connection, {repo.num: list(memory.holders.values())})
+        with alice.replica.database.read() as connection:
+            assert load_holders(connection) == {repo.num: list(memory.holders.values())}
 
 
 @pytest.mark.slow

@@ -1,0 +1,116 @@
+"""Table of this user's files whose content no other node is known to have fetched from here.
+
+A file enters it when it is added here, and leaves it when blocks that peers asked for make it up whole.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from protocol.ids import BlockId, CommitId, ObjectId, UserId
+from storage.blobs.files import IS_REMOVED
+from storage.engine.bulk import select_in
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import authors, branches, commits, files, unfetched_files
+
+_EXAMINED_MAX: Final = 4096
+"""Rows of one branch, the latest, that one count looks at: removed and void files are among them."""
+_PURGED_AT_ONCE: Final = 10_000
+
+_ADDED: Final = (
+    select(files.c.num, commits.c.commit_id)
+    .join(commits, commits.c.num == files.c.commit_num)
+    .where(
+        commits.c.id_key.in_(bindparam("keys", expanding=True)), commits.c.branch_num == bindparam("branch")
+    )
+)
+_BRANCHES: Final = select(branches.c.repo_num, branches.c.num).where(
+    branches.c.repo_num.in_(bindparam("keys", expanding=True)),
+    select(unfetched_files.c.file_num).where(unfetched_files.c.branch_num == branches.c.num).exists(),
+)
+_LATEST: Final = (
+    select(unfetched_files.c.file_num)
+    .where(unfetched_files.c.branch_num == bindparam("branch"))
+    .order_by(unfetched_files.c.file_num.desc())
+    .limit(_EXAMINED_MAX)
+    .subquery()
+)
+_UNFETCHED: Final = (
+    select(files.c.num)
+    .select_from(_LATEST)
+    .join(files, files.c.num == _LATEST.c.file_num)
+    .join(commits, commits.c.num == files.c.commit_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(~commits.c.is_void, ~IS_REMOVED, authors.c.user == bindparam("user"))
+    .limit(bindparam("count_max"))
+)
+_ROOTS: Final = (
+    select(files.c.object_id, files.c.size)
+    .join(unfetched_files, unfetched_files.c.file_num == files.c.num)
+    .where(
+        files.c.branch_num == bindparam("branch"), files.c.object_id.in_(bindparam("keys", expanding=True))
+    )
+    .distinct()
+)
+_OTHERS: Final = (
+    select(unfetched_files.c.file_num)
+    .join(files, files.c.num == unfetched_files.c.file_num)
+    .join(commits, commits.c.num == files.c.commit_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(authors.c.user != bindparam("user"))
+    .limit(_PURGED_AT_ONCE)
+)
+
+
+def note_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
+    """This node wrote these commits of a branch: no other has the content of the files that they add."""
+    nums: list[int] = []
+    for part in chunks([id_key(one) for one in commit_ids]):
+        rows = connection.execute(_ADDED, {"keys": part, "branch": branch_num}).all()
+        nums += [num for num, commit_id in rows if commit_id in commit_ids]
+    if nums:
+        rows_added = [{"file_num": num, "branch_num": branch_num} for num in nums]
+        connection.execute(insert(unfetched_files), rows_added)
+
+
+def count_unfetched(
+    connection: Connection, repo_nums: Sequence[int], user: UserId, count_max: int
+) -> dict[int, int]:
+    """Files of a user in each of these repos that no other node has fetched; of one branch `count_max` at most."""
+    found = dict.fromkeys(repo_nums, 0)
+    for part in chunks(repo_nums):
+        for repo_num, branch_num in select_in(connection, _BRANCHES, part).all():
+            wanted = {"branch": branch_num, "user": user, "count_max": count_max}
+            found[repo_num] += len(connection.execute(_UNFETCHED, wanted).all())
+    return found
+
+
+def find_unfetched(
+    connection: Connection, branch_num: int, ids: Sequence[BlockId]
+) -> list[tuple[ObjectId, int | None]]:
+    """Those of these blocks that are the roots of unfetched files of the branch, with the sizes that their author states."""
+    return [
+        (object_id, size)
+        for part in chunks(ids)
+        for object_id, size in select_in(connection, _ROOTS, part, branch=branch_num)
+    ]
+
+
+def note_fetched(connection: Connection, branch_num: int, object_id: ObjectId) -> None:
+    """Other nodes have all of this content: of each file in the branch's repo that has it."""
+    repo_num = select(branches.c.repo_num).where(branches.c.num == branch_num).scalar_subquery()
+    of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
+    same = select(files.c.num).where(files.c.object_id == object_id, files.c.branch_num.in_(of_repo))
+    connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(same)))
+
+
+def find_of_others(connection: Connection, user: UserId) -> list[int]:
+    """Numbers of some files of other users: a store of an older version lists all files, since it knows no own user."""
+    return list(connection.execute(_OTHERS, {"user": user}).scalars())
+
+
+def drop_unfetched(connection: Connection, file_nums: Sequence[int]) -> None:
+    """List these files no more."""
+    for part in chunks(file_nums):
+        connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(part)))
