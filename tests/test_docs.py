@@ -142,7 +142,7 @@ def check_python(words: list[str]) -> None:
         return
     path = ROOT / words[1].replace(".", "/")
     is_here = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
-    is_ours = path.is_dir() or "." in words[1]
+    is_ours = path.is_dir() or (ROOT / words[1].partition(".")[0]).is_dir()
     if not is_here and (is_ours or importlib.util.find_spec(words[1]) is None):
         raise WrongCommandError(f"no module {words[1]}")
 

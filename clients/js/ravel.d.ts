@@ -1555,6 +1555,7 @@ export interface TokenRequest {
   may: ("admin" | "manage" | "node" | "read" | "write")[];
   repos?: string[];
   branches?: string[];
+  origins?: string[];
   expires_seconds?: number;
 }
 
@@ -1573,6 +1574,7 @@ export interface TokenView {
   last_used_at: number | null;
   may: ("admin" | "manage" | "node" | "read" | "write")[];
   name: string;
+  origins: string[];
   repos: TokenRepo[];
 }
 

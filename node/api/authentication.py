@@ -1,23 +1,35 @@
 """Authentication of the HTTP API: checks Host, Origin and token of every request, and formats its refusals.
 
 Anyone who holds a token, from this machine; `callers` tells whose it is, and `access` what it may. A page in a browser
-does not: it cannot send the header to another origin without being asked about (and is refused), and a name that was
-rebound to 127.0.0.1 is refused by the Host check. A token in a URL is never accepted, since URLs end up in logs.
+does not: it cannot send the header to another origin without being asked about (and is refused, unless a token was made
+for its origin), and a name that was rebound to 127.0.0.1 is refused by the Host check. A token in a URL is never
+accepted, since URLs end up in logs.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
+from node.contract.endpoint import PREFIX
 from node.runtime.errors import ServiceError, kind_of
 
 TRUSTED: Final = "ravel.trusted"
 """In a request's extensions: what to call when it has shown the token. Servers that bound strangers have it."""
 _RETRY_SECONDS: Final = 5
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""What says no more than that the node runs, and whether it can work."""
+"""Names of this machine that nobody else can give an address."""
+_HEALTH_PATH: Final = "/healthz"
+_PREFLIGHT_SECONDS: Final = 600
+"""How long a browser need not ask again."""
+_SHARED_HEADERS: Final = (
+    "authorization, content-type, idempotency-key, if-range, last-event-id, range, ravel-repo, ravel-run"
+)
+_SHOWN_HEADERS: Final = b"content-range, etag, ravel-run, retry-after"
+
+_Headers = Mapping[bytes, Sequence[bytes]]
 
 
 class Gate:
@@ -33,7 +45,14 @@ class Gate:
         """Serve or refuse one request."""
         if scope["type"] == "http":
             try:
-                self._check(scope)
+                headers = _headers_of(scope)
+                origin = self._check_place(scope, headers)
+                if origin:
+                    send = _shared(send, origin)
+                    if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                        await _permission(headers)(scope, receive, send)
+                        return
+                self._check_token(scope, headers, origin)
             except ServiceError as error:
                 await error_response(error)(scope, receive, send)
                 return
@@ -43,20 +62,79 @@ class Gate:
             return  # no WebSockets here; the server refuses what nothing accepts
         await self._application(scope, receive, send)
 
-    def _check(self, scope: Scope) -> None:
-        """Refuse a request, or note in its scope who calls. Raises ServiceError."""
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name, []).append(value)
-        hosts = headers.get(b"host", [])
+    def _check_place(self, scope: Scope, headers: _Headers) -> str:
+        """The foreign origin that a request comes from, where it may; else nothing. Raises ServiceError."""
+        hosts = headers.get(b"host", ())
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
         if _host_name(host) not in _LOOPBACK_NAMES:
             raise ServiceError("forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}")
-        origins = headers.get(b"origin", [])
-        if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
-            raise ServiceError("forbidden_origin", "this API does not answer pages of other origins")
-        if scope["path"] not in self._open_paths:
-            scope[CALLER] = self._callers.identify(headers.get(b"authorization", []))
+        foreign = [
+            origin.decode("latin-1")
+            for origin in headers.get(b"origin", ())
+            if origin.decode("latin-1") != f"http://{host}"
+        ]
+        if not foreign:
+            return ""
+        # Not the web page's files and codes: they are for its own origin.
+        is_api = scope["path"].startswith(f"{PREFIX}/") or scope["path"] == _HEALTH_PATH
+        if len(foreign) > 1 or not is_api or not self._callers.may_share(foreign[0]):
+            raise ServiceError(
+                "forbidden_origin",
+                "this API does not answer pages of other origins",
+                "`ravel token create --origin ORIGIN` makes a token for pages of an origin",
+            )
+        return foreign[0]
+
+    def _check_token(self, scope: Scope, headers: _Headers, origin: str) -> None:
+        """Refuse a request, or note in its scope who calls. Raises ServiceError."""
+        if scope["path"] in self._open_paths:
+            return
+        caller = self._callers.identify(headers.get(b"authorization", ()))
+        if origin and (caller.token is None or origin not in caller.token.origins):
+            raise ServiceError(
+                "forbidden_origin",
+                f"the API token {caller.name!r} is not for pages of {origin}",
+                f"`ravel token create --origin {origin}` makes one",
+            )
+        scope[CALLER] = caller
+
+
+def _headers_of(scope: Scope) -> _Headers:
+    headers: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name, []).append(value)
+    return headers
+
+
+def _permission(headers: _Headers) -> Response:
+    """What a browser asks before it sends a page's request: the origin may be answered."""
+    permission = Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+            "Access-Control-Allow-Headers": _SHARED_HEADERS,
+            "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
+        },
+    )
+    if b"access-control-request-private-network" in headers:
+        permission.headers["Access-Control-Allow-Private-Network"] = "true"
+    return permission
+
+
+def _shared(send: Send, origin: str) -> Send:
+    """Let pages of an origin read the answer."""
+
+    async def share(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [
+                *message.get("headers", ()),
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-expose-headers", _SHOWN_HEADERS),
+                (b"vary", b"Origin"),
+            ]
+        await send(message)
+
+    return share
 
 
 def _host_name(host: str) -> str:

@@ -94,6 +94,10 @@ class Callers:
         self._tokens.note_use(found)
         return caller_of_token(found)
 
+    def may_share(self, origin: str) -> bool:
+        """Whether pages of a foreign origin are answered at all: a token was made for them."""
+        return self._tokens.knows_origin(origin)
+
     def check(self, caller: Caller) -> None:
         """Refuse a caller whose token was revoked or has expired since. Raises ServiceError."""
         if caller.token is None:

@@ -1,10 +1,12 @@
 """Makes, lists and revokes tokens, and writes when they were last used."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import structlog
 import trio
+from msgspec import structs
 
 from node.api.callers import HOME_NAME, Caller
 from node.api.targets import Targets
@@ -37,7 +39,13 @@ class Tokens:
         self._lock = trio.Lock()
 
     async def create(
-        self, name: str, may: list[Action], repos: list[str], branches: list[str], expires_seconds: int
+        self,
+        name: str,
+        may: list[Action],
+        repos: list[str],
+        branches: list[str],
+        expires_seconds: int,
+        origins: Sequence[str] = (),
     ) -> NewToken:
         """Make a token for an app. Raises ServiceError `bad_request`, `not_found`, `ambiguous`, `already_exists`."""
         actions = tuple(action for action in ACTIONS if action in may)
@@ -72,7 +80,8 @@ class Tokens:
                     "revoke one that `ravel token list` shows as unused",
                 )
             secret = new_secret()
-            token = self._make(name, secret, "app", actions, expires_seconds, (*of_repos,), (*of_branches,))
+            made = self._make(name, secret, "app", actions, expires_seconds, (*of_repos,), (*of_branches,))
+            token = structs.replace(made, origins=tuple(dict.fromkeys(origins)))
             await self._run_blocking(self.file.replace, [*kept, token])
         log.info("token made", name=name, may=actions, repos=len(of_repos), branches=len(of_branches))
         return {"token": secret, "name": name, "expires_at": token.expires_at}
@@ -122,6 +131,7 @@ class Tokens:
             "may": [*ACTIONS],
             "repos": [],
             "branches": [],
+            "origins": [],
             "created_at": None,
             "expires_at": None,
             "last_used_at": None,
@@ -162,6 +172,7 @@ class Tokens:
             "may": [*token.may],
             "repos": [self._repo_view(repo) for repo in token.repos],
             "branches": [self._branch_view(name) for name in token.branches],
+            "origins": [*token.origins],
             "created_at": token.created_at,
             "expires_at": token.expires_at,
             "last_used_at": token.last_used_at,

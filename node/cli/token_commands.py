@@ -1,11 +1,13 @@
 """token: what apps may do with this node's API."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.repo_commands import seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_json, print_table
+from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.tokens import TokenView
@@ -31,17 +33,43 @@ def create(
     branch: Annotated[
         list[str] | None, typer.Option("--branch", help="A single branch that it is for; may be repeated.")
     ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin",
+            help="A web origin whose pages may use it, such as http://localhost:8000; may be repeated. Without one, "
+            "browsers get no answer for pages of other origins.",
+        ),
+    ] = None,
     expires: Annotated[str, typer.Option(help="How long it is valid: 60s to 3650d.")] = "90d",
     as_json: JsonOption = False,
 ) -> None:
     """Make a token for an app, and print it. It is shown this once: the node keeps only a hash."""
 
+    from node.contract.tokens import NAME_FORM, find_origin_fault
+    from protocol.limits.users import API_TOKEN_SECONDS_MAX, API_TOKEN_SECONDS_MIN
+
+    if not re.search(NAME_FORM, name):
+        raise ServiceError(
+            "bad_request", f"{name[:100]!r} is no name of a token", "use letters, digits, `.`, `_` and `-`"
+        )
+    seconds = seconds_of(expires)
+    if not API_TOKEN_SECONDS_MIN <= seconds <= API_TOKEN_SECONDS_MAX:
+        raise ServiceError("bad_request", f"a token is not valid for {expires}", "say 60s to 3650d")
+    faults = [find_origin_fault(one) for one in origin or ()]
+    if any(faults):
+        raise ServiceError(
+            "bad_request",
+            next(filter(None, faults)),
+            "an origin is https://HOST or http://localhost:PORT, without a path",
+        )
     answer = client(context).create_token(
         name=name,
-        may=[action.strip() for action in may.split(",")],
+        may=_actions(may),
         repos=repo or [],
         branches=branch or [],
-        expires_seconds=seconds_of(expires),
+        origins=origin or [],
+        expires_seconds=seconds,
     )
     if as_json:
         print_json(answer)
@@ -85,11 +113,25 @@ def revoke(
         print_json(answer)
 
 
+def _actions(may: str) -> list[str]:
+    """Actions that are separated by commas. Raises ServiceError `bad_request`."""
+    from node.contract.access import ACTIONS
+    from node.runtime.resolve import did_you_mean
+
+    found = [action.strip() for action in may.split(",")]
+    for one in found:
+        if one not in ACTIONS:
+            what = f"{one!r} is no action{did_you_mean(one, ACTIONS)}" if one else "an action is missing"
+            raise ServiceError("bad_request", what, f"--may takes {', '.join(ACTIONS)}, separated by commas")
+    return found
+
+
 def _targets(item: "TokenView") -> str:
     """Names, or the first characters of ids of what is not on this node any more."""
     found = [one["name"] or _gone(one["repo"]) for one in item["repos"]]
     found += [f"branch {one['name'] or _gone(one['branch'])}" for one in item["branches"]]
-    return ", ".join(found) or "all repos"
+    where = ", ".join(found) or "all repos"
+    return f"{where}; pages of {', '.join(item['origins'])}" if item["origins"] else where
 
 
 def _gone(target: str) -> str:

@@ -1,5 +1,6 @@
 """Tokens of the API: make, list and revoke them, and show the one that a request carries."""
 
+import re
 from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta, field
@@ -8,13 +9,27 @@ from node.contract.access import ACTIONS, ANY_TOKEN, HOME_ONLY, Action
 from node.contract.endpoint import Endpoint
 from node.contract.values import Empty, Id, Name, Request, UnixSeconds, one_of
 from protocol.limits.users import (
+    API_ORIGIN_SIZE_MAX,
     API_TOKEN_NAME_SIZE_MAX,
+    API_TOKEN_ORIGINS_MAX,
     API_TOKEN_SECONDS,
     API_TOKEN_SECONDS_MAX,
     API_TOKEN_SECONDS_MIN,
     API_TOKEN_TARGETS_MAX,
 )
 
+# As `$` alone lets a line break follow in Python, and JSON schemas know no `\Z`.
+NAME_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
+_ORIGIN: Final = r"^(https://[a-z0-9.-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?$(?!\n)"
+"""A page that came in clear over a network may be another's: of these, those of this machine alone."""
+Origin = Annotated[
+    str,
+    Meta(
+        pattern=_ORIGIN,
+        max_length=API_ORIGIN_SIZE_MAX,
+        description="`https://HOST` or `https://HOST:PORT`; with `http`, loopback names alone.",
+    ),
+]
 _Targets = Annotated[list[Name], Meta(max_length=API_TOKEN_TARGETS_MAX)]
 
 
@@ -24,8 +39,7 @@ class TokenRequest(Request, frozen=True):
     name: Annotated[
         str,
         Meta(
-            # As `$` alone lets a line break follow in Python, and JSON schemas know no `\Z`.
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
+            pattern=NAME_FORM,
             max_length=API_TOKEN_NAME_SIZE_MAX,
             description="Letters, digits, `.`, `_` and `-`.",
         ),
@@ -39,6 +53,13 @@ class TokenRequest(Request, frozen=True):
     branches: Annotated[_Targets, Meta(description="Single branches that it is for.")] = field(
         default_factory=list
     )
+    origins: Annotated[
+        list[Origin],
+        Meta(
+            max_length=API_TOKEN_ORIGINS_MAX,
+            description="Web origins whose pages may call with it. Without one, a page of another origin is refused.",
+        ),
+    ] = field(default_factory=list)
     expires_seconds: Annotated[int, Meta(ge=API_TOKEN_SECONDS_MIN, le=API_TOKEN_SECONDS_MAX)] = (
         API_TOKEN_SECONDS
     )
@@ -73,6 +94,7 @@ class TokenView(TypedDict):
     may: list[Action]
     repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
     branches: list[TokenBranch]
+    origins: Annotated[list[str], Meta(description="Web origins whose pages may call with it.")]
     created_at: Annotated[int | None, Meta(description="Unix seconds. Null: of the kind `home`.")]
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
@@ -91,6 +113,15 @@ class TokenList(TypedDict):
     """The tokens of this node, but its own."""
 
     tokens: list[TokenView]
+
+
+def find_origin_fault(text: str) -> str:
+    """Why a text is no origin that a token may state; an empty text where it is one."""
+    if len(text) <= API_ORIGIN_SIZE_MAX and re.search(_ORIGIN, text):
+        return ""
+    if re.fullmatch(r"http://[^/]+", text):
+        return f"{text[:100]!r} is no origin of this machine: pages of other hosts need https"
+    return f"{text[:100]!r} is not an origin"
 
 
 CREATE_TOKEN: Final = Endpoint(

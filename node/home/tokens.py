@@ -48,6 +48,8 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repos: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
     last_used_at: int | None = None
+    origins: tuple[str, ...] = ()
+    """Of web pages that may use it, as browsers state them."""
 
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,6 +84,10 @@ class TokenFile:
         found = self._tokens.get(digest)
         # A hash of 256 random bits leaks nothing by the time of a look-up; the comparison is for who replaces the hash.
         return found if found is not None and compare_digest(found.digest, digest) else None
+
+    def knows_origin(self, origin: str) -> bool:
+        """Whether a token, which may have expired, is for pages of that web origin."""
+        return any(origin in one.origins for one in self._tokens.values())
 
     def is_good(self, token: Token) -> bool:
         """Whether it is neither revoked nor expired."""
@@ -137,7 +143,11 @@ def digest_of(secret: str) -> str:
 
 def encode_tokens(tokens: Iterable[Token]) -> bytes:
     """The file's bytes."""
-    found = msgspec.to_builtins(list(tokens))
+    # Without origins a token is written as older versions do, which can read it then.
+    found = [
+        {key: value for key, value in msgspec.to_builtins(one).items() if key != "origins" or value}
+        for one in tokens
+    ]
     content = {"format": _FORMAT, "tokens": found, "checksum": _checksum(found)}
     return json.dumps(content, indent=1).encode() + b"\n"
 
@@ -146,7 +156,8 @@ def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
     """The tokens of a file. Raises ServiceError `bad_config`."""
     try:
         content = msgspec.json.decode(encoded, type=_Content)
-        is_whole = content.checksum == _checksum(msgspec.to_builtins(content.tokens))
+        # Of what was written: a field that has come since would change it.
+        is_whole = content.checksum == _checksum(json.loads(encoded)["tokens"])
     except (msgspec.DecodeError, ValueError, RecursionError):
         is_whole = False
     if not is_whole:

@@ -118,6 +118,10 @@ API_TOKEN_NAME_SIZE_MAX: Final = 64
 """Characters of a token's name."""
 API_TOKEN_TARGETS_MAX: Final = 16
 """Repos and branches that one token is for: each is compared at every request. More are a token for all repos."""
+API_TOKEN_ORIGINS_MAX: Final = 4
+"""Web origins whose pages may use one token: a page at home and where it is published."""
+API_ORIGIN_SIZE_MAX: Final = 267
+"""Characters of an origin: `https://`, a host name of 253, a port."""
 API_TOKEN_SECONDS_MIN: Final = 60
 """Least time in seconds for which a token is good: long enough to be given to an app."""
 API_TOKEN_SECONDS_MAX: Final = 3650 * 86_400

@@ -18,8 +18,8 @@ CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
     method="POST",
     path="/tokens",
     answer="tokens.NewToken",
-    body=("name", "may", "repos", "branches", "expires_seconds"),
-    defaults={"repos": (), "branches": (), "expires_seconds": 7776000},
+    body=("name", "may", "repos", "branches", "origins", "expires_seconds"),
+    defaults={"repos": (), "branches": (), "origins": (), "expires_seconds": 7776000},
 )
 LIST_TOKENS: Final[Operation[TokenList]] = Operation(
     name="list_tokens", method="GET", path="/tokens", answer="tokens.TokenList"
@@ -42,6 +42,7 @@ class TokensCalls(SyncCaller):
         *,
         repos: Sequence[str] = (),
         branches: Sequence[str] = (),
+        origins: Sequence[str] = (),
         expires_seconds: int = 7776000,
     ) -> NewToken:
         """Make a token for an app.
@@ -55,6 +56,7 @@ class TokensCalls(SyncCaller):
                 "may": may,
                 "repos": repos,
                 "branches": branches,
+                "origins": origins,
                 "expires_seconds": expires_seconds,
             },
         )
@@ -85,6 +87,7 @@ class AsyncTokensCalls(AsyncCaller):
         *,
         repos: Sequence[str] = (),
         branches: Sequence[str] = (),
+        origins: Sequence[str] = (),
         expires_seconds: int = 7776000,
     ) -> NewToken:
         """Make a token for an app.
@@ -98,6 +101,7 @@ class AsyncTokensCalls(AsyncCaller):
                 "may": may,
                 "repos": repos,
                 "branches": branches,
+                "origins": origins,
                 "expires_seconds": expires_seconds,
             },
         )

@@ -31,6 +31,8 @@ class TokenView(TypedDict):
     repos: list[TokenRepo]
     """No repos and no branches: it is for all."""
     branches: list[TokenBranch]
+    origins: list[str]
+    """Web origins whose pages may call with it."""
     created_at: int | None
     """Unix seconds. Null: of the kind `home`."""
     expires_at: int | None

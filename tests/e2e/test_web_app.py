@@ -1,0 +1,105 @@
+"""The poll of examples/, in a real browser, from a server of another origin; and what other pages get from the node."""
+
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ravel.home import read_run_file
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import Peer, peers, run_ravel
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/how-to/write-a-web-app.md"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing on the terminal."""
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    """What `python -m http.server` does, on a free port."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _connect(page: Browser, peer: Peer, token: str, voter: str) -> None:
+    page.until("document.querySelector('#connect [name=url]')")
+    page.evaluate("for (const field of document.querySelectorAll('#connect input')) field.value = ''")
+    url = f"http://{read_run_file(peer.home).api}"
+    for name, value in (("url", url), ("branch", "friends:main"), ("token", token), ("voter", voter)):
+        page.fill(f"#connect [name={name}]", value)
+    page.click("#connect button")
+
+
+def _ask(page: Browser, form: str, name: str, value: str) -> None:
+    page.fill(f"#{form} [name={name}]", value)
+    page.click(f"#{form} button")
+
+
+@pytest.mark.extended
+def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path) -> None:
+    with (
+        peers(tmp_path, "alice") as (alice,),
+        _serving(ROOT) as port,
+        browser(tmp_path / "profile") as page,
+    ):
+        alice.client.create_repo("friends")
+        origin = f"http://localhost:{port}"
+        command = re.search(r"^\$ ravel (token create .*)$", PAGE.read_text(), re.MULTILINE)
+        assert command is not None
+        words = command[1].replace("http://localhost:8000", origin).split()
+        token = run_ravel(alice, *words).stdout.strip()
+        assert f"pages of {origin}" in run_ravel(alice, "token", "list").stdout
+
+        page.open(f"http://127.0.0.1:{port}/examples/poll/")
+        _connect(page, alice, token, "mallory")
+        page.until("document.getElementById('message').textContent.includes('does not answer')")
+        assert page.evaluate("document.getElementById('poll').hidden"), (
+            "a page of another origin gets nothing"
+        )
+
+        page.open(f"{origin}/examples/poll/")
+        _connect(page, alice, token, "ann")
+        page.until("!document.getElementById('poll').hidden")
+        _ask(page, "ask", "question", "What shall we <b>drink</b>?")
+        page.until("document.getElementById('question').textContent === 'What shall we <b>drink</b>?'")
+        for option in ("tea", "coffee"):
+            _ask(page, "add", "option", option)
+        page.until("document.querySelectorAll('#options li').length === 2")
+        page.evaluate("document.querySelectorAll('#options button')[1].click()")
+        page.until("document.getElementById('options').innerText.includes('tea: 1')")
+        alice.client.edit_dict("friends:main", put={"poll/vote/bob": "tea"})
+        page.until("document.getElementById('options').innerText.includes('tea: 2')")
+        assert page.barriers() == []
+        run_ravel(alice, "token", "revoke", "poll")
+        page.evaluate("document.querySelectorAll('#options button')[0].click()")
+        page.until("document.getElementById('message').textContent !== ''")
+        assert [said for said in page.complaints() if "Security Policy" in said] == []
+
+
+def test_blocks_of_the_page_name_what_the_client_has() -> None:
+    [block] = re.findall(r"```js\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    used = set(re.findall(r"ravel\.(\w+)\(", block))
+    types = (ROOT / "clients/js/ravel.d.ts").read_text()
+    assert used == {name for name in used if f"  {name}(" in types}
+    app = (ROOT / "examples/poll/poll.js").read_text()
+    assert used <= set(re.findall(r"ravel\.(\w+)\(", app))
+    assert len(app.splitlines()) < 150
