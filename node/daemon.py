@@ -50,6 +50,7 @@ from node.sync.body_fetching import BodyFetcher
 from node.sync.circuit_quotas import CircuitQuotas
 from node.sync.circuit_switch import CircuitSwitch
 from node.sync.feed_recovery import FeedRecovery
+from node.sync.file_deposits import FileDepositor
 from node.sync.hub import Hub
 from node.sync.interfaces import list_addresses
 from node.sync.lan import LanDiscovery, announced_address, watch_lan
@@ -190,6 +191,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
             nursery.start_soon(RelationReader(hub).run)
+            nursery.start_soon(FileDepositor(hub).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

@@ -9,6 +9,7 @@ from typing import Final
 
 FILES: Final = "files"
 PRESENCE: Final = "presence"
+RELAY_FILES: Final = "relay-files"
 FEATURES: Final = (
     "circuits",
     "compaction",
@@ -24,6 +25,7 @@ FEATURES: Final = (
     PRESENCE,
     "quorum",
     "relay",
+    RELAY_FILES,
     "requests",
     "single-branch",
 )

@@ -50,6 +50,7 @@ _BRANCH_TOPIC_SEED: Final = _CONTEXT + "epoch write secret and branch to topic s
 _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
+_FILE_DEPOSIT_SIGNED: Final = _CONTEXT + "file deposit signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
 _DEVICE_SIGNED: Final = _CONTEXT + "device statement signature v1"
 _DEVICE_END_SIGNED: Final = _CONTEXT + "device end signature v1"
@@ -129,6 +130,11 @@ def repo_digest(encoded: bytes) -> Digest:
 def publication_digest(encoded: bytes) -> Digest:
     """What the topic's key signs."""
     return Digest(_derive(_PUBLICATION_SIGNED, encoded))
+
+
+def file_deposit_digest(encoded: bytes) -> Digest:
+    """What the topic's key signs so that a relay keeps a file."""
+    return Digest(_derive(_FILE_DEPOSIT_SIGNED, encoded))
 
 
 def invitation_digest(encoded: bytes) -> Digest:

@@ -39,7 +39,7 @@ PublicationId = NewType("PublicationId", _Bytes32)
 """32 bytes: names a publication by the first 8 bytes of its commit's id and 24 of what its topic's key signs."""
 
 ShortId = NewType("ShortId", Annotated[bytes, Meta(min_length=SHORT_ID_SIZE, max_length=SHORT_ID_SIZE)])
-"""16 bytes: the first of a commit's or a publication's id."""
+"""16 bytes: the first of the id of a commit, of a publication, or of a file's object."""
 
 Digest = NewType("Digest", _Bytes32)
 """32 bytes: the hash that is signed for a value, or that two nodes compare for a set."""

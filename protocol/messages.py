@@ -4,7 +4,8 @@ Topics are named by their blinded form (see `hashing.blind_topic`), which only a
 Every count is bounded by its type; `decode_message` is the only parser.
 
 Announce and Summary say which topics and what of them; Reconcile finds what one side lacks; Publications and Receipt bring
-it; Want, Fetch and Blocks ask for single commits and blocks; Deposit and Relay are for relays. Those of circuits carry
+it; Want, Fetch and Blocks ask for single commits and blocks; Deposit, Relay and those of files are for relays. Those of
+circuits carry
 the bytes of another session, which a relay passes on.
 Features says what a side knows.
 """
@@ -23,8 +24,10 @@ from protocol.ids import (
     CircuitAddress,
     CommitId,
     Digest,
+    ObjectId,
     PeerId,
     ShortId,
+    Signature,
     TopicKey,
 )
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
@@ -35,6 +38,8 @@ from protocol.limits.peers import (
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
+    FILES_DEPOSITED_COUNT_MAX,
+    FILES_LISTED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
     NODES_NAMED_MAX,
@@ -149,6 +154,46 @@ class Deposit(MessageForm, frozen=True, tag="deposit1"):
     topics: Annotated[tuple[TopicKey, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
 
 
+class FileDeposit(Wire, frozen=True):
+    """A file that a relay is to keep: its object, what its blocks may take at most (see `deposits.size_of`), a signature.
+
+    The topic's key signs it (`deposits.deposit_digest`), so that it can be passed on to another relay.
+    """
+
+    file: ObjectId
+    size: Annotated[int, Meta(ge=1, le=2**53 - 1)]
+    signature: Signature
+
+
+class ListFiles(MessageForm, frozen=True, tag="list-files1"):
+    """Asks a relay which files of a topic it keeps whole: those whose id is above `after`, the first ones."""
+
+    topic: BlindTopic
+    after: ShortId
+
+
+class ListedFiles(MessageForm, frozen=True, tag="listed-files1"):
+    """Files that the sender keeps whole, by the first bytes of their ids, in order. Fewer than the most: the last."""
+
+    topic: BlindTopic
+    files: Annotated[tuple[ShortId, ...], Meta(max_length=FILES_LISTED_COUNT_MAX)]
+
+
+class DepositFiles(MessageForm, frozen=True, tag="deposit-files1"):
+    """Asks a relay to keep files, whose blocks it fetches from the sender."""
+
+    topic: BlindTopic
+    files: Annotated[tuple[FileDeposit, ...], Meta(min_length=1, max_length=FILES_DEPOSITED_COUNT_MAX)]
+
+
+class SettledFiles(MessageForm, frozen=True, tag="settled-files1"):
+    """Deposited files that a relay keeps now, whole and durable; or does not keep, and why (a stable code)."""
+
+    topic: BlindTopic
+    files: Annotated[tuple[ShortId, ...], Meta(min_length=1, max_length=FILES_DEPOSITED_COUNT_MAX)]
+    refusal: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
+
+
 class Introductions(MessageForm, frozen=True, tag="introductions1"):
     """The sender takes introductions, and gives them. Said before any topic is announced, if at all."""
 
@@ -251,6 +296,10 @@ Message = (
     | Blocks
     | Relay
     | Deposit
+    | ListFiles
+    | ListedFiles
+    | DepositFiles
+    | SettledFiles
     | Introductions
     | Introduce
     | Seen

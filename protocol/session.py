@@ -8,7 +8,8 @@ and streams it in batches; commits accepted later are appended.
     us: Publications -> ... <- Receipt :them
 
 What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
-`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits` or `protocol.meeting`. The shell
+`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits`, `protocol.meeting` or
+`protocol.deposits`. The shell
 (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer does
 wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
 """
@@ -17,6 +18,7 @@ from typing import Final
 
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
+from protocol.deposits import Deposits
 from protocol.features import PRESENCE
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
@@ -44,9 +46,12 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    DepositFiles,
     Features,
     Fetch,
     Introduce,
+    ListedFiles,
+    ListFiles,
     Meet,
     Message,
     Nodes,
@@ -56,6 +61,7 @@ from protocol.messages import (
     Reconcile,
     Refused,
     Seen,
+    SettledFiles,
     Summary,
     Want,
 )
@@ -76,6 +82,10 @@ from protocol.session_events import (
     CommitsAccepted,
     CommitsWanted,
     Event,
+    FileListLoaded,
+    FileListWanted,
+    FileSettled,
+    FilesOffered,
     MeetingPossible,
     MeetingWanted,
     MessageReceived,
@@ -113,6 +123,7 @@ class Session:
         self.circuits = SessionCircuits(is_dialer=is_dialer)
         """Circuits on this session; events of theirs go through `handle` like all others."""
         self._meetings = Meetings()
+        self._deposits = Deposits(is_relay=is_relay)
         self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._early = dict.fromkeys(_EARLY, Early.UNSAID)
@@ -206,6 +217,8 @@ class Session:
                 return self._meetings.found(self._blind[topic], topic, nodes)
             case PresenceTold(topic, box):
                 return [Send(PresenceSaid(self._blind[topic], box))] if self.takes_presence(topic) else []
+            case FileListWanted() | FilesOffered() | FileListLoaded() | FileSettled():
+                return self._deposits.happen(self._blind[event.topic], event)
             case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
                 return self.circuits.happen(event)
             case SummaryLoaded():
@@ -334,6 +347,10 @@ class Session:
                 return self._meetings.told(self._topics[topic].topic, message)
             case Pass.SHOW, PresenceSaid(topic, box):
                 return [PresenceSeen(self._topics[topic].topic, box)]
+            case Pass.LIST_FILES | Pass.KEEP_FILES, ListFiles() | DepositFiles():
+                return self._deposits.asked(self._topics[message.topic].topic, message)
+            case Pass.NOTE_FILES | Pass.SETTLE_FILES, ListedFiles() | SettledFiles():
+                return self._deposits.answered(self._topics[message.topic].topic, message)
             case Pass.HAND_OVER, Blocks():
                 return self._transfer.blocks_came(message)
         raise AssertionError(f"{what.name} is not done about {message}")

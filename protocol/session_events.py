@@ -16,7 +16,7 @@ from protocol.ids import (
     TopicKey,
 )
 from protocol.links import PeerAddress
-from protocol.messages import Announce, Deposit, Message
+from protocol.messages import Announce, Deposit, FileDeposit, Message
 
 # --- events ---
 
@@ -209,6 +209,36 @@ class PresenceTold:
 
     topic: TopicKey
     box: bytes
+class FileListWanted:
+    """Ask the peer, a relay, which files of a joined topic it keeps, above this id."""
+
+    topic: TopicKey
+    after: ShortId
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOffered:
+    """Ask the peer, a relay, to keep these files of a joined topic."""
+
+    topic: TopicKey
+    files: tuple[FileDeposit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileListLoaded:
+    """Answer to LoadFileList."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettled:
+    """Answer to KeepFiles, for one of them: it is kept ("") or not, and why."""
+
+    topic: TopicKey
+    file: ShortId
+    refusal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +269,10 @@ Event = (
     | MeetingWanted
     | NodesFound
     | PresenceTold
+    | FileListWanted
+    | FilesOffered
+    | FileListLoaded
+    | FileSettled
     | CheckDue
 )
 
@@ -423,6 +457,39 @@ class NodesLearned:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadFileList:
+    """The peer asks which files of a topic this relay keeps, above this id."""
+
+    topic: TopicKey
+    after: ShortId
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFiles:
+    """The peer asks this relay to keep files: fetch their blocks, and say of each what came of it (FileSettled)."""
+
+    topic: TopicKey
+    files: tuple[FileDeposit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesListed:
+    """Answer to FileListWanted."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAnswered:
+    """Answer to FilesOffered, for some of them: the peer keeps them (""), or says why not."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
@@ -453,6 +520,10 @@ Output = (
     | MeetingPossible
     | NodeMeets
     | NodesLearned
+    | LoadFileList
+    | KeepFiles
+    | FilesListed
+    | FilesAnswered
     | Close
 )
 

@@ -1430,6 +1430,7 @@ export interface PresenceRequest {
 export interface FileList {
   files: FileView[];
   next: number | null;
+  uses_relays: boolean;
 }
 
 /** A file of a branch. Name and size are as its author states them. */
@@ -1439,6 +1440,7 @@ export interface FileView {
   commit: string;
   file: string;
   name: string;
+  relays: number;
   size: number | null;
   time: number;
 }
@@ -1457,6 +1459,7 @@ export interface AddedFile {
   file: string;
   is_new: boolean;
   name: string;
+  relays: number;
   size: number | null;
   time: number;
 }
@@ -1528,6 +1531,7 @@ export interface RelayedTopicList {
 export interface RelayedTopic {
   brought_by: string | null;
   commits: number;
+  file_size: number;
   known: boolean;
   pinned: boolean;
   shared: boolean;

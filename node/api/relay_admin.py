@@ -23,7 +23,7 @@ class Relaying:
         kept = await relay.list_all()
         return {
             "topics": [_topic_view(one) for one in kept],
-            "size": sum(one.size for one in kept),
+            "size": sum(one.size + one.file_size for one in kept),
             "size_max": relay.quotas.total,
             "takes_strangers": relay.quotas.takes_strangers,
             "allowed": sorted(map(id_text, relay.allowed)),
@@ -85,7 +85,8 @@ def _topic_view(one: KeptTopic) -> RelayedTopic:
     return {
         "topic": id_text(one.topic),
         "commits": one.commit_count,
-        "size": one.size,
+        "size": one.size + one.file_size,
+        "file_size": one.file_size,
         "pinned": one.is_pinned,
         "touched_at": one.touched_at // 1000,
         "brought_by": id_text(one.brought_by) if one.brought_by is not None else None,

@@ -97,7 +97,7 @@ class NodeService:
         self.targets = Targets(hub.replica)
         self.run_blocking = hub.run_blocking
         self.tokens = Tokens(tokens, self.targets, hub.run_blocking)
-        self.files = FileService(hub, author, self._branch)
+        self.files = FileService(hub, author, self._branch, lambda: bool(network.relays))
         self.posts = Posts(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         hub.presences.speak_as(author.user, author.sign)

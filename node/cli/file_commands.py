@@ -79,17 +79,19 @@ def add(
 def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List the files of a branch."""
     api = client(context)
-    found = []
+    found: list[FileView] = []
+    uses_relays = False
     after: int | None = 0
     while after is not None:
         answer = api.list_files(branch, after=after, limit=1000)
         found += answer["files"]
+        uses_relays = answer["uses_relays"]
         after = answer["next"]
     if as_json:
         print_json({"files": found})
         return
     print_table(
-        ("file", "name", "size", "time", "author"),
+        ("file", "name", "size", "time", "author", *(["relays"] if uses_relays else [])),
         (
             (
                 row["file"][:12],
@@ -97,10 +99,14 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
                 row["size"],
                 iso_time(row["time"]),
                 person(row["author_name"], row["author"]),
+                *([row["relays"] or "none"] if uses_relays else []),
             )
             for row in found
         ),
     )
+    lacking = sum(not row["relays"] for row in found) if uses_relays else 0
+    if lacking:
+        print(f"{lacking} of {len(found)} files are on no relay")
 
 
 @file.command("get")

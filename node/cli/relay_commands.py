@@ -19,12 +19,13 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
         print_json(answer)
         return
     print_table(
-        ("topic", "commits", "bytes", "touched", "pinned", "of"),
+        ("topic", "commits", "bytes", "of files", "touched", "pinned", "of"),
         (
             (
                 one["topic"],
                 one["commits"],
                 one["size"],
+                one["file_size"],
                 iso_time(one["touched_at"]),
                 "pinned" if one["pinned"] else "",
                 "known peers" if one["known"] else "strangers" if one["shared"] else "a stranger",

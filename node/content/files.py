@@ -29,7 +29,8 @@ from node.sync.hub import Hub
 from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
 from protocol.content import Files
-from protocol.ids import BlockId, UserId
+from protocol.deposits import short_file
+from protocol.ids import BlockId, PeerId, ShortId, UserId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -37,6 +38,7 @@ from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files
 from storage.blobs.packs import PackDraft
+from storage.blobs.relayed_files import find_relayed
 from storage.blobs.unfetched import note_added
 from storage.repos.repos import Branch
 
@@ -66,7 +68,14 @@ class _Author(TypedDict):
 class FileService:
     """Adds, lists, reads and removes files of branches, which are named as `find_branch` takes them."""
 
-    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        find_branch: Callable[[str], Branch],
+        uses_relays: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._uses_relays = uses_relays
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
@@ -154,11 +163,12 @@ class FileService:
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
         target = self._find_branch(branch)
-        rows = await self._hub.run_blocking(self._load, target, after, limit)
+        rows, relayed = await self._hub.run_blocking(self._load, target, after, limit)
         names = self._names(target)
         return {
-            "files": [_view(row, names) for row in rows],
+            "files": [_view(row, names, len(relayed.get(short_file(row.object_id), ()))) for row in rows],
             "next": rows[-1].num if len(rows) == limit else None,
+            "uses_relays": self._uses_relays(),
         }
 
     async def open(self, branch_text: str, text: str) -> OpenFile:
@@ -223,9 +233,12 @@ class FileService:
             draft.keep(connection)
         draft.is_kept = True
 
-    def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
+    def _load(
+        self, branch: Branch, after: int, limit: int
+    ) -> tuple[list[FileRow], dict[ShortId, set[PeerId]]]:
         with self._hub.replica.database.read() as connection:
-            return load_files(connection, branch.num, after, limit)
+            rows = load_files(connection, branch.num, after, limit)
+            return rows, find_relayed(connection, [row.object_id for row in rows])
 
     def _find(self, branch: Branch, text: str) -> list[FileRow]:
         try:
@@ -365,7 +378,7 @@ def _check_name(name: str) -> None:
         raise ServiceError("bad_request", fault)
 
 
-def _view(row: FileRow, name_of: Callable[[UserId], str]) -> FileView:
+def _view(row: FileRow, name_of: Callable[[UserId], str], relays: int = 0) -> FileView:
     return {
         "file": id_text(row.object_id),
         "name": row.name,
@@ -374,6 +387,7 @@ def _view(row: FileRow, name_of: Callable[[UserId], str]) -> FileView:
         "author": id_text(row.author),
         "author_name": name_of(row.author),
         "time": row.timestamp // 1000,
+        "relays": relays,
     }
 
 
@@ -388,4 +402,5 @@ def _added_view(
         "commit": commit_text or id_text(commit.commit_id),
         **author,
         "time": commit.timestamp // 1000,
+        "relays": 0,
     }

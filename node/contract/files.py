@@ -74,6 +74,13 @@ class FileView(TypedDict):
     author: Id
     author_name: PersonText
     time: UnixSeconds
+    relays: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Relays of this node that have said to keep the content. 0: none, as far as is known.",
+        ),
+    ]
 
 
 class AddedFile(FileView):
@@ -94,6 +101,7 @@ class FileList(TypedDict):
 
     files: list[FileView]
     next: NextAfter
+    uses_relays: Annotated[bool, Meta(description="Whether this node has relays keep all that it follows.")]
 
 
 class RemovedFile(TypedDict):

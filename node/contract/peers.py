@@ -111,7 +111,8 @@ class RelayedTopic(TypedDict):
 
     topic: Id
     commits: Count
-    size: ByteCount
+    size: Annotated[int, Meta(ge=0, description="Bytes of publications and files.")]
+    file_size: Annotated[int, Meta(ge=0, description="Of these, what files take.")]
     pinned: Annotated[bool, Meta(description="It is not deleted to make room.")]
     touched_at: UnixSeconds
     brought_by: Annotated[Id | None, Meta(description="The peer that brought it. Null: the operator.")]

@@ -10,7 +10,7 @@ ACCEPT_CHOICES: Final = (ANYONE, KNOWN)
 
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """[relay]: sizes are MiB of publications; `peer_` bounds one peer, `subnet_` strangers of one subnet together.
+    """[relay]: sizes are MiB of publications and files; `peer_` bounds one peer, `subnet_` strangers of one subnet together.
 
     `circuit_rate_max` is KiB a second of one peer's circuits, `circuit_day_max` MiB a day.
     """
@@ -19,7 +19,7 @@ class RelayConfig:
     accept: str = ANYONE
     circuits: bool = True
     size_max: int = 10_240
-    topic_size_max: int = 1_024
+    topic_size_max: int = 2_048
     peer_size_max: int = 4_096
     subnet_size_max: int = 8_192
     peer_topics_max: int = 10_000
@@ -59,11 +59,11 @@ enabled = false
 # Who may add topics: "anyone", or "known", the peers that this node dials and those of `ravel relay allow`. Anyone who names
 # a topic that is kept is served, and may publish on it, either way.
 accept = "anyone"
-# MiB that are kept at most: of all topics, of one topic, of what one peer brought, of what strangers from one subnet (24
-# bits of an IPv4 address, 48 of an IPv6 one) brought together. When all is full, topics are forgotten, those of strangers
-# first, then the longest untouched; `ravel relay pin` excepts one.
+# MiB of commits and files that are kept at most: of all topics, of one topic, of what one peer brought, of what strangers
+# from one subnet (24 bits of an IPv4 address, 48 of an IPv6 one) brought together. Files take seven eighths of each. When
+# all is full, topics are forgotten, those of strangers first, then the longest untouched; `ravel relay pin` excepts one.
 size_max = 10240
-topic_size_max = 1024
+topic_size_max = 2048
 peer_size_max = 4096
 subnet_size_max = 8192
 # Topics that one peer, and that strangers from one subnet together, may add.

@@ -14,6 +14,7 @@ from node.timelines.views import learned_view, peer_view
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, RepoId
 from protocol.text import id_text, parse_id
+from storage.blobs.relayed_files import forget_relayed
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
 
 
@@ -133,6 +134,7 @@ class Peers:
     def _forget(self, key: PeerId) -> None:
         with self._hub.replica.database.write() as connection:
             forget_peer(connection, key)
+            forget_relayed(connection, key)
 
 
 def check_dialable(address: str, code: str) -> None:

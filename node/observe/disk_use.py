@@ -44,7 +44,7 @@ class StorageView:
             if relay is None
             else {
                 "topics": len(kept),
-                "size": sum(one.size for one in kept),
+                "size": sum(one.size + one.file_size for one in kept),
                 "size_max": relay.quotas.total,
             },
         }

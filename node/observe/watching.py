@@ -59,6 +59,7 @@ class Watching:
                 *self._of_work(),
                 *self._of_peers(),
                 *self._of_circuits(),
+                *self._of_deposits(),
                 *self._exports.families(),
                 *stored,
             ]
@@ -209,6 +210,20 @@ class Watching:
             ),
         ]
 
+    def _of_deposits(self) -> list[Family]:
+        """What became of files that were deposited at this relay."""
+        if self._hub.relay is None:
+            return []
+        settled = self._hub.totals.files_settled
+        return [
+            Family(
+                "ravel_relay_files_settled_total",
+                "counter",
+                "Deposited files that were kept, or refused, by the reason's code.",
+                [Sample(count, {"result": code}) for code, count in sorted(settled.items())],
+            )
+        ]
+
     def _stored(self) -> list[Family]:
         database = self._hub.replica.database
         with database.read() as connection:
@@ -225,6 +240,7 @@ class Watching:
                     func.count(),
                     sum_of(relay_topics.c.commit_count),
                     sum_of(relay_topics.c.size),
+                    sum_of(relay_topics.c.file_size),
                 )
             ).one()
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
@@ -248,7 +264,18 @@ class Watching:
             Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(topic_count)]),
             Family("ravel_relay_topics", "gauge", "Topics that are kept for others.", [Sample(relayed[0])]),
             Family("ravel_relay_commits", "gauge", "Commits that are kept for others.", [Sample(relayed[1])]),
-            Family("ravel_relay_bytes", "gauge", "Bytes that are kept for others.", [Sample(relayed[2])]),
+            Family(
+                "ravel_relay_bytes",
+                "gauge",
+                "Bytes of commits that are kept for others.",
+                [Sample(relayed[2])],
+            ),
+            Family(
+                "ravel_relay_file_bytes",
+                "gauge",
+                "Bytes of files that are kept for others.",
+                [Sample(relayed[3])],
+            ),
             Family(
                 "ravel_store_bytes",
                 "gauge",

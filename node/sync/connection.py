@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import structlog
 import trio
@@ -23,10 +22,12 @@ from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
+from node.sync.goodbye import LAST_WORDS_SECONDS, say_goodbye
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.presence import PresencePort
 from node.sync.rate_limit import MessageRates
+from node.sync.relay_port import RelayOutput, RelayPort
 from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
 from node.sync.session_queries import (
@@ -41,7 +42,7 @@ from node.sync.session_queries import (
 )
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
-from protocol.features import FEATURES, FILES, find_newer, has_feature
+from protocol.features import FEATURES, FILES, RELAY_FILES, find_newer, has_feature
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
@@ -66,7 +67,6 @@ from protocol.messages import (
     Seen,
     UnknownMessage,
     decode_message,
-    encode_message,
 )
 from protocol.reach import host_of
 from protocol.reconciliation.reconciler import Reconciler
@@ -89,7 +89,6 @@ from protocol.session_events import (
     LoadSummary,
     MessageReceived,
     OpenReconciliation,
-    OpenTopics,
     Output,
     PeersFound,
     PresenceSeen,
@@ -102,13 +101,11 @@ from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks
+from storage.relay.relay import KeptTopic
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
 
 log = structlog.get_logger()
-
-_LAST_WORDS_SECONDS: Final = 1.0
-"""Seconds that what is queued may take to be written once the connection is ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +113,6 @@ class Ended:
     """Why a connection ended: a stable reason."""
 
     reason: str
-
-
-async def say_goodbye(stream: SecureStream, reason: str) -> None:
-    """End a stream that nothing else writes to: say why, if that can be said in a moment, and close it."""
-    with trio.move_on_after(_LAST_WORDS_SECONDS, shield=True):
-        with suppress(TransportError):
-            await stream.send_frame(encode_message(Goodbye(reason)))
-        await stream.aclose()
 
 
 class Connection:
@@ -178,6 +167,8 @@ class Connection:
         self._across = across
         self._seen = seen
         self._questions = BlockRequests()
+        self.relaying = RelayPort(self, hub)
+        """What goes on with a relay, on either side of it, beyond the comparing of topics."""
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = BatchOrder()
@@ -232,10 +223,11 @@ class Connection:
             self._lose(cut)
             self._questions.lose()
             self._circuits.lose()
+            self.relaying.lose()
             if is_cut:  # the writer is gone, and what is queued with it
                 await say_goodbye(self._stream, cut)
             else:
-                with trio.move_on_after(_LAST_WORDS_SECONDS, shield=True):
+                with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
                     await self._stream.aclose()
         return Ended(self._reason)
 
@@ -308,9 +300,13 @@ class Connection:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
         Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time. A peer
-        whose version knows no files is not asked: it would pass over the question.
+        whose version knows no files is not asked, for it would pass over the question; nor one that has lied, nor a relay
+        that keeps none or has lost this block.
         """
-        if not has_feature(self._session.peer_features, FILES):
+        useless, is_relay = self._hub.useless_sources, self.peer_is_relay
+        if not has_feature(self._session.peer_features, FILES) or (is_relay and not self.knows(RELAY_FILES)):
+            return None
+        if useless.is_useless(self.peer, wanted):
             return None
 
         def say() -> bool:
@@ -320,10 +316,13 @@ class Connection:
             return True
 
         try:
-            return await self._questions.ask(wanted, say)
+            found = await self._questions.ask(wanted, say)
         except RequestTimeout:
             self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None
+        if found is None and is_relay:
+            useless.note_lost(self.peer, wanted)
+        return found
 
     async def _read(self) -> None:
         while not self._is_ending():
@@ -421,25 +420,27 @@ class Connection:
             else:
                 self._perform(output)
         for part in chunks(summaries, SUMMARIES_AT_ONCE):
-            self._start(self._load_summaries, part)
+            self.start(self._load_summaries, part)
 
     def _perform(self, output: Output) -> None:
         match output:
             case Send():
                 self._say(output.message)
             case Close():
+                if output.reason == "wrong_block":
+                    self._hub.useless_sources.note_lie(self.peer, self.account)
                 self.part(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
             case IngestBatch():
-                self._start(
+                self.start(
                     self._ingest_batch, output, *self._turns.next(output.topic, is_root=output.is_root)
                 )
             case OpenReconciliation() | HandleFrame():
-                self._start(self._reconcile, output)
-            case OpenTopics():
-                self._start(self._open_topics, output.topics)
+                self.start(self._reconcile, output)
+            case _ if isinstance(output, RelayOutput):
+                self.relaying.perform(output)
             case FindPeers() | LearnPeers():
                 assert self._introducer is not None, "the session says no otherwise"
                 self._introducer.perform(self, output)
@@ -450,9 +451,9 @@ class Connection:
             case PresenceSeen(topic, box):
                 self._hub.presences.received(self._presence, topic, box)
             case LoadSummary():
-                self._start(self._load_summaries, (output.topic,))
+                self.start(self._load_summaries, (output.topic,))
             case _:
-                self._start(self._load, output)
+                self.start(self._load, output)
 
     async def _load(self, load: Load) -> None:
         followed = self._hub.find_followed(load.topic)
@@ -545,22 +546,27 @@ class Connection:
         if faults:
             self.part(faults[0])
 
-    async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
-        """Follow what the peer entrusts to this relay, unless it is followed already."""
-        assert self._hub.relay is not None, "the session says no otherwise"
-        visitor = self._hub.relay.visitor(self.peer, self.subnet)
-        new = [topic for topic in topics if topic not in self._followed]
-        entrusted = await self._hub.relay.open(new, visitor, WorkBill(self.account))
-        if entrusted.has_lost:
-            self._hub.topics_changed()
-        outputs = self._session.handle(TopicsRefused(entrusted.refused, entrusted.reason))
-        for one in entrusted.kept:
+    def follow_kept(
+        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...] = (), reason: str = ""
+    ) -> None:
+        """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
+        outputs = self._session.handle(TopicsRefused(refused, reason))
+        for one in kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
                 outputs += self._session.handle(TopicFollowed(one.topic, is_root=False))
         self._perform_all(say_together(outputs))
 
-    def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+    def follows(self, topic: TopicKey) -> bool:
+        """Whether this side has announced it."""
+        return topic in self._followed
+
+    def knows(self, feature: str) -> bool:
+        """Whether the peer has said that it knows a feature that is younger than `features1`."""
+        return feature in (self._session.peer_features or ())
+
+    def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Do work of this connection's, and end it where that fails."""
         assert self._nursery is not None, "run() is what starts work"
         self._nursery.start_soon(self._end_if_it_fails, work, args)
 
@@ -599,5 +605,5 @@ class Connection:
     async def _say_last_words(self) -> None:
         """Give what is queued, a goodbye above all, a moment to be written."""
         self.outgoing.close()
-        with trio.move_on_after(_LAST_WORDS_SECONDS):
+        with trio.move_on_after(LAST_WORDS_SECONDS):
             await self._written.wait()

@@ -31,7 +31,8 @@ from node.sync.presence import Presences
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
-from protocol.ids import BlockId, CommitId, TopicKey
+from node.sync.useless_sources import UselessSources
+from protocol.ids import BlockId, CommitId, PeerId, ShortId, TopicKey
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
     RELEASED_COUNT_MAX,
@@ -41,6 +42,7 @@ from protocol.limits.peers import (
     UNREADABLE_SECONDS,
 )
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
+from protocol.messages import FileDeposit
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -87,6 +89,32 @@ class BlockSource(Protocol):
         ...
 
 
+class FileTaker(Protocol):
+    """A peer that may be a relay, which keeps files for this node."""
+
+    @property
+    def peer(self) -> PeerId:
+        """Its key."""
+        ...
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether it is a relay that keeps files, and connected."""
+        ...
+
+    def entrusted(self) -> list[TopicKey]:
+        """Topics that it was asked to keep, and keeps."""
+        ...
+
+    async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
+        """Files of a topic that it keeps, above an id, the first ones. Raises NotFetched when it leaves."""
+        ...
+
+    async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
+        """Have it keep a file; why it does not, or an empty text. Raises NotFetched when it leaves."""
+        ...
+
+
 class NotFetched(Exception):
     """A peer did not answer for a block."""
 
@@ -102,6 +130,9 @@ class Totals:
     waiting: int = 0
     unread: int = 0
     refused: Counter[str] = field(default_factory=Counter)  # rejected and dropped ones, by code
+    files_settled: Counter[str] = field(
+        default_factory=Counter
+    )  # deposited at this relay: "kept", or why not
     intake_seconds: Histogram = field(default_factory=Histogram)
 
     def count(self, ingested: IngestResult) -> None:
@@ -151,6 +182,9 @@ class Hub:
         self._senders: Senders[Listener] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
+        self.relay_ports: list[FileTaker] = []
+        """The same, as far as they may turn out to be relays that keep files."""
+        self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""
         self.given = GivenBlocks()

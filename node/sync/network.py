@@ -21,8 +21,9 @@ from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.circuit_client import CircuitClient, CircuitStream
 from node.sync.circuit_dialing import CircuitDialer, place_of
 from node.sync.circuit_switch import CircuitSwitch
-from node.sync.connection import Connection, say_goodbye
+from node.sync.connection import Connection
 from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
+from node.sync.goodbye import say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.own_addresses import EVERYWHERE, OwnAddresses

@@ -6,19 +6,35 @@ and that the topic's key signed it.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
+
+import trio
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkBill
+from protocol.block import Block
 from protocol.codec import DecodeError
-from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import SIGNATURE_SECONDS
+from protocol.deposits import claim_of
+from protocol.ids import BlockId, ObjectId, PeerId, ShortId, TopicKey
+from protocol.limits.peers import FILES_LISTED_COUNT_MAX, SIGNATURE_SECONDS
+from protocol.messages import FileDeposit
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.engine.database import Database
+from storage.relay.files import (
+    BegunFile,
+    KeptBlocks,
+    begin_file,
+    drop_file,
+    find_kept,
+    finish_file,
+    keep_blocks,
+    list_whole,
+)
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     KeptTopic,
@@ -33,6 +49,8 @@ from storage.relay.relay import (
     store_publications,
     unpin_topic,
 )
+
+T = TypeVar("T")
 
 _BAD_SIGNATURE: Final = "bad_topic_signature"
 
@@ -60,6 +78,14 @@ class DepositResult:
     has_lost: bool = False  # others were forgotten for them, with what was published on them
 
 
+@dataclass(slots=True)
+class _Pulled:
+    """A file that peers bring: one does, and the others wait."""
+
+    lock: trio.Lock = field(default_factory=trio.Lock)
+    count: int = 0
+
+
 class RelayService:
     """The topics that this node keeps for others."""
 
@@ -80,6 +106,7 @@ class RelayService:
         self._check = check
         self._cpu_clock = cpu_clock
         self._storing = FairLock()
+        self._pulled: dict[tuple[int, ObjectId], _Pulled] = {}  # files that are being brought
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
         self.topics: Mapping[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
@@ -137,6 +164,93 @@ class RelayService:
             relayed.refused = stored.refused
             relayed.has_forgotten |= stored.has_forgotten
         return relayed
+
+    async def check_deposits(
+        self, topic: TopicKey, deposits: Sequence[FileDeposit], bill: WorkBill
+    ) -> Sequence[bool]:
+        """Whether the topic's key signed these."""
+        bill.charge(len(deposits) * SIGNATURE_SECONDS)
+        return await self._run_blocking(self._check, [claim_of(topic, one) for one in deposits])
+
+    @asynccontextmanager
+    async def keeping(self, topic: KeptTopic, file: ObjectId) -> AsyncIterator[None]:
+        """Be the only one that brings a file: what one peer brings another need not."""
+        name = (topic.num, file)
+        lock = self._pulled.setdefault(name, _Pulled())
+        lock.count += 1
+        try:
+            async with lock.lock:
+                yield
+        finally:
+            lock.count -= 1
+            if not lock.count:
+                del self._pulled[name]
+
+    async def list_files(self, topic: KeptTopic, after: ShortId) -> tuple[ShortId, ...]:
+        """Files that are here whole, above an id, some of them. Raises StorageError."""
+
+        def load() -> tuple[ShortId, ...]:
+            with self._database.read() as connection:
+                return list_whole(connection, topic.num, after, FILES_LISTED_COUNT_MAX)
+
+        return await self._run_blocking(load)
+
+    async def begin_file(
+        self, topic: KeptTopic, deposit: FileDeposit, visitor: Visitor, bill: WorkBill
+    ) -> BegunFile:
+        """Keep a file from now on, if there is room. Raises StorageError."""
+
+        def begin() -> BegunFile:
+            with self._database.write(is_patient=True) as connection:
+                where = (self._database, connection, topic.num)
+                return begin_file(*where, deposit, visitor, self.quotas, self._clock_ms())
+
+        return await self._storing_file(bill, begin)
+
+    async def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
+        """Those of these blocks that are here. Raises StorageError."""
+
+        def find() -> set[BlockId]:
+            with self._database.read() as connection:
+                return find_kept(connection, ids)
+
+        return await self._run_blocking(find)
+
+    async def keep_blocks(
+        self, file_num: int, ids: Sequence[BlockId], came: Sequence[Block], visitor: Visitor, bill: WorkBill
+    ) -> KeptBlocks:
+        """Give a file these blocks, those that came and those that are here. Raises StorageError."""
+
+        def keep() -> KeptBlocks:
+            with self._database.write(is_patient=True) as connection:
+                where = (self._database, connection, file_num, ids, came)
+                return keep_blocks(*where, visitor, self.quotas, self._clock_ms())
+
+        return await self._storing_file(bill, keep)
+
+    async def settle_file(self, file_num: int, bill: WorkBill, *, is_whole: bool) -> bool:
+        """All blocks of a file are here, or it is none; whether it still is kept. Raises StorageError."""
+
+        def settle() -> bool:
+            with self._database.write(is_patient=True) as connection:
+                if is_whole:
+                    return finish_file(connection, file_num)
+                drop_file(connection, file_num)
+                return False
+
+        return await self._storing_file(bill, settle)
+
+    async def _storing_file(self, bill: WorkBill, work: Callable[[], T]) -> T:
+        def measure() -> tuple[T, float]:
+            began = self._cpu_clock()
+            return work(), self._cpu_clock() - began
+
+        async with self._storing.held(bill):
+            found, seconds = await self._run_blocking(measure)
+            bill.charge(seconds)
+            if isinstance(found, BegunFile | KeptBlocks) and found.has_forgotten:
+                await self._run_blocking(self._refresh)
+        return found
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""

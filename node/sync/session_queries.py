@@ -28,6 +28,7 @@ from protocol.session_events import (
     WantedFound,
 )
 from storage.commits.blocks import DamagedBlock
+from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos.repos import Branch
 from storage.topics.difference import (
@@ -197,4 +198,6 @@ def _find_block(replica: Replica, connection: Connection, block_id: BlockId) -> 
     except DamagedBlock as error:
         log.error("storage failed", error=str(error))
         return b""
-    return found.encoded if found is not None else b""
+    if found is not None:
+        return found.encoded
+    return load_kept_block(connection, block_id) or b""

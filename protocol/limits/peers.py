@@ -362,6 +362,35 @@ DAMAGED_ASKED_COUNT_MAX: Final = 4096
 """Damaged commits that peers are asked for together: 128 KiB of ids, and what they send for them in the pause after."""
 DAMAGED_PAUSE_SECONDS: Final = 5.0
 """Seconds between two times that peers are asked for what was damaged: they come and go, and need time to send."""
+FILES_LISTED_COUNT_MAX: Final = 4096
+"""Files of a topic that a relay names in one message: 70 KB."""
+FILES_DEPOSITED_COUNT_MAX: Final = 64
+"""Files deposited in one message, and on one connection without an answer: a signature each, 5 ms of a relay's time."""
+RELAYED_FILE_OVERHEAD: Final = 256
+"""Bytes that each block of a deposited file counts beyond its own: what a store's rows of it take."""
+RELAYED_INNER_COUNT_MAX: Final = 128
+"""Different inner blocks of one deposited file: one of FILE_SIZE_MAX has 68. So a tree has no more than two million places,
+however often it names one block."""
+RELAYED_FILES_REMEMBERED_MAX: Final = 65_536
+"""Files of one topic that a node remembers a relay to keep, 10 MB while they are listed; others it deposits again."""
+RELAYED_FILE_UNFINISHED_SECONDS: Final = 24 * 3600.0
+"""Seconds after which a relay forgets a file of which blocks are lacking and no more came: a member's night."""
+RELAY_FILES_SHARE: Final = 0.875
+"""Share of each of a relay's bounds that files may take: commits always find room."""
+BLOCK_LOST_SECONDS: Final = 60.0
+"""Seconds for which a relay is not asked again for a block that it had not got."""
+BLOCKS_LOST_MAX: Final = 65_536
+"""Such blocks that are remembered, of all relays: 15 MB."""
+LIAR_SECONDS: Final = 3600.0
+"""Seconds for which a peer is asked for no blocks after it has sent a wrong one."""
+LIARS_MAX: Final = 4096
+"""Such peers that are remembered, the latest: 500 KB."""
+LIE_SECONDS: Final = 10.0
+"""Seconds of work that a wrong block is charged: three of them are FRUITLESS_SECONDS_MAX."""
+DEPOSIT_LOOK_SECONDS: Final = 2.0
+"""Seconds after which it is looked again whether a relay is there that lacks files."""
+DEPOSIT_PAUSE_SECONDS: Final = 600.0
+"""Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
 SUBNET_IPV4_BITS: Final = 24

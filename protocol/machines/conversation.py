@@ -75,6 +75,10 @@ class Word(Enum):
     RELAY = "relay2"
     INTRODUCTIONS = "introductions1"
     DEPOSIT = "deposit1"
+    LIST_FILES = "list-files1"
+    LISTED_FILES = "listed-files1"
+    DEPOSIT_FILES = "deposit-files1"
+    SETTLED_FILES = "settled-files1"
     SUMMARY = "sum3"
     RECONCILE = "reconcile1"
     PUBLICATIONS = "publications1"
@@ -103,6 +107,10 @@ class Pass(Enum):
     EARLY_RELAY = "*Saying relay2*"
     EARLY_INTRODUCTIONS = "*Saying introductions1*"
     OPEN_TOPICS = "follow the topics, where that may be"
+    LIST_FILES = "say `listed-files1`"
+    NOTE_FILES = "note which files the peer keeps"
+    KEEP_FILES = "fetch the files' blocks, keep them, and say `settled-files1`"
+    SETTLE_FILES = "note which files the peer keeps now, or why not"
     COMPARE = "*Comparison of a topic*"
     SEND = "*Sending on a topic*"
     SERVE = "*Answering want1 and fetch1*"
@@ -169,6 +177,10 @@ MESSAGES: Final = Table(
         (_A.JOINED, _W.REFUSED): go(_A.JOINED, Pass.SEND),
         (_A.JOINED, _W.WANT): go(_A.JOINED, Pass.SERVE),
         (_A.JOINED, _W.FETCH): go(_A.JOINED, Pass.SERVE),
+        (_A.JOINED, _W.LIST_FILES): go(_A.JOINED, Pass.LIST_FILES),
+        (_A.JOINED, _W.LISTED_FILES): go(_A.JOINED, Pass.NOTE_FILES),
+        (_A.JOINED, _W.DEPOSIT_FILES): go(_A.JOINED, Pass.KEEP_FILES),
+        (_A.JOINED, _W.SETTLED_FILES): go(_A.JOINED, Pass.SETTLE_FILES),
         (_A.JOINED, _W.INTRODUCE): go(_A.JOINED, Pass.LEARN),
         (_A.JOINED, _W.MEET): go(_A.JOINED, Pass.MEET),
         (_A.JOINED, _W.NODES): go(_A.JOINED, Pass.LEARN_NODES),
@@ -186,6 +198,10 @@ MESSAGES: Final = Table(
         Pass.LEARN: (Refuse("unasked_introduction"), Refuse("too_many_introductions")),
         Pass.MEET: (Refuse("no_circuits"), Refuse("too_many_meetings")),
         Pass.LEARN_NODES: (Refuse("unasked_nodes"), Refuse("too_many_nodes")),
+        Pass.LIST_FILES: (Refuse("no_relay"), Refuse("too_many_lists")),
+        Pass.NOTE_FILES: (Refuse("unasked_files"),),
+        Pass.KEEP_FILES: (Refuse("no_relay"), Refuse("too_many_deposits")),
+        Pass.SETTLE_FILES: (Refuse("unasked_files"),),
         Pass.HAND_OVER: (Refuse("unasked_blocks"), Refuse("wrong_block")),
     },
 )

@@ -4,20 +4,33 @@ Peers that the operator knows and strangers: what one peer brings is bounded for
 as well, since keys cost nothing and addresses do. When all is full, topics are forgotten whole, never pinned ones: those of
 strangers before those that a known peer has entrusted, those of one peer before those that two have asked for, the longest
 untouched first. For a stranger no topic of a known peer is forgotten.
+
+Files take at most RELAY_FILES_SHARE of each bound, so that commits find room where files have taken all they may.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
 
 from protocol.ids import PeerId
+from protocol.limits.peers import RELAY_FILES_SHARE
 from protocol.publication import Publication
 from storage.engine.database import keep_last_number
 from storage.engine.id_keys import chunks
 from storage.engine.sums import sum_of
 from storage.repos.deletion import forget_sketches
-from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares, relay_topics
+from storage.schema.relay_schema import (
+    relay_blocks,
+    relay_commits,
+    relay_file_blocks,
+    relay_files,
+    relay_heads,
+    relay_shares,
+    relay_topics,
+)
+
+_SIZE = relay_topics.c.size + relay_topics.c.file_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +105,11 @@ def find_room(
     quotas: RelayQuotas,
 ) -> Room:
     """Make room for the first of these publications of a topic, as many as fit every quota."""
-    of_topic = select(relay_topics.c.size).where(relay_topics.c.num == topic_num)
-    topic_size = connection.execute(of_topic).scalar()
+    topic_size = _topic_size(connection, topic_num)
     if topic_size is None:
         return Room(0, "topic_forgotten")  # while this was on its way
-    bounds = [
-        (topic_size, quotas.topic, "topic_full"),
-        (_share(connection, relay_shares.c.peer == visitor.peer), quotas.peer, "peer_full"),
-    ]
-    if visitor.subnet:
-        from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
-        bounds.append((from_subnet, quotas.subnet, "subnet_full"))
-    total = connection.execute(select(sum_of(relay_topics.c.size))).scalar_one()
+    bounds = _bounds(connection, topic_size, visitor, quotas)
+    total = _total(connection)
     size, freed = 0, 0
     for count, (_, encoded) in enumerate(new):
         size += len(encoded)
@@ -117,27 +123,77 @@ def find_room(
     return Room(len(new), "", freed > 0)
 
 
+def find_file_room(
+    connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
+) -> Room:
+    """Make room for so many bytes of a topic's files, all (1) or none of them (0)."""
+    topic_size = _topic_size(connection, topic_num)
+    if topic_size is None:
+        return Room(0, "topic_forgotten")
+    for kept, most, reason in _bounds(connection, topic_size, visitor, quotas):
+        if kept + size > most * RELAY_FILES_SHARE:
+            return Room(0, reason)
+    total, most = _total(connection), int(quotas.total * RELAY_FILES_SHARE)
+    if total + size <= most:
+        return Room(1)
+    freed = _make_room(connection, topic_num, visitor, total + size - most)
+    if total + size - freed > most:
+        return Room(0, "relay_full", freed > 0)
+    return Room(1, "", freed > 0)
+
+
+def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: int) -> None:
+    """Note that this visitor brought so many bytes of a topic."""
+    share = (relay_shares.c.peer == visitor.peer) & (relay_shares.c.topic_num == topic_num)
+    grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
+    if not connection.execute(grown).rowcount:
+        values = {"peer": visitor.peer, "topic_num": topic_num, "size": size, "subnet": visitor.subnet}
+        connection.execute(insert(relay_shares).values(values))
+
+
+def take_back_share(connection: Connection, topic_num: int, peer: PeerId, size: int) -> None:
+    """Note that so many bytes of what a peer brought of a topic are gone."""
+    share = (relay_shares.c.peer == peer) & (relay_shares.c.topic_num == topic_num)
+    left = case(
+        (relay_shares.c.size > size, relay_shares.c.size - size), else_=0
+    )  # others brought a part of it
+    connection.execute(update(relay_shares).where(share).values(size=left))
+
+
 def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
     """Forget topics and all that was kept of them. Their numbers are not given again: sessions know topics by them."""
-    for table in (relay_topics, relay_commits):
+    for table in (relay_topics, relay_commits, relay_files):
         keep_last_number(connection, table)
     for part in chunks(list(nums)):
         forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
+        forget_files(connection, select(relay_files.c.num).where(relay_files.c.topic_num.in_(part)))
         for table in (relay_commits, relay_heads, relay_shares):
             connection.execute(delete(table).where(table.c.topic_num.in_(part)))
         connection.execute(delete(relay_topics).where(relay_topics.c.num.in_(part)))
 
 
+def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
+    """Forget files, and the blocks that no other file has. What they counted is the caller's to take back."""
+    links, blocks = relay_file_blocks.c, relay_blocks.c
+    going = select(links.block_num).where(links.file_num.in_(nums)).distinct()
+    lonely = connection.execute(going).scalars().all()
+    connection.execute(delete(relay_file_blocks).where(links.file_num.in_(nums)))
+    for part in chunks(lonely):
+        still = select(links.block_num).where(links.block_num.in_(part))
+        connection.execute(delete(relay_blocks).where(blocks.num.in_(part), blocks.num.not_in(still)))
+    connection.execute(delete(relay_files).where(relay_files.c.num.in_(nums)))
+
+
 def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
     """Forget other topics until so many bytes are free; gives how many became so."""
-    others = _going(visitor).where(relay_topics.c.num != topic_num, relay_topics.c.size > 0)
+    others = _going(visitor).where(relay_topics.c.num != topic_num, _SIZE > 0)
     freed = 0
     forgotten: list[int] = []
     for row in connection.execute(others):
         if freed >= wanted:
             break
         forgotten.append(row.num)
-        freed += row.size
+        freed += row.kept
     forget_topics(connection, forgotten)
     return freed
 
@@ -146,7 +202,7 @@ def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
     """Numbers and sizes of the topics that may be forgotten for this visitor, in the order in which they go."""
     columns = relay_topics.c
     order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
-    query = select(columns.num, columns.size).where(~columns.is_pinned).order_by(*order)
+    query = select(columns.num, _SIZE.label("kept")).where(~columns.is_pinned).order_by(*order)
     return query if visitor.is_known else query.where(~columns.is_known)
 
 
@@ -158,3 +214,26 @@ def _count(connection: Connection, where: ColumnElement[bool] | None = None) -> 
 def _share(connection: Connection, where: ColumnElement[bool]) -> int:
     query = select(sum_of(relay_shares.c.size)).where(where)
     return int(connection.execute(query).scalar_one())
+
+
+def _topic_size(connection: Connection, topic_num: int) -> int | None:
+    found = connection.execute(select(_SIZE).where(relay_topics.c.num == topic_num)).scalar()
+    return None if found is None else int(found)
+
+
+def _total(connection: Connection) -> int:
+    return int(connection.execute(select(sum_of(_SIZE))).scalar_one())
+
+
+def _bounds(
+    connection: Connection, topic_size: int, visitor: Visitor, quotas: RelayQuotas
+) -> list[tuple[int, int, str]]:
+    """What is kept already of the topic and of the visitor's, how much may be, and how it is called when that is full."""
+    bounds = [
+        (topic_size, quotas.topic, "topic_full"),
+        (_share(connection, relay_shares.c.peer == visitor.peer), quotas.peer, "peer_full"),
+    ]
+    if visitor.subnet:
+        from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
+        bounds.append((from_subnet, quotas.subnet, "subnet_full"))
+    return bounds

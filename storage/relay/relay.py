@@ -18,8 +18,8 @@ from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
-from storage.relay.quotas import RelayQuotas, Room, Visitor, find_room, find_topic_room
-from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_shares, relay_topics
+from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, find_room, find_topic_room
+from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
@@ -29,6 +29,7 @@ _TOPIC = select(
     relay_topics.c.is_pinned,
     relay_topics.c.commit_count,
     relay_topics.c.size,
+    relay_topics.c.file_size,
     relay_topics.c.touched_at,
     relay_topics.c.is_known,
     relay_topics.c.is_shared,
@@ -45,6 +46,7 @@ class KeptTopic:
     is_pinned: bool
     commit_count: int
     size: int
+    file_size: int
     touched_at: int
     is_known: bool
     is_shared: bool
@@ -68,14 +70,14 @@ def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicK
     found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
         rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
-        found.update((row.topic, KeptTopic(*row)) for row in rows)
+        found.update((row.topic, KeptTopic(**row._asdict())) for row in rows)
     return found
 
 
 def load_kept(connection: Connection) -> dict[TopicKey, KeptTopic]:
     """All topics that are kept, the latest touched first."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
-    return {row.topic: KeptTopic(*row) for row in connection.execute(query)}
+    return {row.topic: KeptTopic(**row._asdict()) for row in connection.execute(query)}
 
 
 def open_topics(
@@ -123,6 +125,7 @@ def _add_topics(
             "is_pinned": visitor is None,
             "commit_count": 0,
             "size": 0,
+            "file_size": 0,
             "touched_at": now_ms,
             "brought_by": visitor.peer if visitor is not None else None,
             "subnet": visitor.subnet if visitor is not None else "",
@@ -231,11 +234,7 @@ def store_publications(
         .where(relay_topics.c.num == topic_num)
         .values(commit_count=relay_topics.c.commit_count + len(kept), size=relay_topics.c.size + size)
     )
-    share = (relay_shares.c.peer == visitor.peer) & (relay_shares.c.topic_num == topic_num)
-    grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
-    if not connection.execute(grown).rowcount:
-        values = {"peer": visitor.peer, "topic_num": topic_num, "size": size, "subnet": visitor.subnet}
-        connection.execute(insert(relay_shares).values(values))
+    add_share(connection, topic_num, visitor, size)
     return StoreResult(tuple(nums), refused, has_forgotten)
 
 

@@ -23,6 +23,15 @@ peer_addresses = Table(
 )
 """Further addresses of kept peers, beside the first one."""
 
+relayed_files = Table(
+    "relayed_files",
+    metadata,
+    Column("relay", Bytes(32), primary_key=True),
+    Column("topic_num", NUM, primary_key=True),
+    Column("file", Bytes(16), primary_key=True),
+)
+"""What relays that this node uses have said to keep of its branches' files, by the first bytes of their ids."""
+
 link_peers = Table(
     "link_peers",
     metadata,

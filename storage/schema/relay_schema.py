@@ -1,4 +1,4 @@
-"""Tables of a relay: kept topics, publications, shares per peer. `schema` explains the conventions."""
+"""Tables of a relay: kept topics, publications, files, blocks, shares per peer. `schema` explains the conventions."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
 
@@ -12,6 +12,7 @@ relay_topics = Table(
     Column("is_pinned", Boolean, nullable=False),
     Column("commit_count", BigInteger, nullable=False),
     Column("size", BigInteger, nullable=False),  # bytes of its publications
+    Column("file_size", BigInteger, nullable=False, server_default="0"),  # of its files (`relay_files.size`)
     Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: last asked for or added to
     Column("brought_by", Bytes(32)),  # the peer that entrusted it first; none: the operator
     Column("subnet", String, nullable=False, server_default=""),  # where a stranger brought it from
@@ -50,11 +51,53 @@ relay_shares = Table(
     metadata,
     Column("peer", Bytes(32), primary_key=True),
     Column("topic_num", NUM, primary_key=True),
-    Column("size", BigInteger, nullable=False),  # bytes of the topic's publications that this peer brought
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # bytes of publications and files of the topic that this peer brought
     Column("subnet", String, nullable=False, server_default=""),  # where a stranger first did so from
     Index("relay_shares_topic", "topic_num"),
     Index("relay_shares_subnet", "subnet"),
 )
+
+relay_files = Table(
+    "relay_files",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("topic_num", NUM, nullable=False),
+    Column("file_id", Bytes(32), nullable=False),
+    Column(
+        "claimed_size", BigInteger, nullable=False
+    ),  # what it may count at most, as the topic's key signed
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # what its blocks count that are here: bytes, and some for each
+    Column("signature", Bytes(64), nullable=False),
+    Column("peer", Bytes(32), nullable=False),  # that deposited it first
+    Column("is_whole", Boolean, nullable=False),
+    Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: when blocks last came
+    Index("relay_files_file", "topic_num", "file_id", unique=True),
+)
+"""Files that this node keeps for others, and cannot open: those of a kept topic's branch."""
+
+relay_blocks = Table(
+    "relay_blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("block_id", Bytes(32), nullable=False),
+    Column("encoded", Bytes(), nullable=False),
+    Index("relay_blocks_id_key", "id_key"),
+)
+"""Blocks of these files, each once."""
+
+relay_file_blocks = Table(
+    "relay_file_blocks",
+    metadata,
+    Column("file_num", NUM, primary_key=True),
+    Column("block_num", NUM, primary_key=True),
+    Index("relay_file_blocks_block", "block_num"),
+)
+"""Which file has which block. A block that no file has goes with the last one that had it."""
 
 relay_allowed = Table("relay_allowed", metadata, Column("peer", Bytes(32), primary_key=True))
 """Peers that the operator of a relay knows, beside those that are kept or configured."""

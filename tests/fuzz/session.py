@@ -9,6 +9,7 @@ from typing import Final
 
 from protocol.block import encrypt_block
 from protocol.codec import DecodeError
+from protocol.deposits import short_file
 from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
 from protocol.keys import ConvergenceSecret
@@ -18,6 +19,7 @@ from protocol.limits.peers import (
     BATCHES_OF_TOPIC_MAX,
     CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
+    FILES_DEPOSITED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
     PRESENCE_BOX_SIZE_MAX,
     TOPIC_COUNT_MAX,
@@ -42,14 +44,20 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FileListLoaded,
+    FilesAnswered,
+    FileSettled,
+    FilesListed,
     FindPeers,
     FindWanted,
     HandleFrame,
     HandOver,
     IngestBatch,
+    KeepFiles,
     LearnPeers,
     LoadBatch,
     LoadBlocks,
+    LoadFileList,
     LoadPlan,
     LoadSummary,
     MeetingPossible,
@@ -218,6 +226,12 @@ class _Node:
                     assert output.address
                 case PresenceSeen():
                     assert len(output.box) <= PRESENCE_BOX_SIZE_MAX
+                case FilesListed() | FilesAnswered():
+                    raise AssertionError("nobody has asked a relay")
+                case KeepFiles(topic, files):
+                    assert 0 < len(files) <= FILES_DEPOSITED_COUNT_MAX
+                    for one in files:
+                        self._give(FileSettled(topic, short_file(one.file), ""))
                 case HandOver():
                     for wanted, item in output.blocks:
                         assert item is None or block_id(item) == wanted
@@ -257,6 +271,8 @@ class _Node:
             case OpenTopics(topics):
                 assert 0 < len(topics) <= TOPIC_COUNT_MAX
                 return TopicFollowed(topics[0], is_root=False)
+            case LoadFileList(topic, after):
+                return FileListLoaded(topic, (after,))
             case LoadBlocks(topic, ids):
                 assert 0 < len(ids) <= FETCHED_COUNT_MAX
                 return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))

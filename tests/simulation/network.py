@@ -28,11 +28,15 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FilesAnswered,
+    FilesListed,
     FindPeers,
     HandleFrame,
     HandOver,
     IngestBatch,
+    KeepFiles,
     LearnPeers,
+    LoadFileList,
     MeetingPossible,
     MessageReceived,
     NodeMeets,
@@ -220,6 +224,8 @@ class Network:
                 | NodesLearned()
             ):
                 raise AssertionError("no circuits are taken here")
+            case LoadFileList() | KeepFiles() | FilesListed() | FilesAnswered():
+                raise AssertionError("nobody is a relay here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 

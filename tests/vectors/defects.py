@@ -35,6 +35,8 @@ from protocol.limits.peers import (
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
+    FILES_DEPOSITED_COUNT_MAX,
+    FILES_LISTED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
     NODES_NAMED_MAX,
     REASON_SIZE_MAX,
@@ -364,6 +366,19 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("fetch_of_nothing", "bad_shape", ["fetch1", ID, []])
     yield refuse("fetch_of_too_many", "bad_shape", ["fetch1", ID, [OTHER] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])
+    deposit = [ID, 7, ID + OTHER]
+    yield refuse("files_listed_above_a_whole_id", "bad_shape", ["list-files1", ID, ID])
+    yield refuse(
+        "files_listed_too_many", "bad_shape", ["listed-files1", ID, [ID[:16]] * (FILES_LISTED_COUNT_MAX + 1)]
+    )
+    yield refuse("deposit_of_no_file", "bad_shape", ["deposit-files1", ID, []])
+    yield refuse(
+        "deposit_of_too_many_files",
+        "bad_shape",
+        ["deposit-files1", ID, [deposit] * (FILES_DEPOSITED_COUNT_MAX + 1)],
+    )
+    yield refuse("deposit_of_an_empty_file", "bad_shape", ["deposit-files1", ID, [[ID, 0, ID + OTHER]]])
+    yield refuse("settled_no_file", "bad_shape", ["settled-files1", ID, [], ""])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
     at = ["192.0.2.7:7474", OTHER]

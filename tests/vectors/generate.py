@@ -43,6 +43,7 @@ from protocol.codec import encode
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
 from protocol.content import Compaction, FileEntry, Files, Imported, Post
 from protocol.declared_kind import declare_kind
+from protocol.deposits import sign_deposit
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.document_kinds import (
     DictEdit,
@@ -97,12 +98,16 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    DepositFiles,
     Features,
     Fetch,
+    FileDeposit,
     Goodbye,
     Introduce,
     Introductions,
     KeepAlive,
+    ListedFiles,
+    ListFiles,
     Meet,
     Message,
     Nodes,
@@ -113,6 +118,7 @@ from protocol.messages import (
     Refused,
     Relay,
     Seen,
+    SettledFiles,
     Summary,
     Want,
     encode_message,
@@ -435,6 +441,10 @@ def _encoded(publication: Publication) -> bytes:
     return encode_publication(publication.topic, publication.sealed_key, blocks, publication.signature)
 
 
+def _file_deposit() -> FileDeposit:
+    return sign_deposit(hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0), ObjectId(EPOCH), 1_048_832)
+
+
 def messages() -> list[JsonObject]:
     """One message of each kind."""
     topic = hashing.blind_topic(TopicKey(BRANCH_ID), SessionId(EPOCH))
@@ -449,6 +459,10 @@ def messages() -> list[JsonObject]:
         Fetch(topic, (EPOCH, BlockId(BRANCH_ID))),
         Relay(),
         Deposit((TopicKey(BRANCH_ID), TopicKey(EPOCH))),
+        ListFiles(topic, ShortId(EPOCH[:16])),
+        ListedFiles(topic, (ShortId(EPOCH[:16]),)),
+        DepositFiles(topic, (_file_deposit(),)),
+        SettledFiles(topic, (ShortId(EPOCH[:16]),), "topic_full"),
         Introductions(),
         Introduce(
             topic,

@@ -490,6 +490,11 @@ BOUNDS_NOT_CHECKED: Final = {
     "message_deposit_of_nothing",
     "message_fetch_of_nothing",
     "message_fetch_of_too_many",
+    "message_deposit_of_an_empty_file",
+    "message_deposit_of_no_file",
+    "message_deposit_of_too_many_files",
+    "message_files_listed_too_many",
+    "message_settled_no_file",
     "message_goodbye_too_long",
     "message_nodes_of_nobody",
     "message_nodes_too_many",
@@ -523,3 +528,15 @@ def test_an_object_of_many_blocks_is_read_back_and_another_tree_is_not() -> None
     wrong = [blake3(parent).digest(), key]
     with pytest.raises(reader.Refused, match="the one tree"):
         reader.open_object(wrong, {**blocks, **more, wrong[0]: parent}, secret)
+
+
+def test_a_deposited_file_is_signed_by_its_topics_key() -> None:
+    given = load("derivations.json")
+    seed = reader.branch_topic_seed(
+        bytes.fromhex(given["write_secret"]), bytes.fromhex(given["branch_id"]), 0
+    )
+    topic = reader.public_key(seed)
+    (encoded,) = [one["encoded"] for one in load("messages.json") if one["tag"] == "deposit-files1"]
+    _, message = reader.open_message(bytes.fromhex(encoded))
+    ((file, size, signature),) = message["files"]
+    reader.check_signature(topic, "file deposit signature v1", [topic, file, size], signature)

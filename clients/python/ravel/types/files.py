@@ -11,6 +11,8 @@ class FileList(TypedDict):
     files: list[FileView]
     next: int | None
     """The `after` of the next window. Null: there is none."""
+    uses_relays: bool
+    """Whether this node has relays keep all that it follows."""
 
 
 class FileView(TypedDict):
@@ -29,6 +31,8 @@ class FileView(TypedDict):
     """
     time: int
     """Unix seconds."""
+    relays: int
+    """Relays of this node that have said to keep the content. 0: none, as far as is known."""
 
 
 class AddedFiles(TypedDict):
@@ -83,5 +87,7 @@ class AddedFile(TypedDict):
     """
     time: int
     """Unix seconds."""
+    relays: int
+    """Relays of this node that have said to keep the content. 0: none, as far as is known."""
     is_new: bool
     """False: the branch had that name with that content already."""

@@ -72,7 +72,9 @@ class RelayedTopic(TypedDict):
     topic: str
     commits: int
     size: int
-    """Bytes."""
+    """Bytes of publications and files."""
+    file_size: int
+    """Of these, what files take."""
     pinned: bool
     """It is not deleted to make room."""
     touched_at: int

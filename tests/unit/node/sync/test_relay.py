@@ -200,7 +200,8 @@ async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock:
         assert not (await relaying.unpin(topic[:8]))["pinned"]
         absent = id_text(AnyId(b"t" * 32))
         assert (await relaying.pin(absent)) == {
-            "topic": absent, "commits": 0, "size": 0, "pinned": True, "touched_at": 0,
+            "topic": absent, "commits": 0, "size": 0,
+            "file_size": 0, "pinned": True, "touched_at": 0,
             "brought_by": None, "known": True, "shared": False,
         }  # fmt: skip
         with pytest.raises(ServiceError, match="no relayed topic"):

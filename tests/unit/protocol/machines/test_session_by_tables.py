@@ -7,7 +7,18 @@ from typing import Final
 import pytest
 
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import BlindTopic, BlockId, CircuitAddress, Digest, PeerId, SessionId, ShortId, TopicKey
+from protocol.ids import (
+    BlindTopic,
+    BlockId,
+    CircuitAddress,
+    Digest,
+    ObjectId,
+    PeerId,
+    SessionId,
+    ShortId,
+    Signature,
+    TopicKey,
+)
 from protocol.links import PeerAddress
 from protocol.machines.comparing import COMPARING, Compared, Comparing
 from protocol.machines.conversation import MESSAGES, About, Word
@@ -21,12 +32,16 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
     Deposit,
+    DepositFiles,
     Features,
     Fetch,
+    FileDeposit,
     Goodbye,
     Introduce,
     Introductions,
     KeepAlive,
+    ListedFiles,
+    ListFiles,
     Meet,
     Message,
     Nodes,
@@ -37,6 +52,7 @@ from protocol.messages import (
     Refused,
     Relay,
     Seen,
+    SettledFiles,
     Summary,
     Want,
 )
@@ -56,6 +72,7 @@ from tests.support.ids import as_commit_id
 SESSION_ID: Final = SessionId(b"s" * 32)
 TOPIC: Final = TopicKey(b"t" * 32)
 BLIND: Final = blind_topic(TOPIC, SESSION_ID)
+SHORT: Final = ShortId(b"f" * 16)
 FOREIGN: Final = BlindTopic(b"?" * 32)
 ANNOUNCED: Final = announced_topic(TOPIC, SESSION_ID, by_dialer=False)
 FOLLOWED: Final = TopicFollowed(TOPIC, is_root=True)
@@ -124,6 +141,12 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.RELAY: Relay(),
         Word.INTRODUCTIONS: Introductions(),
         Word.DEPOSIT: Deposit((TOPIC,)),
+        Word.LIST_FILES: ListFiles(topic, SHORT),
+        Word.LISTED_FILES: ListedFiles(topic, (SHORT,)),
+        Word.DEPOSIT_FILES: DepositFiles(
+            topic, (FileDeposit(ObjectId(BlockId(b"f" * 32)), 7, Signature(b"s" * 64)),)
+        ),
+        Word.SETTLED_FILES: SettledFiles(topic, (SHORT,), ""),
         Word.SUMMARY: Summary(topic, number, (), *SMALLER),
         Word.RECONCILE: Reconcile(topic, 1, b"frame"),
         Word.PUBLICATIONS: Publications(topic, (b"x",)),

@@ -1,0 +1,189 @@
+"""Deposits files of this node's branches with the relays that it uses: those that it has whole, and that a relay lacks.
+
+One task for each connected relay. It asks first which files the relay keeps, topic by topic, and remembers that: what is
+on no relay can be told while none is connected. Then it offers what is missing, and what is added later. The relay
+fetches the blocks itself, so nothing is read ahead of it here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+import trio
+
+from node.sync.hub import FileTaker, Hub, NotFetched
+from protocol.deposits import short_file, sign_deposit
+from protocol.ids import ShortId, TopicKey
+from protocol.limits.peers import (
+    DEPOSIT_LOOK_SECONDS,
+    DEPOSIT_PAUSE_SECONDS,
+    FILES_DEPOSITED_COUNT_MAX,
+    FILES_LISTED_COUNT_MAX,
+    RELAYED_FILES_REMEMBERED_MAX,
+)
+from protocol.text import id_text
+from storage.blobs.relayed_files import (
+    OwnFile,
+    find_relayed,
+    last_file,
+    load_own_files,
+    measure_file,
+    note_relayed,
+    replace_relayed,
+    topics_with_files,
+)
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
+
+log = structlog.get_logger()
+
+_OF_ONE_FILE: Final = ("bad_file", "incomplete", "bad_topic_signature")
+"""Reasons that say nothing of a relay's room."""
+_LOWEST: Final = ShortId(bytes(16))
+
+
+@dataclass(slots=True)
+class _State:
+    """How far this node is with one relay."""
+
+    listed: set[TopicKey] = field(default_factory=set)
+    paused: dict[TopicKey, float] = field(default_factory=dict)  # until when, as trio counts
+    seen: int = 0  # number of the last file that was looked at
+    began: float = 0.0  # when all were last looked at
+    surveyed: int = 0  # number of the last file when the topics were listed that have any
+    with_files: set[int] = field(default_factory=set)
+
+
+class FileDepositor:
+    """Deposits with every relay that is connected and keeps files."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._served: set[FileTaker] = set()
+
+    async def run(self) -> None:
+        """For as long as the node runs."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                for port in self._hub.relay_ports:
+                    if port.keeps_files and port not in self._served:
+                        self._served.add(port)
+                        nursery.start_soon(self._serve, port)
+                await trio.sleep(DEPOSIT_LOOK_SECONDS)  # peers come without a change that is told
+
+    async def _serve(self, port: FileTaker) -> None:
+        state = _State()
+        try:
+            while port.keeps_files:
+                try:
+                    await self._look(port, state)
+                except StorageError as error:
+                    log.error("storage failed", error=str(error))
+                await trio.sleep(DEPOSIT_LOOK_SECONDS)
+        except NotFetched:
+            pass  # it has left
+        finally:
+            self._served.discard(port)
+
+    async def _look(self, port: FileTaker, state: _State) -> None:
+        """List what is new to this node of the relay, and deposit what is new to the relay."""
+        last = await self._hub.run_blocking(self._last)
+        if last > state.surveyed:
+            state.surveyed, state.with_files = last, await self._hub.run_blocking(self._topics)
+        now = trio.current_time()
+        branches = {
+            branch.topic: branch
+            for topic_num, branch in self._hub.replica.on_topics.items()
+            if topic_num in state.with_files
+        }
+        fresh = [branches[one] for one in port.entrusted() if one in branches and one not in state.listed]
+        for branch in fresh:
+            await self._list(port, branch)
+            state.listed.add(branch.topic)
+        is_due = now - state.began >= DEPOSIT_PAUSE_SECONDS
+        if fresh or is_due:
+            state.seen, state.began = 0, now
+        if last > state.seen:
+            await self._deposit_all(port, state)
+
+    async def _list(self, port: FileTaker, branch: Branch) -> None:
+        kept: set[ShortId] = set()
+        after = _LOWEST
+        while len(kept) < RELAYED_FILES_REMEMBERED_MAX:
+            listed = await port.ask_list(branch.topic, after)
+            kept.update(listed)
+            if len(listed) < FILES_LISTED_COUNT_MAX or listed[-1] <= after:
+                break
+            after = listed[-1]
+        await self._hub.write(self._note_all, port, branch, kept)
+
+    async def _deposit_all(self, port: FileTaker, state: _State) -> None:
+        async with trio.open_nursery() as nursery:
+            places = trio.CapacityLimiter(FILES_DEPOSITED_COUNT_MAX)
+            is_lost = False
+
+            async def deposit(branch: Branch, file: OwnFile) -> None:
+                nonlocal is_lost
+                try:
+                    await self._deposit(port, state, branch, file)
+                except NotFetched:
+                    is_lost = True
+                except StorageError as error:  # a damaged file: the others are not
+                    log.error("storage failed", error=str(error))
+                finally:
+                    places.release_on_behalf_of(file)
+
+            while not is_lost and (files := await self._hub.run_blocking(self._next, port, state.seen)):
+                for file, is_relayed in files:
+                    state.seen = file.num
+                    branch = self._hub.replica.on_topics.get(file.topic_num)
+                    if is_relayed or branch is None or branch.topic not in state.listed:
+                        continue
+                    if branch.topic_seed is None or state.paused.get(branch.topic, 0) > trio.current_time():
+                        continue
+                    await places.acquire_on_behalf_of(file)
+                    nursery.start_soon(deposit, branch, file)
+        if is_lost:
+            raise NotFetched
+
+    async def _deposit(self, port: FileTaker, state: _State, branch: Branch, file: OwnFile) -> None:
+        assert branch.topic_seed is not None, "looked at before"
+        size = await self._hub.run_blocking(self._measure, file)
+        if size is None:
+            return  # not whole here
+        refusal = await port.offer(branch.topic, sign_deposit(branch.topic_seed, file.object_id, size))
+        if not refusal:
+            await self._hub.write(self._note, port, branch, file)
+            return
+        if refusal not in _OF_ONE_FILE:
+            state.paused[branch.topic] = trio.current_time() + DEPOSIT_PAUSE_SECONDS
+        log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)
+
+    # --- in threads ---
+
+    def _last(self) -> int:
+        with self._hub.replica.database.read() as connection:
+            return last_file(connection)
+
+    def _topics(self) -> set[int]:
+        with self._hub.replica.database.read() as connection:
+            return topics_with_files(connection)
+
+    def _next(self, port: FileTaker, after: int) -> list[tuple[OwnFile, bool]]:
+        with self._hub.replica.database.read() as connection:
+            files = load_own_files(connection, after, FILES_DEPOSITED_COUNT_MAX)
+            relayed = find_relayed(connection, [one.object_id for one in files])
+            return [(one, port.peer in relayed.get(short_file(one.object_id), ())) for one in files]
+
+    def _measure(self, file: OwnFile) -> int | None:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            return measure_file(connection, replica.database.folder, replica.packs, file.object_id)
+
+    def _note_all(self, port: FileTaker, branch: Branch, kept: set[ShortId]) -> None:
+        with self._hub.replica.database.write() as connection:
+            replace_relayed(connection, port.peer, branch.topic_num, kept)
+
+    def _note(self, port: FileTaker, branch: Branch, file: OwnFile) -> None:
+        with self._hub.replica.database.write() as connection:
+            note_relayed(connection, port.peer, branch.topic_num, [short_file(file.object_id)])

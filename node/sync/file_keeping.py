@@ -1,0 +1,123 @@
+"""Brings one file to a relay: fetches the tree of its blocks from the peer that deposited it, and keeps them.
+
+The relay asks, so it takes no more than it stores: FETCHED_COUNT_MAX blocks at a time, and the next ones when these are
+durable. A block that is here already, by whatever file, is not asked for. A fetch that was cut goes on with what is
+lacking when the file is deposited again.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import trio
+
+from node.sync.batch_order import ByteBudget
+from node.sync.hub import NotFetched
+from node.sync.relay import RelayService
+from node.sync.scheduling import WorkBill
+from protocol.block import Block, decode_block
+from protocol.codec import DecodeError
+from protocol.ids import BlockId
+from protocol.limits.formats import OBJECT_DEPTH_MAX
+from protocol.limits.peers import BYTE_SECONDS, FETCHED_COUNT_MAX, FRAME_SECONDS, RELAYED_INNER_COUNT_MAX
+from protocol.messages import FileDeposit
+from storage.engine.id_keys import chunks
+from storage.relay.quotas import Visitor
+from storage.relay.relay import KeptTopic
+
+BAD_FILE: Final = "bad_file"
+INCOMPLETE: Final = "incomplete"
+Fetch = Callable[[BlockId], Awaitable[bytes | None]]
+"""Asks the peer for a block. Raises NotFetched."""
+
+
+class FilePull:
+    """One deposited file on its way in, from one peer."""
+
+    def __init__(
+        self, relay: RelayService, visitor: Visitor, fetch: Fetch, budget: ByteBudget, bill: WorkBill
+    ) -> None:
+        self._relay = relay
+        self._visitor = visitor
+        self._fetch = fetch
+        self._budget = budget
+        self._bill = bill
+        self._num = 0
+        self._inner: set[BlockId] = set()
+        self._refusal = ""
+
+    async def run(self, topic: KeptTopic, deposit: FileDeposit) -> str:
+        """Keep the file; why not, or an empty text. Raises NotFetched, StorageError."""
+        async with self._relay.keeping(topic, deposit.file):
+            begun = await self._relay.begin_file(topic, deposit, self._visitor, self._bill)
+            if begun.is_whole or begun.refusal:
+                return begun.refusal
+            self._num = begun.num
+            refusal = await self._take([deposit.file], 1)
+            if refusal == BAD_FILE:
+                await self._relay.settle_file(self._num, self._bill, is_whole=False)
+            if refusal:
+                return refusal
+            is_kept = await self._relay.settle_file(self._num, self._bill, is_whole=True)
+            return "" if is_kept else "topic_forgotten"
+
+    async def _take(self, ids: Sequence[BlockId], depth: int) -> str:
+        """Keep these blocks, which are so deep in the tree, and all below them."""
+        for part in chunks(ids, FETCHED_COUNT_MAX):
+            here = await self._relay.find_blocks(part)
+            came = await self._fetch_all([one for one in part if one not in here])
+            try:
+                blocks = [decode_block(one) for one in came if one is not None]
+            except DecodeError:  # of just that id: so the file's author made it
+                return BAD_FILE
+            if any(block.acks for block in blocks):
+                return BAD_FILE
+            if len(blocks) < len(came):
+                return INCOMPLETE
+            with self._budget.holding([block.encoded for block in blocks]):
+                kept = await self._keep(part, blocks)
+            if kept is None:
+                return self._refusal
+            for block_id in part:
+                children = kept.get(block_id)
+                if children is None:
+                    return INCOMPLETE  # forgotten meanwhile, with another file
+                if not children or block_id in self._inner:
+                    continue
+                self._inner.add(block_id)
+                if depth == OBJECT_DEPTH_MAX or len(self._inner) > RELAYED_INNER_COUNT_MAX:
+                    return BAD_FILE
+                refusal = await self._take(tuple(dict.fromkeys(children)), depth + 1)
+                if refusal:
+                    return refusal
+        return ""
+
+    async def _keep(
+        self, ids: Sequence[BlockId], blocks: Sequence[Block]
+    ) -> dict[BlockId, tuple[BlockId, ...]] | None:
+        bill = WorkBill(self._bill.account)
+        # Charged when they were read.
+        bill.total += sum(FRAME_SECONDS + len(block.encoded) * BYTE_SECONDS for block in blocks)
+        kept = await self._relay.keep_blocks(self._num, ids, blocks, self._visitor, bill)
+        if kept.refusal:
+            self._refusal = kept.refusal
+            return None
+        bill.earn()
+        return kept.children
+
+    async def _fetch_all(self, ids: Sequence[BlockId]) -> list[bytes | None]:
+        found: list[bytes | None] = [None] * len(ids)
+        is_lost = False
+
+        async def fetch(place: int) -> None:
+            nonlocal is_lost
+            try:
+                found[place] = await self._fetch(ids[place])
+            except NotFetched:
+                is_lost = True
+
+        async with trio.open_nursery() as nursery:
+            for place in range(len(ids)):
+                nursery.start_soon(fetch, place)
+        if is_lost:
+            raise NotFetched
+        return found

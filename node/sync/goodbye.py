@@ -1,0 +1,20 @@
+"""Ends a connection with a word: why."""
+
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from node.sync.transport import SecureStream, TransportError
+from protocol.messages import Goodbye, encode_message
+
+LAST_WORDS_SECONDS: Final = 1.0
+"""Seconds that what is queued may take to be written once the connection is ending."""
+
+
+async def say_goodbye(stream: SecureStream, reason: str) -> None:
+    """End a stream that nothing else writes to: say why, if that can be said in a moment, and close it."""
+    with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
+        with suppress(TransportError):
+            await stream.send_frame(encode_message(Goodbye(reason)))
+        await stream.aclose()

@@ -1,0 +1,241 @@
+"""What one connection has to do with a relay, beyond the comparing of topics: topics that are entrusted, and files.
+
+Where this node is the relay, the port opens topics and brings files in (`node.sync.file_keeping`). Where the peer is one,
+the port asks which files it keeps and offers it others, for `node.sync.file_deposits`.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+import structlog
+import trio
+
+from node.sync.file_keeping import FilePull
+from node.sync.hub import Hub, NotFetched
+from node.sync.scheduling import WorkAccount, WorkBill
+from protocol.deposits import short_file
+from protocol.features import RELAY_FILES
+from protocol.ids import BlockId, PeerId, ShortId, TopicKey
+from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
+from protocol.messages import FileDeposit
+from protocol.session_events import (
+    Event,
+    FileListLoaded,
+    FileListWanted,
+    FilesAnswered,
+    FileSettled,
+    FilesListed,
+    FilesOffered,
+    KeepFiles,
+    LoadFileList,
+    OpenTopics,
+)
+from protocol.text import id_text
+from protocol.topic_progress import TopicProgress
+from storage.relay.relay import KeptTopic
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+RelayOutput = OpenTopics | LoadFileList | KeepFiles | FilesListed | FilesAnswered
+
+NOT_KEPT: Final = "not_kept"
+"""Why a file is refused whose topic this relay does not keep for others."""
+_FILES_AT_ONCE: Final = 4
+"""Files that one peer brings at a time: small ones take one block each."""
+
+
+class RelayOwner(Protocol):
+    """A connection, as far as a relay goes."""
+
+    peer: PeerId
+    subnet: str
+    account: WorkAccount
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer has said that it keeps topics for others."""
+        ...
+
+    @property
+    def topics(self) -> list[TopicProgress]:
+        """Progress of each topic."""
+        ...
+
+    def knows(self, feature: str) -> bool:
+        """Whether the peer has said so."""
+        ...
+
+    def follows(self, topic: TopicKey) -> bool:
+        """Whether this side has announced it."""
+        ...
+
+    def follow_kept(self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str) -> None:
+        """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
+        ...
+
+    async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
+        """A block, encoded, of just that id, or None. Raises NotFetched."""
+        ...
+
+    def happen(self, event: Event) -> None:
+        """Tell the session machine of this, and do what it says. Never waits."""
+        ...
+
+    def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Do work of this connection's, and end it where that fails."""
+        ...
+
+
+@dataclass(slots=True)
+class _Answer(Generic[T]):
+    """What the peer was asked for."""
+
+    value: T | None = None
+    is_there: trio.Event = field(default_factory=trio.Event)
+
+    def give(self, value: T | None) -> None:
+        self.value = value
+        self.is_there.set()
+
+
+class RelayPort:
+    """Both sides of it: a relay may use another one."""
+
+    def __init__(self, owner: RelayOwner, hub: Hub) -> None:
+        self._owner = owner
+        self._hub = hub
+        self._places = trio.CapacityLimiter(_FILES_AT_ONCE)
+        self._room = trio.Semaphore(FILES_DEPOSITED_COUNT_MAX)
+        self._lists: dict[TopicKey, _Answer[tuple[ShortId, ...]]] = {}
+        self._offers: dict[tuple[TopicKey, ShortId], _Answer[str]] = {}
+        self._is_lost = False
+        hub.relay_ports.append(self)
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether the peer is a relay that keeps files."""
+        return not self._is_lost and self._owner.peer_is_relay and self._owner.knows(RELAY_FILES)
+
+    @property
+    def peer(self) -> PeerId:
+        """The peer's key."""
+        return self._owner.peer
+
+    def entrusted(self) -> list[TopicKey]:
+        """Joined topics that the peer was asked to keep."""
+        return [one.topic for one in self._owner.topics if one.is_joined and one.is_entrusted]
+
+    def perform(self, output: RelayOutput) -> None:
+        """Start what the session says. Never waits."""
+        match output:
+            case OpenTopics(topics):
+                self._owner.start(self._open_topics, topics)
+            case LoadFileList(topic, after):
+                self._owner.start(self._list, topic, after)
+            case KeepFiles(topic, files):
+                self._owner.start(self._check, topic, files)
+            case FilesListed(topic, listed):
+                self._lists.pop(topic).give(listed)
+            case FilesAnswered(topic, answered, refusal):
+                for file in answered:
+                    self._offers.pop((topic, file)).give(refusal)
+
+    def lose(self) -> None:
+        """The connection has ended."""
+        self._is_lost = True
+        self._hub.relay_ports.remove(self)
+        for event in [one.is_there for one in self._lists.values()] + [
+            one.is_there for one in self._offers.values()
+        ]:
+            event.set()
+
+    # --- the peer is a relay ---
+
+    async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
+        """Files of a topic that the peer keeps, above an id, the first ones. Raises NotFetched when it leaves."""
+        answer = self._lists[topic] = _Answer[tuple[ShortId, ...]]()
+        self._owner.happen(FileListWanted(topic, after))
+        return await self._wait(answer)
+
+    async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
+        """Have the peer keep a file; why it does not, or an empty text. Raises NotFetched when it leaves."""
+        name = (topic, short_file(deposit.file))
+        async with self._room:
+            answer = self._offers.get(name)
+            if answer is None:  # another commit may have added the same content
+                answer = self._offers[name] = _Answer[str]()
+                self._owner.happen(FilesOffered(topic, (deposit,)))
+            return await self._wait(answer)
+
+    async def _wait(self, answer: _Answer[T]) -> T:
+        if not self._is_lost:
+            await answer.is_there.wait()
+        if answer.value is None:
+            raise NotFetched
+        return answer.value
+
+    # --- this node is one ---
+
+    async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
+        """Follow what the peer entrusts to this relay, unless it is followed already."""
+        relay = self._hub.relay
+        assert relay is not None, "the session says no otherwise"
+        visitor = relay.visitor(self._owner.peer, self._owner.subnet)
+        new = [topic for topic in topics if not self._owner.follows(topic)]
+        entrusted = await relay.open(new, visitor, WorkBill(self._owner.account))
+        if entrusted.has_lost:
+            self._hub.topics_changed()
+        self._owner.follow_kept(entrusted.kept, entrusted.refused, entrusted.reason)
+
+    async def _list(self, topic: TopicKey, after: ShortId) -> None:
+        kept = self._find_kept(topic)
+        found: tuple[ShortId, ...] = ()
+        if kept is not None:
+            assert self._hub.relay is not None, "it keeps the topic"
+            found = await self._hub.relay.list_files(kept, after)
+        self._owner.happen(FileListLoaded(topic, found))
+
+    async def _check(self, topic: TopicKey, files: tuple[FileDeposit, ...]) -> None:
+        relay = self._hub.relay
+        assert relay is not None, "the session says no otherwise"
+        signed = await relay.check_deposits(topic, files, WorkBill(self._owner.account))
+        for deposit, is_signed in zip(files, signed, strict=True):
+            if is_signed:
+                self._owner.start(self._keep, topic, deposit)
+            else:
+                self._settle(topic, deposit, "bad_topic_signature")
+
+    async def _keep(self, topic: TopicKey, deposit: FileDeposit) -> None:
+        """Bring one file in, at its turn."""
+        relay = self._hub.relay
+        assert relay is not None, "the session says no otherwise"
+        async with self._places:
+            kept = self._find_kept(topic)
+            refusal = NOT_KEPT
+            bill = WorkBill(self._owner.account)
+            visitor = relay.visitor(self._owner.peer, self._owner.subnet)
+            if kept is not None and not (visitor.is_known or relay.quotas.takes_strangers):
+                refusal = "not_known"
+            elif kept is not None:
+                fetch = partial(self._owner.fetch, topic)
+                pull = FilePull(relay, visitor, fetch, self._hub.byte_budget, bill)
+                try:
+                    refusal = await pull.run(kept, deposit)
+                except NotFetched:
+                    return  # the peer has left
+            if not refusal:
+                bill.earn()
+            self._settle(topic, deposit, refusal)
+
+    def _settle(self, topic: TopicKey, deposit: FileDeposit, refusal: str) -> None:
+        if refusal:
+            log.info("file not kept", peer=id_text(self._owner.peer), reason=refusal)
+        self._hub.totals.files_settled[refusal or "kept"] += 1
+        self._owner.happen(FileSettled(topic, short_file(deposit.file), refusal))
+
+    def _find_kept(self, topic: TopicKey) -> KeptTopic | None:
+        followed = self._hub.find_followed(topic)
+        return followed if isinstance(followed, KeptTopic) else None

@@ -1,0 +1,161 @@
+"""Which of this node's files relays keep, as they have said, and what a file counts there.
+
+A file is deposited on the topic by which the commit came that added it, once this node has all of its content.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from protocol.deposits import short_file, size_of
+from protocol.ids import BlockId, ObjectId, PeerId, ShortId
+from storage.blobs.packs import FOLDER_NAME, Packs
+from storage.blobs.reachability import packed_children
+from storage.commits.blocks import DamagedBlock
+from storage.engine.bulk import select_in, select_rows
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.peer_schema import relayed_files
+from storage.schema.schema import commits, file_removals, files, pack_blocks, packs
+
+_REMOVERS = commits.alias()
+_IS_REMOVED: Final = (
+    select(file_removals.c.file_num)
+    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
+    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
+    .exists()
+)
+_PACKED: Final = (
+    select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
+    .join(packs, packs.c.num == pack_blocks.c.pack_num)
+    .where(pack_blocks.c.id_key == bindparam("key"))
+)
+_SIZES: Final = select(pack_blocks.c.block_id, pack_blocks.c.size).where(
+    pack_blocks.c.id_key.in_(bindparam("keys", expanding=True))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """A file that is there: its number, its object, and the topic by which it came."""
+
+    num: int
+    object_id: ObjectId
+    topic_num: int
+
+
+def last_file(connection: Connection) -> int:
+    """The number of the file that came last."""
+    return int(connection.execute(select(func.coalesce(func.max(files.c.num), 0))).scalar_one())
+
+
+def topics_with_files(connection: Connection) -> set[int]:
+    """Numbers of topics by which files came."""
+    query = select(commits.c.topic_num).join(files, files.c.commit_num == commits.c.num).distinct()
+    return set(connection.execute(query).scalars())
+
+
+def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFile]:
+    """Files that are there, above a number, in their order."""
+    query = (
+        select(files.c.num, files.c.object_id, commits.c.topic_num)
+        .join(commits, commits.c.num == files.c.commit_num)
+        .where(files.c.num > after, ~commits.c.is_void, ~_IS_REMOVED)
+        .order_by(files.c.num)
+        .limit(limit)
+    )
+    return [OwnFile(*row) for row in connection.execute(query)]
+
+
+def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortId, set[PeerId]]:
+    """By short id, which relays have said to keep these files, on whichever topic."""
+    found: dict[ShortId, set[PeerId]] = {}
+    columns = relayed_files.c
+    for part in chunks([short_file(one) for one in ids]):
+        query = select(columns.file, columns.relay).where(columns.file.in_(part))
+        for file, relay in connection.execute(query):
+            found.setdefault(file, set()).add(relay)
+    return found
+
+
+def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
+    """A relay has said all that it keeps of a topic's files."""
+    here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
+    connection.execute(delete(relayed_files).where(here))
+    rows = [{"relay": relay, "topic_num": topic_num, "file": file} for file in kept]
+    for part in chunks(rows):
+        connection.execute(insert(relayed_files), list(part))
+
+
+def note_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
+    """A relay has said that it keeps these files, too."""
+    here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
+    for part in chunks(list(kept)):
+        connection.execute(delete(relayed_files).where(here, relayed_files.c.file.in_(part)))
+        rows = [{"relay": relay, "topic_num": topic_num, "file": file} for file in part]
+        connection.execute(insert(relayed_files), rows)
+
+
+def forget_relayed(connection: Connection, relay: PeerId) -> None:
+    """This node uses a relay no more."""
+    connection.execute(delete(relayed_files).where(relayed_files.c.relay == relay))
+
+
+def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectId) -> int | None:
+    """What the blocks of a file count at a relay, those that are named twice counted twice; None: they are not all here.
+
+    Raises StorageError.
+    """
+    total = 0
+    ahead: list[BlockId] = [file]
+    while ahead:
+        found = _look_at(connection, root, blobs, ahead.pop())
+        if found is None:
+            return None
+        size, children = found
+        total += size_of(size)
+        if not children:
+            continue
+        first = _look_at(connection, root, blobs, children[0])
+        if first is None:
+            return None
+        if first[1]:
+            ahead += children
+            continue
+        sizes = _leaf_sizes(connection, root, blobs, children)  # where one child is a leaf, all are
+        if sizes is None:
+            return None
+        total += sum(map(size_of, sizes))
+    return total
+
+
+def _look_at(
+    connection: Connection, root: Path, blobs: Packs, block_id: BlockId
+) -> tuple[int, tuple[BlockId, ...]] | None:
+    """Bytes and children of a block."""
+    for found, name, offset, size in select_rows(connection, _PACKED, key=id_key(block_id)):
+        if found == block_id:
+            return size, packed_children(root / FOLDER_NAME / name, offset, size)
+    try:
+        block = blobs.find(connection, block_id)
+    except DamagedBlock:
+        return None
+    return None if block is None else (len(block.encoded), block.child_ids)
+
+
+def _leaf_sizes(connection: Connection, root: Path, blobs: Packs, ids: Sequence[BlockId]) -> list[int] | None:
+    packed: dict[BlockId, int] = {}
+    wanted = set(ids)
+    for part in chunks([id_key(one) for one in wanted]):
+        packed.update(row for row in select_in(connection, _SIZES, part) if row[0] in wanted)
+    sizes: list[int] = []
+    for one in ids:
+        if one not in packed:
+            found = _look_at(connection, root, blobs, one)
+            if found is None:
+                return None
+            packed[one] = found[0]
+        sizes.append(packed[one])
+    return sizes

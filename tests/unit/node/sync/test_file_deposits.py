@@ -1,0 +1,162 @@
+"""Files through a relay: deposited by members, fetched by others, under quotas; and what a lying relay gains."""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+from sqlalchemy import Table, func, select, update
+from trio.testing import MockClock
+
+from node.content.files import FileService
+from node.runtime.errors import ServiceError
+from node.sync.file_deposits import FileDepositor
+from protocol.limits.formats import LEAF_SIZE
+from protocol.limits.peers import BLOCK_LOST_SECONDS, RELAY_FILES_SHARE
+from storage.relay.quotas import RelayQuotas, forget_topics
+from storage.schema.peer_schema import relayed_files
+from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.relays import PLENTY, is_settled, open_relay, until
+
+
+def _files_of(node: Node) -> FileService:
+    return FileService(node.hub, node.author, node.branch)
+
+
+async def _stream(data: bytes) -> AsyncGenerator[bytes]:
+    await trio.lowlevel.checkpoint()
+    yield data
+
+
+async def _add(node: Node, name: str, data: bytes) -> None:
+    await _files_of(node).add("main", name, _stream(data))
+
+
+async def _get(node: Node, name: str) -> bytes:
+    files = _files_of(node)
+    file = await files.open("main", name)
+    return b"".join([part async for part in files.read(file, 0, file.size)])
+
+
+def _count(node: Node, table: Table) -> int:
+    with node.replica.database.read() as connection:
+        return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def _whole(relay: Node) -> int:
+    with relay.replica.database.read() as connection:
+        whole = select(func.count()).select_from(relay_files).where(relay_files.c.is_whole)
+        return int(connection.execute(whole).scalar_one())
+
+
+@asynccontextmanager
+async def _depositing(node: Node, relay: Node) -> AsyncIterator[None]:
+    """A connection over which the node deposits files."""
+    async with connected(node, relay), trio.open_nursery() as nursery:
+        nursery.start_soon(FileDepositor(node.hub).run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.slow
+async def test_a_file_goes_through_a_relay_between_members_who_never_meet(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    data = os.urandom(2 * LEAF_SIZE + 17)
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        await share(alice, bob)
+        await _add(alice, "far", data)
+        await _add(alice, "same", data)
+        await _add(alice, "small", b"small")
+        async with _depositing(alice, relay):
+            await until(lambda: _whole(relay) == 2)
+            await until(lambda: _count(alice, relayed_files) == 2)
+        assert _count(relay, relay_blocks) == 5, "each block once: a root, three leaves, and the small file"
+        async with connected(bob, relay):
+            await until_equal(alice, bob)
+            assert await _get(bob, "far") == data
+            assert await _get(bob, "small") == b"small"
+
+
+def _room_for(size: int) -> RelayQuotas:
+    """What keeps files that count so much, of one topic."""
+    return replace(PLENTY, topic=int(size / RELAY_FILES_SHARE) + 1)
+
+
+@pytest.mark.slow
+async def test_a_full_relay_refuses_files_and_takes_commits(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path, _room_for(60_000)) as relay,
+    ):
+        await share(alice, bob)
+        await _add(alice, "small", os.urandom(50_000))
+        await _add(alice, "large", os.urandom(50_000))
+        async with _depositing(alice, relay):
+            await until(lambda: relay.hub.totals.files_settled["topic_full"] == 1)
+            alice.write(alice.branch(), "there is room for this")
+            async with connected(bob, relay):
+                await until_equal(alice, bob)
+        assert relay.hub.totals.files_settled == {"kept": 1, "topic_full": 1}
+        listed = await _files_of(alice).window("main", 0, 10)
+        assert [(one["name"], one["relays"]) for one in listed["files"]] == [("small", 1), ("large", 0)]
+
+
+@pytest.mark.slow
+async def test_what_a_relay_has_lost_comes_back_and_is_asked_for_again_after_a_while(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    data = os.urandom(3000)
+    with fail_after(900), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        await share(alice, bob)
+        await _add(alice, "file", data)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+        async with _depositing(alice, relay):
+            await until(lambda: _count(alice, relayed_files) == 1)
+        with relay.replica.database.write() as connection:
+            num = connection.execute(select(relay_files.c.topic_num)).scalar_one()
+            forget_topics(connection, [num])
+        assert [_count(relay, one) for one in (relay_files, relay_blocks, relay_file_blocks)] == [0, 0, 0]
+        assert relay.hub.relay is not None
+        await relay.hub.relay.list_all()
+        async with connected(bob, relay):
+            await trio.sleep(1)
+            await until(lambda: is_settled(bob))
+            with pytest.raises(ServiceError, match="not here"):
+                await _get(bob, "file")
+            async with _depositing(alice, relay):  # lists, and sees that nothing is there
+                await until(lambda: _whole(relay) == 1)
+            with pytest.raises(ServiceError):
+                await _get(bob, "file")  # not asked again yet
+            await trio.sleep(BLOCK_LOST_SECONDS)
+            assert await _get(bob, "file") == data
+
+
+@pytest.mark.slow
+async def test_a_relay_that_lies_is_found_out_charged_and_left_out(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        await share(alice, bob)
+        await _add(alice, "file", os.urandom(3000))
+        async with _depositing(alice, relay):
+            await until(lambda: _whole(relay) == 1)
+        with relay.replica.database.write() as connection:
+            connection.execute(update(relay_blocks).values(encoded=b"something else"))
+        async with connected(bob, relay):
+            await until_equal(alice, bob)
+            with pytest.raises(ServiceError):
+                await _get(bob, "file")
+        assert bob.hub.ledger.of_peer(relay.key).fruitless > 5
+        with relay.replica.database.read() as connection:
+            (file_id,) = connection.execute(select(relay_files.c.file_id)).scalars()
+        assert bob.hub.useless_sources.is_useless(relay.key, file_id)

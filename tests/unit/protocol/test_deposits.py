@@ -1,0 +1,79 @@
+"""Files at relays, on one session: who may ask and answer what, and how often."""
+
+from typing import Final
+
+import pytest
+
+from protocol.deposits import Deposits, claim_of, short_file, sign_deposit
+from protocol.ids import BlindTopic, BlockId, ObjectId, ShortId, TopicKey
+from protocol.keys import TopicSeed
+from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
+from protocol.machines.table import PeerFault
+from protocol.messages import DepositFiles, FileDeposit, ListedFiles, ListFiles, SettledFiles
+from protocol.session_events import (
+    FileListLoaded,
+    FileListWanted,
+    FilesAnswered,
+    FileSettled,
+    FilesListed,
+    FilesOffered,
+    KeepFiles,
+    LoadFileList,
+    Send,
+)
+from protocol.signing import check_claims, public_key
+
+TOPIC: Final = TopicKey(b"t" * 32)
+BLIND: Final = BlindTopic(b"b" * 32)
+LOWEST: Final = ShortId(bytes(16))
+
+
+def _deposit(number: int) -> FileDeposit:
+    return sign_deposit(TopicSeed(b"s" * 32), ObjectId(BlockId(number.to_bytes(16, "big") * 2)), 300)
+
+
+def test_a_deposit_holds_for_its_topic_file_and_size_alone() -> None:
+    deposit = _deposit(7)
+    topic = public_key(TopicSeed(b"s" * 32))
+    others = [
+        claim_of(TOPIC, deposit),
+        claim_of(topic, FileDeposit(deposit.file, 301, deposit.signature)),
+        claim_of(topic, FileDeposit(_deposit(8).file, 300, deposit.signature)),
+    ]
+    assert check_claims([claim_of(topic, deposit), *others]) == [True, False, False, False]
+
+
+def test_a_relay_lists_keeps_and_settles() -> None:
+    member, relay = Deposits(is_relay=False), Deposits(is_relay=True)
+    first = _deposit(1)
+    short = short_file(first.file)
+    assert member.happen(BLIND, FileListWanted(TOPIC, LOWEST)) == [Send(ListFiles(BLIND, LOWEST))]
+    assert relay.asked(TOPIC, ListFiles(BLIND, LOWEST)) == [LoadFileList(TOPIC, LOWEST)]
+    assert relay.happen(BLIND, FileListLoaded(TOPIC, ())) == [Send(ListedFiles(BLIND, ()))]
+    assert member.answered(TOPIC, ListedFiles(BLIND, ())) == [FilesListed(TOPIC, ())]
+    assert member.happen(BLIND, FilesOffered(TOPIC, (first,))) == [Send(DepositFiles(BLIND, (first,)))]
+    assert relay.asked(TOPIC, DepositFiles(BLIND, (first,))) == [KeepFiles(TOPIC, (first,))]
+    settled = SettledFiles(BLIND, (short,), "topic_full")
+    assert relay.happen(BLIND, FileSettled(TOPIC, short, "topic_full")) == [Send(settled)]
+    assert member.answered(TOPIC, settled) == [FilesAnswered(TOPIC, (short,), "topic_full")]
+    with pytest.raises(PeerFault, match="unasked_files"):
+        member.answered(TOPIC, settled)
+    with pytest.raises(PeerFault, match="unasked_files"):
+        member.answered(TOPIC, ListedFiles(BLIND, ()))
+    for message in (ListFiles(BLIND, LOWEST), DepositFiles(BLIND, (first,))):
+        with pytest.raises(PeerFault, match="no_relay"):
+            member.asked(TOPIC, message)
+
+
+def test_a_relay_takes_so_many_deposits_and_lists_at_a_time() -> None:
+    relay = Deposits(is_relay=True)
+    relay.asked(TOPIC, DepositFiles(BLIND, tuple(map(_deposit, range(FILES_DEPOSITED_COUNT_MAX)))))
+    relay.happen(BLIND, FileSettled(TOPIC, short_file(_deposit(0).file), ""))
+    with pytest.raises(PeerFault, match="too_many_deposits"):
+        relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(1),)))  # twice
+    relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(0),)))
+    with pytest.raises(PeerFault, match="too_many_deposits"):
+        relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(1000),)))
+    relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
+    with pytest.raises(PeerFault, match="too_many_lists"):
+        relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
