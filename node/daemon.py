@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -54,7 +55,8 @@ from node.sync.file_deposits import FileDepositor
 from node.sync.hub import Hub
 from node.sync.interfaces import list_addresses
 from node.sync.lan import LanDiscovery, announced_address, watch_lan
-from node.sync.network import Network, listening_address, open_listener
+from node.sync.line import listening_address, open_listener
+from node.sync.network import Network
 from node.sync.own_addresses import NOTHING, OwnAddresses, Router, RouterState
 from node.sync.port_mapping import PortMapper, ask_router
 from node.sync.relay import RelayService
@@ -63,6 +65,7 @@ from protocol.limits.formats import KIB, MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
+from protocol.web_address import is_web_address
 from ravel.home import command_for
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import NewerSchema, StorageError
@@ -70,6 +73,9 @@ from storage.engine.snapshot_copy import drop_open_copies
 from storage.peers.addresses import load_reached
 from storage.peers.peers import load_links, load_peers
 from storage.relay.quotas import RelayQuotas
+
+if TYPE_CHECKING:
+    from node.sync.websocket import WebListener
 
 log = structlog.get_logger()
 
@@ -133,6 +139,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     with _listening(home, "network", home.config.network.listen):
         listeners = await open_listener(home.config.network.listen)
     listen = listening_address(listeners)
+    web = await _web_listener(home)
     api = f"{host}:{api_listener.getsockname()[1]}"
     advertise = home.config.network.advertise
     addresses = OwnAddresses(listen, advertise, lambda: hub.run_blocking(list_addresses))
@@ -141,7 +148,12 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         hub,
         keys.node_seed,
         now_seconds,
-        own_address="" if advertise == NOTHING else advertise or listen,
+        # Introductions say numbers alone, which a WebSocket address has not.
+        own_address=""
+        if advertise == NOTHING
+        else listen
+        if is_web_address(advertise)
+        else advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
         addresses=addresses,
         takes_circuits=home.config.network.circuits and hub.relay is None,
@@ -161,6 +173,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         node_key=node_key,
         home=home.path,
         addresses=addresses,
+        web_address=web.address if web is not None else "",
         exports=exports,
         tokens=tokens,
         clock=now_seconds,
@@ -176,7 +189,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             streams = EventStreams()
             nursery.start_soon(streams.run)
             nursery.start_soon(serve_api, create_app(service, callers, streams, run), api_listener)
-            await nursery.start(network.run, listeners)
+            await nursery.start(network.run, listeners, web)
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, announced_address(listen), watch_lan).run)
             nursery.start_soon(addresses.run)
@@ -196,7 +209,10 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
             notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
-            print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
+            also = f" and {web.address}" if web is not None else ""
+            print(
+                f"ready: peer {id_text(node_key)} listens on {listen}{also}, API on http://{api}", flush=True
+            )
             await _wait_for(signals)
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
@@ -205,6 +221,27 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             await service.standings.save()
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
+
+
+async def _web_listener(home: Home) -> "WebListener | None":
+    config = home.config.network
+    if not config.websocket_listen:
+        return None
+    from node.sync.websocket import WebListener, load_certificate  # few nodes need what it imports
+
+    tls = None
+    if config.websocket_certificate or config.websocket_key:
+        certificate, key = (home.path / name for name in (config.websocket_certificate, config.websocket_key))
+        try:
+            tls = load_certificate(certificate, key)
+        except OSError as error:
+            raise ServiceError(
+                "bad_config",
+                f"[network] websocket_certificate cannot be used: {error}",
+                "it is a PEM file with the chain, websocket_key one with its key, and both can be read by this user",
+            ) from None
+    with _listening(home, "network", config.websocket_listen, "websocket_listen"):
+        return WebListener(await open_listener(config.websocket_listen), tls)
 
 
 def _load_peers(
@@ -228,7 +265,7 @@ def _load_peers(
 
 
 @contextmanager
-def _listening(home: Home, section: str, address: str) -> Iterator[None]:
+def _listening(home: Home, section: str, address: str, key: str = "listen") -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -237,7 +274,7 @@ def _listening(home: Home, section: str, address: str) -> Iterator[None]:
         raise ServiceError(
             "bad_config",
             f"cannot listen on {address}: {error}{held_by}",
-            f"choose another port: {command_for(home.path)} config set {section}.listen "
+            f"choose another port: {command_for(home.path)} config set {section}.{key} "
             f"{address.rpartition(':')[0]}:PORT",
         ) from None
 

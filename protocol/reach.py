@@ -31,11 +31,16 @@ def host_of(address: str) -> Host | None:
     if str(int(port)) != port:
         return None
     is_bracketed = host.startswith("[") and host.endswith("]")
+    parsed = host_named(host[1:-1] if is_bracketed else host)
+    return parsed if parsed is not None and is_bracketed == (parsed.version == 6) else None
+
+
+def host_named(text: str) -> Host | None:
+    """The host that a number names, without brackets and port; None of anything else."""
     try:
-        parsed = ipaddress.ip_address(host[1:-1] if is_bracketed else host)
+        return ipaddress.ip_address(text)
     except ValueError:
         return None
-    return parsed if is_bracketed == (parsed.version == 6) else None
 
 
 def reach_of(host: Host) -> Reach | None:

@@ -32,6 +32,7 @@ _SMALL = {
     "bench_start": ("50",),
     "bench_streams": ("3", "10", "2"),
     "bench_timelines": ("100", "4"),
+    "bench_websocket": ("1",),
     "bench_writes": ("2", "2"),
 }
 

@@ -77,6 +77,7 @@ export interface NodeStatus {
   uptime_seconds: number;
   user: string;
   version: string;
+  websocket_listen: string;
 }
 
 /** Where this node can be dialed. */
@@ -126,6 +127,7 @@ export interface PeerView {
   through: string | null;
   through_name: string;
   topics: TopicView[];
+  websocket: boolean;
 }
 
 /** How a branch stands with a peer. */

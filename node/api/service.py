@@ -83,6 +83,7 @@ class NodeService:
         node_key: PeerId,
         home: Path,
         addresses: OwnAddresses,
+        web_address: str = "",
         exports: Exports,
         tokens: TokenFile,
         clock: Callable[[], float],
@@ -93,6 +94,7 @@ class NodeService:
         self._node_key = node_key
         self._home = home
         self._addresses = addresses
+        self._web_address = web_address
         self._clock = clock
         self.targets = Targets(hub.replica)
         self.run_blocking = hub.run_blocking
@@ -138,6 +140,7 @@ class NodeService:
             "user": id_text(self._author.user),
             "home": str(self._home),
             "listen": self._addresses.listen,
+            "websocket_listen": self._web_address,
             "addresses": [
                 {"address": one.address, "reach": reach_text(one.reach), "found_by": one.found_by}
                 for one in self._addresses.known

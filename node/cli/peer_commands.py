@@ -13,7 +13,7 @@ peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.
 @peer.command("add")
 def add(
     context: typer.Context,
-    address: Annotated[str, typer.Argument(help="host:port")],
+    address: Annotated[str, typer.Argument(help="host:port, or wss://host:port/path.")],
     peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
     relay: Annotated[
         bool,

@@ -58,7 +58,7 @@ class ExportStatus(TypedDict):
 class OwnAddressView(TypedDict):
     """Where this node can be dialed."""
 
-    address: Annotated[str, Meta(description="`host:port`.")]
+    address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
     reach: Annotated[
         str,
         one_of(
@@ -112,6 +112,9 @@ class NodeStatus(TypedDict):
     user: Id
     home: str
     listen: Annotated[str, Meta(description="`host:port`; the host `*` stands for every interface.")]
+    websocket_listen: Annotated[
+        str, Meta(description="Where it listens by WebSocket, as `ws://host:port/ravel`. Empty: nowhere.")
+    ]
     addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
     router: RouterView
     uptime_seconds: int

@@ -18,7 +18,9 @@ AddressSourceText = Annotated[
 class PeerRequest(Request, frozen=True):
     """Adds a peer."""
 
-    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX, description="`host:port`.")]
+    address: Annotated[
+        str, Meta(max_length=NAME_SIZE_MAX, description="`host:port`, or `wss://host:port/path`.")
+    ]
     peer: Annotated[str, Meta(max_length=64, description="The peer's id, in full.")]
     relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")] = False
 
@@ -54,7 +56,10 @@ class PeerView(TypedDict):
 
     peer: Id
     name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
-    address: Annotated[str, Meta(description="`host:port`, or `relay:` and the id of the relay between.")]
+    address: Annotated[
+        str,
+        Meta(description="`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."),
+    ]
     path: Annotated[
         str,
         one_of(
@@ -63,6 +68,7 @@ class PeerView(TypedDict):
     ]
     through: Annotated[Id | None, Meta(description="That relay. Null: none.")]
     through_name: Annotated[str, Meta(description="What this user calls it, or its address. Empty: nothing.")]
+    websocket: Annotated[bool, Meta(description="It goes by WebSocket, as the web does.")]
     direction: Annotated[str, one_of("in", "out", description="Who opened the connection: `out`, this node.")]
     state: Annotated[str, one_of("connected", "dialing", "waiting", description="The connection's state.")]
     since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]

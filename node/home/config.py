@@ -29,6 +29,7 @@ from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
 from protocol.text import parse_id
+from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
@@ -69,7 +70,8 @@ class NetworkConfig:
     `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
     the local network, and this node found there by those who know its key. `circuits`: whether relays are used for talking
     to peers that cannot be dialed.
-    `map_port`: whether the router is asked for a port.
+    `map_port`: whether the router is asked for a port. An empty `websocket_listen` listens nowhere; without a certificate it
+    is without TLS.
     """
 
     listen: str = LISTEN_DEFAULT
@@ -79,6 +81,9 @@ class NetworkConfig:
     discover_lan: bool = False
     circuits: bool = True
     map_port: bool = True
+    websocket_listen: str = ""
+    websocket_certificate: str = ""
+    websocket_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,18 @@ class Config:
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("workers",),
-    "network": ("listen", "advertise", "peers", "introductions", "discover_lan", "circuits", "map_port"),
+    "network": (
+        "listen",
+        "advertise",
+        "peers",
+        "introductions",
+        "discover_lan",
+        "circuits",
+        "map_port",
+        "websocket_listen",
+        "websocket_certificate",
+        "websocket_key",
+    ),
     "api": ("listen",),
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
@@ -144,7 +160,7 @@ workers = {WORKERS_DEFAULT}
 # host:port that other nodes connect to. The host * stands for every interface, by IPv4 and IPv6 (0.0.0.0: IPv4 alone);
 # port 0 takes any free port. On 127.0.0.1 only this machine can connect.
 listen = {_quoted(listen)}
-# host:port that invitations and introductions tell others to dial. Empty: the addresses that the node finds
+# host:port, or wss://name, that invitations and introductions tell others to dial. Empty: the addresses that the node finds
 # (`ravel status` shows them). Set it where it finds none, such as behind a router that forwards a port.
 # "nothing": nobody is told an address of this node, and links name relays alone.
 advertise = ""
@@ -164,6 +180,12 @@ circuits = true
 # Whether the router is asked to forward a port to this node (PCP, NAT-PMP, UPnP), where this machine has no public address
 # of its own and `advertise` says none.
 map_port = true
+# host:port for nodes that connect by WebSocket, such as "127.0.0.1:9443" behind a web server that has port 443 and TLS.
+# Empty: none. The path ends in /ravel. Others dial wss://NAME, which `advertise` can say.
+websocket_listen = ""
+# PEM files with a certificate and its key, where this node itself is to have TLS. Empty: none. Read at the start.
+websocket_certificate = ""
+websocket_key = ""
 
 [api]
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
@@ -246,6 +268,9 @@ def read_config(
             reader.flag("network", "discover_lan", default=False),
             reader.flag("network", "circuits", default=True),
             reader.flag("network", "map_port", default=True),
+            reader.optional_address("network", "websocket_listen"),
+            reader.text("network", "websocket_certificate", ""),
+            reader.text("network", "websocket_key", ""),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         reader.export(),
@@ -324,13 +349,17 @@ class _Reader:
             raise self._bad(section, key, f"[{section}] {key} {error}") from None
         return value
 
+    def optional_address(self, section: str, key: str) -> str:
+        return self.address(section, key, "") if self.text(section, key, "") else ""
+
     def advertised(self) -> str:
         value = self.text("network", "advertise", "")
         if value not in ("", "nothing") and not is_dialable(value):
             raise self._bad(
                 "network",
                 "advertise",
-                f'[network] advertise is host:port that others can dial, or "nothing", not {value!r}: '
+                '[network] advertise is host:port or wss://name that others can dial, or "nothing", '
+                f"not {value!r}: "
                 f"{address_problem(value)}",
             )
         return value
@@ -358,7 +387,9 @@ class _Reader:
         address, peer = entry["address"], entry["peer"]
         if not isinstance(address, str) or not is_dialable(address):
             problem = f": {address_problem(address)}" if isinstance(address, str) else ""
-            raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}{problem}")
+            raise self._bad(
+                "network", "peers", f"a peer's address is host:port or wss://name, not {address!r}{problem}"
+            )
         relay = entry.get("relay", False)
         if not isinstance(relay, bool):
             raise self._bad("network", "peers", f"a peer's relay is true or false, not {relay!r}")
@@ -379,6 +410,12 @@ def is_address(text: str) -> bool:
 
 def address_problem(text: str) -> str:
     """What is wrong with an address, as the end of a sentence; empty for one that can be dialed."""
+    if is_web_address(text):
+        return (
+            ""
+            if is_dialable(text)
+            else "WebSocket addresses are wss://NAME, wss://NAME:PORT/PATH/ravel, or ws://"
+        )
     host, colon, port = text.rpartition(":")
     if not colon or not host:
         return "a port is missing: say HOST:PORT, as in a.example:7474"
@@ -394,7 +431,11 @@ def address_problem(text: str) -> str:
 
 
 def is_dialable(text: str) -> bool:
-    """Whether a text is an address that can be dialed: with a port, and not the one that stands for every interface."""
+    """Whether a text is an address that can be dialed: with a port, and not the one that stands for every interface; or one
+    of WebSocket."""
+    if is_web_address(text):
+        web = parse_web_address(text)
+        return web is not None and not is_unspecified(web.place)
     return is_address(text) and not text.endswith(":0") and not is_unspecified(text)
 
 

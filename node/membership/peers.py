@@ -142,7 +142,7 @@ def check_dialable(address: str, code: str) -> None:
     if not is_dialable(address):
         raise ServiceError(
             code,
-            f"{address!r} is not host:port that can be dialed: {address_problem(address)}",
+            f"{address!r} is not host:port or wss://name that can be dialed: {address_problem(address)}",
             "`ravel status` on the other node shows where it listens",
         )
 

@@ -106,7 +106,7 @@ class Requests:
             "link": ask_link_text(link),
             "lobby": id_text(link.opened().repo),
             "expires_at": expires_at // 1000,
-            "addresses": [peer.address for peer in ways.peers],
+            "addresses": ways.addresses,
             "reach": reach_text(ways.reach),
         }
 

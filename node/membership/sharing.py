@@ -54,6 +54,7 @@ from protocol.links import (
 from protocol.reach import Reach
 from protocol.signing import key_pair
 from protocol.text import id_text
+from protocol.web_address import from_link, to_link
 from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
@@ -121,7 +122,7 @@ class Sharing:
         return {
             "invitation": invitation_text(link),
             "expires_at": expires_at // 1000,
-            "addresses": [peer.address for peer in ways.peers],
+            "addresses": ways.addresses,
             "reach": reach_text(ways.reach),
         }
 
@@ -283,7 +284,7 @@ class Sharing:
     async def _reach(self, peers: tuple[PeerAddress, ...], repo_id: RepoId) -> None:
         addresses: dict[PeerId, list[str]] = {}
         for peer in peers:
-            addresses.setdefault(peer.peer, []).append(peer.address)
+            addresses.setdefault(peer.peer, []).append(from_link(peer.address))
         for key, (first, *others) in addresses.items():
             await self._peers.keep(key, first, repo_id, others)
 
@@ -302,11 +303,11 @@ class Sharing:
         }
         own = self._network.introducer.own.peer
         found = [
-            (PeerAddress(one.address, own), one.reach if one.reach is not None else Reach.MACHINE)
+            (PeerAddress(to_link(one.address), own), one.reach if one.reach is not None else Reach.MACHINE)
             for one in self._addresses.told
         ]
         found += [
-            (PeerAddress(state.address, state.peer), told_reach(state.address))
+            (PeerAddress(to_link(state.address), state.peer), told_reach(state.address))
             for state in self._network.peers
             if state.direction == "out"
             and state.through is None
@@ -338,6 +339,11 @@ class Ways:
     peers: tuple[PeerAddress, ...]
     reach: Reach
 
+    @property
+    def addresses(self) -> list[str]:
+        """As they are dialed."""
+        return [from_link(peer.address) for peer in self.peers]
+
 
 def reach_text(reach: Reach | None) -> str:
     """What the API calls it."""
@@ -349,7 +355,7 @@ def reach_text(reach: Reach | None) -> str:
 def _capability_view(text: str, ways: Ways) -> Capability:
     return {
         "capability": text,
-        "addresses": [peer.address for peer in ways.peers],
+        "addresses": ways.addresses,
         "reach": reach_text(ways.reach),
     }
 
@@ -414,4 +420,4 @@ def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
 
 def _check_peers(peers: tuple[PeerAddress, ...]) -> None:
     for peer in peers:
-        check_dialable(peer.address, "bad_link")
+        check_dialable(from_link(peer.address), "bad_link")

@@ -22,6 +22,7 @@ from protocol.limits.peers import (
     LINK_HOSTS_MAX,
 )
 from protocol.reach import Reach, host_of, network_of, reach_of
+from protocol.web_address import is_web_address, parse_web_address
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -37,17 +38,20 @@ def order_addresses(
     """A peer's addresses as they are to be tried, each once.
 
     First where it last proved its key (`proven`), then what is in a network of this machine, what everybody can dial or
-    has a name, other private networks, and this machine itself; within these as they are given.
+    has a name, WebSocket, other private networks, and this machine itself; within these as they are given. WebSocket stays
+    behind TCP where it was needed once: it may have been another network that let nothing else pass.
     """
 
     def rank(address: str) -> int:
+        if is_web_address(address):
+            return 3
         if address == proven:
             return 0
         if is_near(address):
             return 1
         host = host_of(address)
         reach = Reach.EVERYBODY if host is None else reach_of(host)
-        return {Reach.EVERYBODY: 2, Reach.PRIVATE: 3, Reach.MACHINE: 4, None: 5}[reach]
+        return {Reach.EVERYBODY: 2, Reach.PRIVATE: 4, Reach.MACHINE: 5, None: 6}[reach]
 
     return sorted(dict.fromkeys(addresses), key=rank)
 
@@ -142,5 +146,7 @@ class HostAllowance:
 
 
 def _host_key(address: str) -> str:
+    web = parse_web_address(address)
+    address = address if web is None else web.place
     host = host_of(address)
     return network_of(host) if host is not None else address.rpartition(":")[0].lower()

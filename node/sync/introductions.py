@@ -47,8 +47,8 @@ class _Meeting:
     topics: set[TopicKey] = field(default_factory=set)
 
     @property
-    def is_through_relay(self) -> bool:
-        """Whether neither side sees an address of the other."""
+    def is_blind(self) -> bool:
+        """Whether neither side sees an address of the other: through a relay, and by WebSocket."""
         return host_of(self.across) is None
 
     @property
@@ -124,7 +124,7 @@ class Introducer:
         meeting = self._meetings[connection]
         for one in peers:
             is_own = one.peer == connection.peer
-            if meeting.is_through_relay:
+            if meeting.is_blind:
                 address = one.address if is_own and is_public(one.address) else None
             else:
                 address = as_seen(one.address, meeting.across) if is_own else one.address
@@ -161,7 +161,7 @@ class Introducer:
 
     def _others(self, meeting: _Meeting, topic: TopicKey) -> tuple[PeerAddress, ...]:
         """Whom a peer may be told of: this node first, then others in any order. Through a relay, of this node alone."""
-        if meeting.is_through_relay:
+        if meeting.is_blind:
             return tuple(PeerAddress(one, self.own.peer) for one in self._public())
         others = [
             PeerAddress(other.address, other.connection.peer)

@@ -6,16 +6,16 @@ that were learned are dialed by `node.sync.peer_discovery`, by ways of this modu
 through a relay (`node.sync.circuit_dialing`).
 """
 
-import errno
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import structlog
 import trio
 from sqlalchemy import Connection as SqlConnection
 
-from node.runtime.subnets import address_of, local_host, subnet_of
+from node.runtime.subnets import address_of, subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.circuit_client import CircuitClient, CircuitStream
@@ -26,7 +26,8 @@ from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addr
 from node.sync.goodbye import say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.own_addresses import EVERYWHERE, OwnAddresses
+from node.sync.line import Line, open_tcp
+from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_discovery import PeerFinder
 from node.sync.peer_state import PeerState, stays
 from node.sync.transport import SecureStream, TransportError, accept, dial
@@ -46,9 +47,13 @@ from protocol.limits.peers import (
 from protocol.links import PeerAddress
 from protocol.signing import public_key
 from protocol.text import id_text
+from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.database import StorageError
 from storage.peers.addresses import ReachedRow, forget_reached, put_reached
 from storage.repos.repos import Branch
+
+if TYPE_CHECKING:
+    from node.sync.websocket import WebListener
 
 log = structlog.get_logger()
 
@@ -59,8 +64,6 @@ _LASTED_SECONDS: Final = 5.0
 """Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
 _DUPLICATE: Final = "duplicate"
-_PORTS_TRIED_MAX: Final = 8
-"""Ports that are tried until one is free by both IPv4 and IPv6, where any will do."""
 _CLOCK_LOOK_SECONDS: Final = 5.0
 """Seconds between two looks whether the clock has jumped."""
 
@@ -138,9 +141,10 @@ class Network:
     async def run(
         self,
         listeners: list[trio.SocketListener],
+        web: "WebListener | None" = None,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve the listeners and dial kept peers, until cancelled."""
+        """Serve the listeners, those by WebSocket too, and dial kept peers, until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self._watch_clock)
@@ -151,6 +155,11 @@ class Network:
             elif self._client is not None:
                 nursery.start_soon(self._client.run)
                 nursery.start_soon(self._circuit_dialer.run)
+            if web is not None:
+                serve = partial(self._serve_web, web)
+                nursery.start_soon(
+                    partial(trio.serve_listeners, serve, web.listeners, handler_nursery=nursery)
+                )
             task_status.started()
             await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
 
@@ -204,21 +213,38 @@ class Network:
     async def _serve(self, stream: trio.SocketStream) -> None:
         await self._serve_stream(stream, address_of(stream))
 
-    async def _serve_stream(self, stream: trio.abc.Stream, address: str) -> None:
+    async def _serve_web(self, web: "WebListener", stream: trio.SocketStream) -> None:
+        try:
+            with self._half_open.place(address_of(stream)) as scope:
+                opened, address = await web.accept(stream)
+            if scope.cancelled_caught:
+                log.info("handshake failed", reason="timeout")
+                return
+        except TransportError as error:
+            log.info("handshake failed", reason=error.reason)
+            return
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="in")
+            return
+        await self._serve_stream(opened, address, is_web=True)
+
+    async def _serve_stream(self, stream: trio.abc.Stream, address: str, *, is_web: bool = False) -> None:
+        """`address` is where the peer is: of a stream by WebSocket, as far as its proxy says."""
         try:
             with self._half_open.place(address) as scope:
                 secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
             if scope.cancelled_caught:
                 log.info("handshake failed", reason="timeout")
                 return
-            await self._serve_proven(secure, address)
+            await self._serve_proven(secure, address, is_web=is_web)
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
         except Exception:  # the border of one connection: whatever is wrong with it, the others go on
             log.exception("connection failed", direction="in")
 
-    async def _serve_proven(self, secure: SecureStream, address: str) -> None:
-        self._own_addresses.note_entry(address)
+    async def _serve_proven(self, secure: SecureStream, address: str, *, is_web: bool = False) -> None:
+        if not is_web:
+            self._own_addresses.note_entry(address)
         is_known = self._is_known(secure.peer_key)
         refusal = (
             "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
@@ -237,7 +263,7 @@ class Network:
                 del self._met[next(iter(self._met))]
 
         try:
-            await self._serve_admitted(secure, address, met if not is_known else None)
+            await self._serve_admitted(secure, address, met if not is_known else None, is_web=is_web)
         finally:
             self._admission.leave(address, is_known=is_known)
 
@@ -246,13 +272,14 @@ class Network:
         return peer in self.known_keys or peer in self._reached or peer in self._met
 
     async def _serve_admitted(
-        self, secure: SecureStream, address: str, met: Callable[[], None] | None
+        self, secure: SecureStream, address: str, met: Callable[[], None] | None, *, is_web: bool
     ) -> None:
         state = self._new_state(secure.peer_key, address, "in", "connected", AddressSource.INCOMING)
+        state.is_web = is_web
         self._inbound.append(state)
         try:
             with state.scope:
-                await self._converse(state, secure, address, met)
+                await self._converse(state, secure, "" if is_web else address, met)
         finally:
             self._inbound.remove(state)
 
@@ -323,17 +350,21 @@ class Network:
             (first, *state.others), self._proven.get(state.peer), self._own_addresses.is_near
         )
 
-        async def connect(address: str) -> trio.SocketStream:
-            return await self._open_stream(state, address)
+        async def connect(address: str) -> Line:
+            return await self._open_line(state, address)
 
-        async def prove(stream: trio.SocketStream) -> tuple[SecureStream, str, str]:
-            across, local = address_of(stream), local_host(stream)
+        async def prove(line: Line) -> SecureStream:
             ephemeral = AgreementSecret(secrets.token_bytes(32))
-            return await dial(stream, self._seed, state.peer, ephemeral), across, local
+            return await dial(line.stream, self._seed, state.peer, ephemeral)
 
-        state.address, _, (secure, across, state.local_host) = await dial_first(
-            addresses, connect, prove, trio.aclose_forcefully, lambda one: say_goodbye(one[0], "stopping")
+        state.address, line, secure = await dial_first(
+            addresses,
+            connect,
+            prove,
+            Line.abandon,
+            lambda one: say_goodbye(one, "stopping"),
         )
+        state.local_host, state.is_web = line.local_host, is_web_address(state.address)
         state.others = tuple(one for one in (first, *state.others) if one != state.address)
         self._allowance.give_back(state.address, trio.current_time())
         state.last_error = None
@@ -343,16 +374,20 @@ class Network:
             await say_goodbye(secure, "stopping")
             raise
         self._enter(state, "connected")
-        await self._converse(state, secure, across)
+        await self._converse(state, secure, line.across)
 
-    async def _open_stream(self, state: PeerState, address: str) -> trio.SocketStream:
+    async def _open_line(self, state: PeerState, address: str) -> Line:
         """A connection to where the peer may be. A host that only a link named is not dialed at will."""
         is_trusted = state.source is not AddressSource.LINK or self._proven.get(state.peer) == address
         if not is_trusted and not self._allowance.try_dial(address, trio.current_time()):
             raise TransportError("paused", f"{address} was dialed often enough for now")
-        host, _, port = address.rpartition(":")
+        web = parse_web_address(address)
         with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
-            return await trio.open_tcp_stream(host.strip("[]"), int(port))
+            if web is None:
+                return await open_tcp(address)
+            from node.sync.websocket import dial_websocket  # few nodes need what it imports
+
+            return await dial_websocket(web)
         assert scope.cancelled_caught, "it is the only way here"
         raise TransportError("timeout", f"no connection to {address}")
 
@@ -403,15 +438,16 @@ class Network:
     async def _converse(
         self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
     ) -> None:
-        """`met` is called once a stranger shows that it knows a branch; without it the peer is none."""
-        is_dialed = state.direction == "out" and state.through is None
+        """`across` is where the other end is, if it is a node that is seen there. `met` is called once a stranger shows that
+        it knows a branch; without it the peer is none."""
+        is_dialed = state.direction == "out" and state.through is None and not state.is_web
         connection = state.connection = Connection(
             self._hub,
             secure,
             lambda branch: self.may_keep(state.peer, branch),
             subnet_of(state.address),
             self.introducer if self._introduces else None,
-            network=network_key(across),
+            network=network_key(state.address),
             is_known=met is None,
             met=met,
             across=across,
@@ -553,39 +589,3 @@ class Network:
 
     def _enter(self, state: PeerState, name: str) -> None:
         state.state, state.since = name, self._clock()
-
-
-async def open_listener(address: str) -> list[trio.SocketListener]:
-    """Listeners on host:port; `*` stands for every interface, by IPv4 and IPv6. Raises OSError."""
-    host, _, port = address.rpartition(":")
-    if host == EVERYWHERE:
-        return await _listen_everywhere(int(port))
-    try:
-        return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
-    except ValueError as error:
-        raise OSError(f"{host!r} is not a host: {error}") from None
-
-
-async def _listen_everywhere(port: int) -> list[trio.SocketListener]:
-    """One port by IPv4 and IPv6, as far as the system speaks both."""
-    for _ in range(_PORTS_TRIED_MAX):
-        first = await trio.open_tcp_listeners(port, host="0.0.0.0")  # noqa: S104  # peers prove their keys
-        try:
-            second = await trio.open_tcp_listeners(first[0].socket.getsockname()[1], host="::")
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                return list(first)  # a system without IPv6
-            await first[0].aclose()
-            if port:
-                raise
-        else:
-            return [*first, *second]
-    raise OSError(errno.EADDRINUSE, "no port is free by both IPv4 and IPv6")
-
-
-def listening_address(listeners: list[trio.SocketListener]) -> str:
-    """host:port that the listeners got; `*:port` where they are one for IPv4 and one for IPv6."""
-    host, port = listeners[0].socket.getsockname()[:2]
-    if len({listener.socket.family for listener in listeners}) > 1:
-        return f"{EVERYWHERE}:{port}"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -30,6 +30,7 @@ from protocol.limits.peers import (
     OWN_ADDRESSES_TOLD_MAX,
 )
 from protocol.reach import Host, Reach, host_of, is_public, may_travel, reach_of
+from protocol.web_address import parse_web_address
 
 log = structlog.get_logger()
 
@@ -312,6 +313,8 @@ def shown_address(host: Host, port: str) -> str:
 
 def told_reach(address: str) -> Reach:
     """How far an address reaches that a user has stated: a name that is not this machine's is taken for public."""
+    web = parse_web_address(address)
+    address = address if web is None else web.place
     host = host_of(address)
     if host is not None:
         return reach_of(host) or Reach.PRIVATE

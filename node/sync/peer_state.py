@@ -31,6 +31,8 @@ class PeerState:
     """This machine's address on a connection that was dialed."""
     met_at: float = 0.0
     """When the connection began, in trio's time."""
+    is_web: bool = False
+    """Whether the connection goes by WebSocket."""
     missed_since: float | None = None
     """When it was first dialed after the last connection, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)

@@ -19,6 +19,7 @@ from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
+from protocol.web_address import is_web_address
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch, Repo
 
@@ -94,6 +95,7 @@ def peer_view(
         "path": "direct" if state.through is None else "relayed",
         "through": None if state.through is None else id_text(state.through),
         "through_name": through_name,
+        "websocket": state.is_web or is_web_address(state.address),
         "direction": state.direction,
         "state": state.state,
         "since": int(state.since),

@@ -17,6 +17,8 @@ class NodeStatus(TypedDict):
     home: str
     listen: str
     """`host:port`; the host `*` stands for every interface."""
+    websocket_listen: str
+    """Where it listens by WebSocket, as `ws://host:port/ravel`. Empty: nowhere."""
     addresses: list[OwnAddressView]
     """The farthest reaching first."""
     router: RouterView
@@ -108,7 +110,7 @@ class OwnAddressView(TypedDict):
     """Where this node can be dialed."""
 
     address: str
-    """`host:port`."""
+    """`host:port`, or `wss://host:port/path`."""
     reach: str
     """From where it can be dialed. `unknown`: nobody from outside has come in yet."""
     found_by: str

@@ -20,13 +20,15 @@ class PeerView(TypedDict):
     name: str
     """What this user calls the peer (`ravel name`). Empty: nothing."""
     address: str
-    """`host:port`, or `relay:` and the id of the relay between."""
+    """`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."""
     path: str
     """What the connection goes through, or would: `relayed`, a relay."""
     through: str | None
     """That relay. Null: none."""
     through_name: str
     """What this user calls it, or its address. Empty: nothing."""
+    websocket: bool
+    """It goes by WebSocket, as the web does."""
     direction: str
     """Who opened the connection: `out`, this node."""
     state: str

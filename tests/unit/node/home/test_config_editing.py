@@ -20,6 +20,7 @@ VALUES = {
     "relay.accept": "known",
     "storage.url": "postgresql://ravel@db.example/ravel",
     "log.level": "debug",
+    "network.websocket_listen": "127.0.0.1:9443",
 }
 
 

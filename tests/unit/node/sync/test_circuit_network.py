@@ -14,7 +14,8 @@ from node.runtime.blocking import inline
 from node.sync.admission import network_key
 from node.sync.circuit_dialing import place_of, relay_at
 from node.sync.circuit_switch import CircuitSwitch
-from node.sync.network import Network, listening_address, open_listener
+from node.sync.line import listening_address, open_listener
+from node.sync.network import Network
 from node.sync.relay import RelayService
 from protocol.content import Post
 from protocol.ids import PeerId

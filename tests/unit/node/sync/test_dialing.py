@@ -11,7 +11,8 @@ from trio.testing import MockClock
 from node.membership.peers import Peers
 from node.sync.addresses import AddressSource
 from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
-from node.sync.network import Network, listening_address, open_listener
+from node.sync.line import listening_address, open_listener
+from node.sync.network import Network
 from node.sync.transport import TransportError
 from protocol.ids import PeerId
 from protocol.limits.peers import (

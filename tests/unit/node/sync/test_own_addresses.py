@@ -14,7 +14,7 @@ from node.sync.interfaces import (
     list_addresses,
     unstable_hosts,
 )
-from node.sync.network import listening_address, open_listener
+from node.sync.line import listening_address, open_listener
 from node.sync.own_addresses import FoundBy, OwnAddresses
 from protocol.ids import PeerId
 from protocol.limits.peers import (
