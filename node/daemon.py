@@ -58,6 +58,7 @@ from node.sync.lan import LanDiscovery, announced_address, watch_lan
 from node.sync.line import listening_address, open_listener
 from node.sync.network import Network
 from node.sync.own_addresses import NOTHING, OwnAddresses, Router, RouterState
+from node.sync.partner_files import PartnerFiles
 from node.sync.port_mapping import PortMapper, ask_router
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
@@ -161,6 +162,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     )
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
+        hub.relay.is_partner = network.relays.__contains__
     kept = _load_peers(network, replica, home.config.network.peers)
     exports = Exports(
         home, id_text(node_key), now_seconds, keys.store_key, has_quotas=home.config.relay.enabled
@@ -205,6 +207,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(BodyFetcher(hub).run)
             nursery.start_soon(RelationReader(hub).run)
             nursery.start_soon(FileDepositor(hub).run)
+            nursery.start_soon(PartnerFiles(hub).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

@@ -271,6 +271,7 @@ class Connection:
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
             outputs += self._session.handle(event)
         self._perform_all(say_together(outputs))
+        self.relaying.follow_partners()
         if self.is_stranger:
             self._look_whether_known()
 
@@ -554,7 +555,8 @@ class Connection:
         for one in kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
-                outputs += self._session.handle(TopicFollowed(one.topic, is_root=False))
+                event = TopicFollowed(one.topic, is_root=False, is_entrusted=self.relaying.is_partner)
+                outputs += self._session.handle(event)
         self._perform_all(say_together(outputs))
 
     def follows(self, topic: TopicKey) -> bool:

@@ -17,6 +17,7 @@ from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
     DEPOSIT_LOOK_SECONDS,
     DEPOSIT_PAUSE_SECONDS,
+    DEPOSIT_RELIST_SECONDS,
     FILES_DEPOSITED_COUNT_MAX,
     FILES_LISTED_COUNT_MAX,
     RELAYED_FILES_REMEMBERED_MAX,
@@ -47,6 +48,7 @@ class _State:
     """How far this node is with one relay."""
 
     listed: set[TopicKey] = field(default_factory=set)
+    unsure: set[TopicKey] = field(default_factory=set)  # of which others may deposit files
     paused: dict[TopicKey, float] = field(default_factory=dict)  # until when, as trio counts
     seen: int = 0  # number of the last file that was looked at
     began: float = 0.0  # when all were last looked at
@@ -96,6 +98,9 @@ class FileDepositor:
             for topic_num, branch in self._hub.replica.on_topics.items()
             if topic_num in state.with_files
         }
+        if now - state.began >= DEPOSIT_RELIST_SECONDS:
+            state.listed -= state.unsure
+            state.unsure.clear()
         fresh = [branches[one] for one in port.entrusted() if one in branches and one not in state.listed]
         for branch in fresh:
             await self._list(port, branch)
@@ -140,6 +145,7 @@ class FileDepositor:
                     if is_relayed or branch is None or branch.topic not in state.listed:
                         continue
                     if branch.topic_seed is None or state.paused.get(branch.topic, 0) > trio.current_time():
+                        state.unsure.add(branch.topic)
                         continue
                     await places.acquire_on_behalf_of(file)
                     nursery.start_soon(deposit, branch, file)
@@ -150,7 +156,8 @@ class FileDepositor:
         assert branch.topic_seed is not None, "looked at before"
         size = await self._hub.run_blocking(self._measure, file)
         if size is None:
-            return  # not whole here
+            state.unsure.add(branch.topic)  # not whole here
+            return
         refusal = await port.offer(branch.topic, sign_deposit(branch.topic_seed, file.object_id, size))
         if not refusal:
             await self._hub.write(self._note, port, branch, file)

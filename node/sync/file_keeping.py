@@ -54,10 +54,10 @@ class FilePull:
             self._num = begun.num
             refusal = await self._take([deposit.file], 1)
             if refusal == BAD_FILE:
-                await self._relay.settle_file(self._num, self._bill, is_whole=False)
+                await self._relay.settle_file(topic, self._num, self._bill, is_whole=False)
             if refusal:
                 return refusal
-            is_kept = await self._relay.settle_file(self._num, self._bill, is_whole=True)
+            is_kept = await self._relay.settle_file(topic, self._num, self._bill, is_whole=True)
             return "" if is_kept else "topic_forgotten"
 
     async def _take(self, ids: Sequence[BlockId], depth: int) -> str:

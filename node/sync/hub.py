@@ -102,6 +102,15 @@ class FileTaker(Protocol):
         """Whether it is a relay that keeps files, and connected."""
         ...
 
+    @property
+    def is_partner(self) -> bool:
+        """Whether this node and the peer are relays that keep the same topics."""
+        ...
+
+    def follow_partners(self) -> None:
+        """Have it keep what this relay keeps, if it is a partner. Never waits."""
+        ...
+
     def entrusted(self) -> list[TopicKey]:
         """Topics that it was asked to keep, and keeps."""
         ...

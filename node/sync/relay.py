@@ -20,7 +20,7 @@ from protocol.block import Block
 from protocol.codec import DecodeError
 from protocol.deposits import claim_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId, TopicKey
-from protocol.limits.peers import FILES_LISTED_COUNT_MAX, SIGNATURE_SECONDS
+from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX, FILES_LISTED_COUNT_MAX, SIGNATURE_SECONDS
 from protocol.messages import FileDeposit
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
@@ -34,6 +34,7 @@ from storage.relay.files import (
     finish_file,
     keep_blocks,
     list_whole,
+    load_deposits,
 )
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (
@@ -113,12 +114,16 @@ class RelayService:
         """Peers that the operator has named as known."""
         self.is_dialed: Callable[[PeerId], bool] = lambda _: False
         """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
+        self.is_partner: Callable[[PeerId], bool] = lambda _: False
+        """Whether a peer is another relay with which this one keeps the same topics."""
+        self.files_kept: Counter[TopicKey] = Counter()
+        """By topic: files that have become whole since the start."""
         self._refresh()
 
     def visitor(self, peer: PeerId, subnet: str) -> Visitor:
         """A peer as quotas see it; `subnet` is where it comes from."""
         is_known = peer in self.allowed or self.is_dialed(peer)
-        return Visitor(peer, "" if is_known else subnet, is_known)
+        return Visitor(peer, "" if is_known else subnet, is_known, self.is_partner(peer))
 
     async def open(
         self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
@@ -228,7 +233,16 @@ class RelayService:
 
         return await self._storing_file(bill, keep)
 
-    async def settle_file(self, file_num: int, bill: WorkBill, *, is_whole: bool) -> bool:
+    async def load_deposits(self, topic: KeptTopic, after: ObjectId | None) -> list[FileDeposit]:
+        """Files that are here whole, above an id, as they were deposited; some of them. Raises StorageError."""
+
+        def load() -> list[FileDeposit]:
+            with self._database.read() as connection:
+                return load_deposits(connection, topic.num, after, FILES_DEPOSITED_COUNT_MAX)
+
+        return await self._run_blocking(load)
+
+    async def settle_file(self, topic: KeptTopic, file_num: int, bill: WorkBill, *, is_whole: bool) -> bool:
         """All blocks of a file are here, or it is none; whether it still is kept. Raises StorageError."""
 
         def settle() -> bool:
@@ -238,7 +252,9 @@ class RelayService:
                 drop_file(connection, file_num)
                 return False
 
-        return await self._storing_file(bill, settle)
+        is_kept = await self._storing_file(bill, settle)
+        self.files_kept[topic.topic] += is_kept
+        return is_kept
 
     async def _storing_file(self, bill: WorkBill, work: Callable[[], T]) -> T:
         def measure() -> tuple[T, float]:

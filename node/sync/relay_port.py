@@ -72,7 +72,9 @@ class RelayOwner(Protocol):
         """Whether this side has announced it."""
         ...
 
-    def follow_kept(self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str) -> None:
+    def follow_kept(
+        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...] = (), reason: str = ""
+    ) -> None:
         """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
         ...
 
@@ -123,6 +125,19 @@ class RelayPort:
     def peer(self) -> PeerId:
         """The peer's key."""
         return self._owner.peer
+
+    @property
+    def is_partner(self) -> bool:
+        """Whether this node and the peer are relays that keep the same topics."""
+        relay = self._hub.relay
+        return relay is not None and relay.is_partner(self._owner.peer)
+
+    def follow_partners(self) -> None:
+        """Have a partner keep what this relay keeps, the latest touched first, as far as one connection has room."""
+        if self._hub.relay is not None and self.is_partner:
+            kept = [one for one in self._hub.relay.topics.values() if not self._owner.follows(one.topic)]
+            kept.sort(key=lambda one: (-one.touched_at, one.num))
+            self._owner.follow_kept(kept)
 
     def entrusted(self) -> list[TopicKey]:
         """Joined topics that the peer was asked to keep."""
@@ -189,6 +204,8 @@ class RelayPort:
         if entrusted.has_lost:
             self._hub.topics_changed()
         self._owner.follow_kept(entrusted.kept, entrusted.refused, entrusted.reason)
+        for port in self._hub.relay_ports:
+            port.follow_partners()
 
     async def _list(self, topic: TopicKey, after: ShortId) -> None:
         kept = self._find_kept(topic)

@@ -402,6 +402,9 @@ LIE_SECONDS: Final = 10.0
 """Seconds of work that a wrong block is charged: three of them are FRUITLESS_SECONDS_MAX."""
 DEPOSIT_LOOK_SECONDS: Final = 2.0
 """Seconds after which it is looked again whether a relay is there that lacks files."""
+DEPOSIT_RELIST_SECONDS: Final = 60.0
+"""Seconds after which a relay is asked again what it keeps of a topic with files that this node cannot deposit: others may
+have done so."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000

@@ -11,7 +11,7 @@ Files take at most RELAY_FILES_SHARE of each bound, so that commits find room wh
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, func, insert, select, update
 
 from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_FILES_SHARE
@@ -52,11 +52,16 @@ class RelayQuotas:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not."""
+    """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not.
+
+    A partner is another relay of the same operator: what it brings is bounded for topics and all together alone, and nothing
+    is forgotten for it. Else two full relays would forget for each other in turn.
+    """
 
     peer: PeerId
     subnet: str = ""
     is_known: bool = False
+    is_partner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,9 @@ def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
     if not (quotas.takes_strangers or visitor.is_known):
         return Room(0, "not_known")
     granted, refused = wanted, ""
-    bounds = [(relay_topics.c.brought_by == visitor.peer, quotas.peer_topic_count, "peer_full")]
+    bounds = []
+    if not visitor.is_partner:
+        bounds.append((relay_topics.c.brought_by == visitor.peer, quotas.peer_topic_count, "peer_full"))
     if visitor.subnet:
         bounds.append((relay_topics.c.subnet == visitor.subnet, quotas.subnet_topic_count, "subnet_full"))
     for brought, most, reason in bounds:
@@ -203,6 +210,8 @@ def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
     columns = relay_topics.c
     order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
     query = select(columns.num, _SIZE.label("kept")).where(~columns.is_pinned).order_by(*order)
+    if visitor.is_partner:
+        return query.where(false())
     return query if visitor.is_known else query.where(~columns.is_known)
 
 
@@ -229,10 +238,10 @@ def _bounds(
     connection: Connection, topic_size: int, visitor: Visitor, quotas: RelayQuotas
 ) -> list[tuple[int, int, str]]:
     """What is kept already of the topic and of the visitor's, how much may be, and how it is called when that is full."""
-    bounds = [
-        (topic_size, quotas.topic, "topic_full"),
-        (_share(connection, relay_shares.c.peer == visitor.peer), quotas.peer, "peer_full"),
-    ]
+    bounds = [(topic_size, quotas.topic, "topic_full")]
+    if not visitor.is_partner:
+        brought = _share(connection, relay_shares.c.peer == visitor.peer)
+        bounds.append((brought, quotas.peer, "peer_full"))
     if visitor.subnet:
         from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
         bounds.append((from_subnet, quotas.subnet, "subnet_full"))

@@ -26,9 +26,9 @@ PLENTY = RelayQuotas(
 
 
 @contextmanager
-def open_relay(folder: Path, quotas: RelayQuotas = PLENTY) -> Iterator[Node]:
+def open_relay(folder: Path, quotas: RelayQuotas = PLENTY, name: str = "relay") -> Iterator[Node]:
     """A node that keeps topics for others, and whose clock stands."""
-    with open_nodes(folder, "relay") as (node,):
+    with open_nodes(folder, name) as (node,):
         node.hub.relay = RelayService(node.replica.database, quotas, inline(), lambda: 0, check_claims)
         yield node
 

@@ -1,0 +1,97 @@
+"""Keeps the files of two relays in step: deposits with a partner what was deposited here, by the same signatures.
+
+Topics and their publications are compared like those of any two nodes. Files have no set that is compared: a relay lists
+what its partner keeps of a topic, and offers the rest, when the topic is joined and when a file has come.
+"""
+
+import structlog
+import trio
+
+from node.sync.hub import FileTaker, Hub, NotFetched
+from node.sync.relay import RelayService
+from protocol.deposits import short_file
+from protocol.ids import ObjectId, ShortId, TopicKey
+from protocol.limits.peers import DEPOSIT_LOOK_SECONDS, DEPOSIT_PAUSE_SECONDS, FILES_LISTED_COUNT_MAX
+from protocol.messages import FileDeposit
+from protocol.text import id_text
+from storage.engine.database import StorageError
+from storage.relay.relay import KeptTopic
+
+log = structlog.get_logger()
+
+
+class PartnerFiles:
+    """One task for each connected partner."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._served: set[FileTaker] = set()
+
+    async def run(self) -> None:
+        """For as long as the node runs. On a node that is no relay it ends."""
+        relay = self._hub.relay
+        if relay is None:
+            return
+        async with trio.open_nursery() as nursery:
+            while True:
+                for port in self._hub.relay_ports:
+                    if port.keeps_files and port.is_partner and port not in self._served:
+                        self._served.add(port)
+                        nursery.start_soon(self._serve, relay, port)
+                await trio.sleep(DEPOSIT_LOOK_SECONDS)
+
+    async def _serve(self, relay: RelayService, port: FileTaker) -> None:
+        offered: dict[TopicKey, int] = {}  # by topic: files that had come when they were last offered
+        began = trio.current_time()
+        try:
+            while port.keeps_files:
+                if (
+                    trio.current_time() - began >= DEPOSIT_PAUSE_SECONDS
+                ):  # what was refused has room by and by
+                    offered, began = {}, trio.current_time()
+                for topic in port.entrusted():
+                    kept, count = relay.topics.get(topic), relay.files_kept[topic]
+                    if kept is not None and offered.get(topic) != count:
+                        offered[topic] = count
+                        await self._offer(relay, port, kept)
+                await trio.sleep(DEPOSIT_LOOK_SECONDS)
+        except NotFetched:
+            pass  # it has left
+        except StorageError as error:  # begins anew at the next look
+            log.error("storage failed", error=str(error))
+        finally:
+            self._served.discard(port)
+
+    async def _offer(self, relay: RelayService, port: FileTaker, topic: KeptTopic) -> None:
+        """Offer a partner the files of a topic that it lacks. Both are in the order of their ids."""
+        theirs: set[ShortId] = set()
+        upto, is_last = ShortId(bytes(16)), False
+        after: ObjectId | None = None
+        while deposits := await relay.load_deposits(topic, after):
+            after = deposits[-1].file
+            while not is_last and upto < short_file(after):
+                listed = await port.ask_list(topic.topic, upto)
+                is_last = len(listed) < FILES_LISTED_COUNT_MAX or listed[-1] <= upto
+                theirs = {*(one for one in theirs if one >= short_file(deposits[0].file)), *listed}
+                upto = listed[-1] if listed else upto
+            lacking = [one for one in deposits if short_file(one.file) not in theirs]
+            await self._offer_all(port, topic.topic, lacking)
+
+    async def _offer_all(self, port: FileTaker, topic: TopicKey, deposits: list[FileDeposit]) -> None:
+        is_lost = False
+
+        async def offer(deposit: FileDeposit) -> None:
+            nonlocal is_lost
+            try:
+                refusal = await port.offer(topic, deposit)
+            except NotFetched:
+                is_lost = True
+                return
+            if refusal:
+                log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)
+
+        async with trio.open_nursery() as nursery:
+            for deposit in deposits:
+                nursery.start_soon(offer, deposit)
+        if is_lost:
+            raise NotFetched

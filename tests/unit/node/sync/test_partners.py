@@ -1,0 +1,77 @@
+"""Two relays of one community in step: what one was given the other has, so losing one loses nothing."""
+
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from sqlalchemy import func, select
+from trio.testing import MockClock
+
+from node.content.files import FileService
+from node.sync.file_deposits import FileDepositor
+from node.sync.partner_files import PartnerFiles
+from storage.relay.quotas import RelayQuotas
+from storage.schema.relay_schema import relay_files
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.relays import PLENTY, open_relay, until
+
+
+async def _stream(data: bytes) -> AsyncGenerator[bytes]:
+    await trio.lowlevel.checkpoint()
+    yield data
+
+
+async def _add(node: Node, name: str, data: bytes) -> None:
+    await FileService(node.hub, node.author, node.branch).add("main", name, _stream(data))
+
+
+@contextmanager
+def _partners(folder: Path, quotas: RelayQuotas = PLENTY) -> Iterator[tuple[Node, Node]]:
+    """Two relays that name each other as partners."""
+    with open_relay(folder) as first, open_relay(folder, quotas, "second") as second:
+        for one in (first, second):
+            assert one.hub.relay is not None
+            one.hub.relay.is_partner = lambda _: True
+            one.hub.relay.is_dialed = lambda _: True
+        yield first, second
+
+
+def _whole(relay: Node) -> int:
+    with relay.replica.database.read() as connection:
+        whole = select(func.count()).select_from(relay_files).where(relay_files.c.is_whole)
+        return int(connection.execute(whole).scalar_one())
+
+
+@pytest.mark.slow
+async def test_what_one_relay_was_given_the_other_has_and_losing_one_loses_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    early, late = os.urandom(3000), os.urandom(2000)
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        _partners(tmp_path) as (first, second),
+    ):
+        await share(alice, bob)
+        await _add(alice, "early", early)
+        async with connected(alice, first), trio.open_nursery() as nursery:
+            nursery.start_soon(FileDepositor(alice.hub).run)
+            await until(lambda: _whole(first) == 1)
+            async with connected(first, second):
+                nursery.start_soon(PartnerFiles(first.hub).run)
+                nursery.start_soon(PartnerFiles(second.hub).run)
+                await until(lambda: _whole(second) == 1)
+                alice.write(alice.branch(), "while both are there")
+                await _add(alice, "late", late)
+                await until(lambda: _whole(second) == 2)
+            nursery.cancel_scope.cancel()
+        async with connected(bob, second):  # the first one is gone
+            await until_equal(alice, bob)
+            files = FileService(bob.hub, bob.author, bob.branch)
+            for name, data in (("early", early), ("late", late)):
+                file = await files.open("main", name)
+                assert b"".join([part async for part in files.read(file, 0, file.size)]) == data
