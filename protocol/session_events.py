@@ -209,6 +209,9 @@ class PresenceTold:
 
     topic: TopicKey
     box: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FileListWanted:
     """Ask the peer, a relay, which files of a joined topic it keeps, above this id."""
 

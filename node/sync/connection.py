@@ -204,16 +204,8 @@ class Connection:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                self._hub.add(self)
-                self._hub.sources.append(self)
-                self._hub.presences.connect(self._presence)
-                try:
+                with self._hub.connected(self, self._presence):
                     await self._converse(nursery)
-                finally:  # in here: what it is told of must not start work in a nursery that has closed
-                    self._hub.remove(self)
-                    self._hub.sources.remove(self)
-                    self._hub.presences.lose(self._presence)
-                    self._hub.given.lose(self, is_cut=self.outgoing.count > 0)
                 nursery.cancel_scope.cancel()
         except Exception:
             cut = "defect"
@@ -224,6 +216,7 @@ class Connection:
             self._questions.lose()
             self._circuits.lose()
             self.relaying.lose()
+            self._hub.given.lose(self, is_cut=self.outgoing.count > 0)
             if is_cut:  # the writer is gone, and what is queued with it
                 await say_goodbye(self._stream, cut)
             else:
@@ -244,7 +237,9 @@ class Connection:
         self._circuits.begin()
         self.topics_changed()
         await self._read()
-        await self._say_last_words()
+        self.outgoing.close()
+        with trio.move_on_after(LAST_WORDS_SECONDS):  # for what is queued, a goodbye above all
+            await self._written.wait()
 
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
@@ -603,9 +598,3 @@ class Connection:
         if not self._reason:
             self._reason = reason
             self._reading.cancel()
-
-    async def _say_last_words(self) -> None:
-        """Give what is queued, a goodbye above all, a moment to be written."""
-        self.outgoing.close()
-        with trio.move_on_after(LAST_WORDS_SECONDS):
-            await self._written.wait()

@@ -7,7 +7,8 @@ once it must note and read from the store later: nothing is lost, because the st
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -27,7 +28,7 @@ from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.given_blocks import GivenBlocks
-from node.sync.presence import Presences
+from node.sync.presence import PresencePort, Presences
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
@@ -87,6 +88,10 @@ class BlockSource(Protocol):
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block, encoded, of just that id, or None. Raises NotFetched."""
         ...
+
+
+class Neighbour(Listener, BlockSource, Protocol):
+    """A connected peer."""
 
 
 class FileTaker(Protocol):
@@ -212,6 +217,22 @@ class Hub:
         if listener in self._listeners:
             self._listeners.remove(listener)
         self._senders.forget(listener)
+
+    @contextmanager
+    def connected(self, peer: Neighbour, presence: PresencePort) -> Iterator[None]:
+        """Tell a connected peer of changes and presences, and ask it for blocks.
+
+        To be left before the connection's nursery closes: what the peer is told of starts work there.
+        """
+        self.add(peer)
+        self.sources.append(peer)
+        self.presences.connect(presence)
+        try:
+            yield
+        finally:
+            self.remove(peer)
+            self.sources.remove(peer)
+            self.presences.lose(presence)
 
     async def ingest(
         self,

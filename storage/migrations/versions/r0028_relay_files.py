@@ -1,10 +1,10 @@
-"""Revision 32: files that a relay keeps, and what this node knows of relays that keep its own."""
+"""Revision 28: files that a relay keeps, and what this node knows of relays that keep its own."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0032"
-down_revision = "r0026"
+revision = "r0028"
+down_revision = "r0027"
 branch_labels = None
 depends_on = None
 

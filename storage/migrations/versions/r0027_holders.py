@@ -1,9 +1,9 @@
-"""Revision 34: which peers held all of a repo, and which own files no other node has fetched."""
+"""Revision 27: which peers held all of a repo, and which own files no other node has fetched."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0034"
+revision = "r0027"
 down_revision = "r0026"
 branch_labels = None
 depends_on = None
