@@ -26,6 +26,7 @@ from node.api.repeats import new_run
 from node.api.service import NodeService
 from node.authoring.author import Author
 from node.content.post_relations import RelationReader
+from node.content.search_indexer import SearchIndexer
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
@@ -179,6 +180,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         exports=exports,
         tokens=tokens,
         clock=now_seconds,
+        has_search=home.config.search.enabled,
     )
     run = new_run()
     with (
@@ -208,6 +210,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(RelationReader(hub).run)
             nursery.start_soon(FileDepositor(hub).run)
             nursery.start_soon(PartnerFiles(hub).run)
+            nursery.start_soon(SearchIndexer(hub, is_enabled=home.config.search.enabled).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

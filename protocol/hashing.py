@@ -252,6 +252,16 @@ def box_nonce(key: HashKey, place: bytes, plaintext: bytes) -> bytes:
     return blake3(len(place).to_bytes(4, "little") + place + plaintext, key=key).digest(24)
 
 
+def search_part_key(key: HashKey, part_num: int) -> HashKey:
+    """The key of the words in one part of a search index: equal words of two parts have different hashes."""
+    return HashKey(blake3(part_num.to_bytes(8, "little"), key=key).digest())
+
+
+def search_word(part_key: HashKey, word: str) -> int:
+    """What stands for a word in a part of a search index: 48 bits, so that few of a part's words share one."""
+    return int.from_bytes(blake3(word.encode(), key=part_key).digest(6), "little")
+
+
 def timeline_digest() -> blake3:
     """A hasher that takes the commit ids of a timeline in order."""
     return blake3()

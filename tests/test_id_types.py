@@ -31,7 +31,7 @@ MAKERS: Final = {
     "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_block", "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
-    "read_body", "read_held", "read_message", "repo_place", "seal", "seal_secret", "seal_some", "set_lanes",
+    "read_body", "read_held", "read_message", "repo_place", "search_place", "seal", "seal_secret", "seal_some", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "write_message",
 }  # fmt: skip

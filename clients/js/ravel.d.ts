@@ -74,6 +74,7 @@ export interface NodeStatus {
   rejected: number;
   repos: number;
   router: RouterView;
+  search: SearchIndexView;
   uptime_seconds: number;
   user: string;
   version: string;
@@ -149,6 +150,12 @@ export interface TopicView {
 export interface RouterView {
   detail: string;
   state: "off" | "not needed" | "asking" | "mapped" | "none";
+}
+
+/** How far the index is. Posts that it has not come to are not found. */
+export interface SearchIndexView {
+  percent: number;
+  state: "off" | "building" | "ready";
 }
 
 /** What the store takes on the disk. */
@@ -1203,6 +1210,43 @@ export interface TangleCommit {
   void: boolean;
 }
 
+/** What a search has found. */
+export interface SearchResult {
+  hits: SearchHit[];
+  index: SearchIndexView;
+  names: NameHit[];
+  next: string | null;
+}
+
+/** A commit that fits. */
+export interface SearchHit {
+  author: string;
+  author_name: string;
+  branch: string;
+  branch_name: string;
+  commit: string;
+  edited_at?: number;
+  files: string[];
+  imported_author?: string;
+  kind: string;
+  mentions?: Mention[];
+  person: string;
+  repo: string;
+  repo_name: string;
+  text: string | null;
+  time: number;
+}
+
+/** A branch or a tag whose name fits. */
+export interface NameHit {
+  branch: string;
+  commit?: string;
+  kind: "branch" | "tag";
+  name: string;
+  repo: string;
+  repo_name: string;
+}
+
 /** The offers to a repo. */
 export interface OfferList {
   offers: OfferView[];
@@ -1765,6 +1809,9 @@ export class Ravel {
   checkFeeds(values: { branch: string }, options?: RequestOptions): Promise<FeedCheck>;
   /** Show the end of a tangle of a repo. */
   showTangle(values: { repo: string; kind: string; limit?: number; branch?: string; author?: string; epoch?: string; message?: string; name?: string }, options?: RequestOptions): Promise<TangleView>;
+  // Search
+  /** Search posts, names of files, branches and tags. */
+  search(values?: { text?: string; repo?: string; branch?: string; author?: string; since?: number; until?: number; limit?: number; after?: string }, options?: RequestOptions): Promise<SearchResult>;
   // Inbox
   /** List what was offered to a repo. */
   listOffers(values: { repo: string }, options?: RequestOptions): Promise<OfferList>;

@@ -71,7 +71,7 @@ class Access:
                 arguments[need.field] = self._targets.name(self._targets.branch(text, caller))
             elif need.about == "commit":
                 arguments[need.field] = await self._run_blocking(self._targets.commit, text, caller)
-            elif need.about != "repos" and not self._is_for_rest(need, caller, text):
+            elif need.about not in ("repos", "readable") and not self._is_for_rest(need, caller, text):
                 raise refusal(caller, endpoint, need, arguments)
         except ServiceError as error:
             if error.code != "not_found":

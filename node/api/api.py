@@ -22,12 +22,14 @@ from node.api.meter import Meter
 from node.api.openapi import describe_api
 from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json
+from node.api.search import SearchHandler
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from node.contract.documents import FOLLOW_TEXT
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
+from node.contract.search import SEARCH
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
 from node.contract.tokens import SHOW_TOKEN
@@ -99,6 +101,7 @@ def _other_handlers(
         ADD_FILE: files.add,
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
+        SEARCH: SearchHandler(service).search,
         DESCRIBE_API: lambda _: answer_json(describe_api()),
         SHOW_TOKEN: lambda request: answer_json(service.tokens.show(caller_of(request))),
     }

@@ -20,6 +20,7 @@ from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
 from node.content.posts import Posts
+from node.content.search import Search
 from node.content.texts import Texts
 from node.contract.branches import BranchList, BranchView
 from node.contract.commits import CommitView, VerdictView, VoidList
@@ -87,8 +88,10 @@ class NodeService:
         exports: Exports,
         tokens: TokenFile,
         clock: Callable[[], float],
+        has_search: bool = True,
     ) -> None:
         self._hub = hub
+        self.replica = hub.replica
         self._author = author
         self._joiner = joiner
         self._node_key = node_key
@@ -101,6 +104,7 @@ class NodeService:
         self.tokens = Tokens(tokens, self.targets, hub.run_blocking)
         self.files = FileService(hub, author, self._branch, lambda: bool(network.relays))
         self.posts = Posts(hub, author, self._branch)
+        self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, self._branch)
         hub.presences.speak_as(author.user, author.sign)
         self.texts = Texts(hub, author, self._branch, hub.presences.has_company)
@@ -160,6 +164,7 @@ class NodeService:
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),
+            "search": await self.search.view(),
             "peers": self.peers.views(),
         }
 

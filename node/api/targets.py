@@ -59,6 +59,16 @@ class Targets:
             lambda branch: f"{self._replica.repos[branch.repo_num].name}:{branch.name}",
         )
 
+    def readable(self, caller: Caller, repo_num: int | None = None) -> list[Branch]:
+        """All branches that a caller is for, of one repo or of all; root branches are none, and lobbies have none."""
+        return [
+            branch
+            for branch in self._replica.branches.values()
+            if not branch.facts.is_root_branch
+            and repo_num in (None, branch.repo_num)
+            and self.is_for(caller, branch)
+        ]
+
     def commit(self, text: str, caller: Caller) -> str:
         """The id as text of a commit in a branch that the caller is for. Reads the store. Raises as `repo`."""
         try:

@@ -34,6 +34,7 @@ COMMANDS: Final = MappingProxyType(
         "edit": "post_commands:edit",
         "delete": "post_commands:delete",
         "log": "branch_commands:log",
+        "search": "search_commands:search",
         "watch": "watch_commands:watch",
         "show": "branch_commands:show",
         "why": "branch_commands:why",

@@ -21,6 +21,7 @@ from node.cli.shared import (
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
     from ravel.types.peers import TopicView
+    from ravel.types.search import SearchIndexView
 
 
 def run(
@@ -63,6 +64,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
         "export": _export_line(answer["export"]),
+        "search": _search_line(answer["search"]),
     }
     print_fields((name, value) for name, value in shown.items() if name != "peers" and value != "")
     if repos:
@@ -149,6 +151,12 @@ def _lost_line(lost: "LostWrites") -> str:
     if not lost["repos"]:
         return ""
     return f"{lost['detail']}; {len(lost['repos'])} repos are not written to until a peer was met"
+
+
+def _search_line(index: "SearchIndexView") -> str:
+    if index["state"] == "building":
+        return f"the index is being made: {index['percent']} %"
+    return "" if index["state"] == "ready" else "left out: search.enabled is false"
 
 
 def _export_line(export: "ExportStatus") -> str:

@@ -12,7 +12,7 @@ ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node"
 """What tokens may be given. docs/reference/api.md says what each allows."""
 
 About = Literal[
-    "repo", "branch", "repo of branch", "commit", "branches", "repos", "all repos", "node", "home"
+    "repo", "branch", "repo of branch", "commit", "branches", "repos", "readable", "all repos", "node", "home"
 ]
 """What a need is about.
 
@@ -20,6 +20,7 @@ About = Literal[
 - `repo of branch`: the whole repo of the branch that the request names.
 - `branches`: a list of branches of the repo that the request names. A token gets those that it is for.
 - `repos`: a list of repos. A token gets those that it is for.
+- `readable`: branches of any repo. The handler looks at those that a token is for, as if there were no others.
 - `all repos`: repos that the request does not name. A token that is for some repos is refused.
 - `node`: the node itself. A token with this action is never for some repos only.
 - `home`: the node's own token, in its folder. No other token is enough, whatever it may.
@@ -47,6 +48,7 @@ _WHERE: Final[dict[About, str]] = {
     "commit": " in the branch of `{field}`",
     "branches": " in `{field}`, of which a token for single branches gets those",
     "repos": ", of which a token gets its own repos",
+    "readable": ", of which a token gets what is in its own repos and branches",
     "all repos": " in all repos",
     "node": "",
     "home": "",
@@ -58,6 +60,7 @@ ANY_TOKEN: Final[tuple[Need, ...]] = ()
 HOME_ONLY: Final = (Need("node", "home"),)
 NODE: Final = (Need("node", "node"),)
 READ_LISTS: Final = (Need("read", "repos"),)
+READ_ANY: Final = (Need("read", "readable"),)
 READ_REPO: Final = (Need("read", "repo", "repo"),)
 READ_BRANCHES: Final = (Need("read", "branches", "repo"),)
 READ_BRANCH: Final = (Need("read", "branch", "branch"),)

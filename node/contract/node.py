@@ -8,6 +8,7 @@ from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, READ_LISTS
 from node.contract.endpoint import Endpoint, StreamedEvent
 from node.contract.peers import PeerList, PeerView
 from node.contract.repos import RepoList
+from node.contract.search import SearchIndexView
 from node.contract.timelines import ClosingEvent
 from node.contract.values import ByteCount, Count, Id, Request, one_of
 from protocol.limits.formats import LINK_SIZE_MAX
@@ -126,6 +127,7 @@ class NodeStatus(TypedDict):
     rejected: Count
     dropped: Count
     export: ExportStatus
+    search: SearchIndexView
     peers: list[PeerView]
 
 

@@ -22,6 +22,7 @@ from node.contract import (
     quorums,
     repos,
     requests,
+    search,
     timelines,
     tokens,
 )
@@ -47,6 +48,7 @@ SUBJECTS: Final = {
     "Commits": _endpoints_of(commits),
     "Posts": _endpoints_of(posts),
     "Timelines": _endpoints_of(timelines),
+    "Search": _endpoints_of(search),
     "Inbox": _endpoints_of(inbox),
     "Documents": _endpoints_of(documents),
     "Files and imports": _endpoints_of(files),

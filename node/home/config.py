@@ -94,6 +94,13 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """[search]: `enabled`: whether the node keeps an index by which posts are searched."""
+
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -110,6 +117,7 @@ class Config:
     export: ExportConfig = field(default_factory=ExportConfig)
     relay: RelayConfig = field(default_factory=RelayConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -131,6 +139,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
     "storage": STORAGE_KEYS,
+    "search": ("enabled",),
     "log": ("level",),
 }
 """Section -> its keys."""
@@ -194,6 +203,11 @@ listen = {_quoted(api)}
 {EXPORT_TEXT}
 {RELAY_TEXT}
 {storage_text(_quoted(storage))}
+[search]
+# Whether the node keeps an index by which `ravel search` and the page find posts: about a quarter of the size of the
+# posts' rows. It holds no word in the clear. false: an index that is there is removed.
+enabled = true
+
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -284,6 +298,7 @@ def read_config(
             reader.database("storage", "url"),
             reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
         ),
+        SearchConfig(reader.flag("search", "enabled", default=True)),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
 

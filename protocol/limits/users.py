@@ -172,3 +172,29 @@ TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
 ASK_LINK_USE_COUNT_MAX: Final = 128
 """Users who may ask by one link: half of what a lobby takes (`peers.LOBBY_COMMIT_COUNT_MAX`): each can also leave."""
+SEARCH_QUERY_SIZE_MAX: Final = 256
+"""Characters of a search query: more than a line of a search box."""
+SEARCH_TERM_COUNT_MAX: Final = 16
+"""Words, beginnings and phrases of one query: each is looked up in every part of the index."""
+SEARCH_WORD_SIZE_MAX: Final = 64
+"""Characters of a word that are compared: the longest words of dictionaries have fewer."""
+SEARCH_PREFIX_SIZE_MIN: Final = 3
+"""Letters of a beginning of a word that is searched for: a shorter one fits too many words."""
+SEARCH_TEXT_KEYS_MAX: Final = 4096
+"""Different words, beginnings of words and pairs of characters that are indexed of one post: some 2,000 words, 50 KB."""
+SEARCH_PART_COUNT_MAX: Final = 65_536
+"""Entries of one part of the index, some 2,500 short posts: rewriting it to erase one of them takes 50 ms."""
+SEARCH_WINDOW_MAX: Final = 100
+"""Hits of one answer."""
+SEARCH_NAMES_MAX: Final = 20
+"""Branches and tags that one answer names beside its hits."""
+SEARCH_OPENED_MAX: Final = 1000
+"""Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
+SEARCH_SECONDS: Final = 0.25
+"""Processor seconds after which a search ends with what it has, and a cursor to go on from."""
+SEARCH_EXCERPT_SIZE: Final = 300
+"""Characters that an answer shows of a post."""
+SEARCH_SLICE_SECONDS: Final = 0.025
+"""Processor seconds of reading in one slice of indexing, and one post more. Writing takes as long at most; others wait."""
+SEARCH_OPENED_AT_ONCE: Final = 32
+"""Commits that are loaded at once to be indexed: their blocks are held, at most 8 MiB."""

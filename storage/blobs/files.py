@@ -144,6 +144,16 @@ def find_same(
     return found
 
 
+def load_names(connection: Connection, commit_nums: Sequence[int]) -> dict[int, list[str]]:
+    """Names of the files that these commits add and none removes, by the commit's number."""
+    found: dict[int, list[str]] = {}
+    for part in chunks(commit_nums):
+        query = select(files.c.commit_num, files.c.name).where(files.c.commit_num.in_(part), ~_IS_REMOVED)
+        for num, name in connection.execute(query.order_by(files.c.num)):
+            found.setdefault(num, []).append(name)
+    return found
+
+
 class StoredObject:
     """An object in the store, to be read piece by piece. Each call is one short read transaction."""
 

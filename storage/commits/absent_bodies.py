@@ -16,6 +16,7 @@ from protocol.ids import CommitId, ObjectId
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
+from storage.commits.search_index import look_again
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
 from storage.engine.id_keys import BLOCK_NUM_SIZE, PackedNums, chunks, id_key, pack_nums, unpack_nums
@@ -81,6 +82,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
     ]
     if rows:
         connection.execute(insert(erasures), rows)
+    look_again(connection, [one.num for one in erased])
 
 
 def keep_bare(
@@ -128,6 +130,7 @@ def fill_bodies(
         size = commits.c.size + len(block.encoded)
         connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+    look_again(connection, [num for num, _ in found.values()])
     return set(found)
 
 

@@ -17,6 +17,7 @@ from protocol.publication import Publication
 from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import relation_columns
+from storage.commits.search_index import look_again
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
@@ -154,6 +155,7 @@ def restore_commit(
     connection.execute(delete(erasures).where(erasures.c.commit_num == damaged.num))
     keep_bare(connection, branch_num, [damaged.num], [publication], now_ms)
     connection.execute(delete(damaged_commits).where(damaged_commits.c.commit_num == damaged.num))
+    look_again(connection, [damaged.num])
 
 
 def settle_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:

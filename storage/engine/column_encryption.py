@@ -151,6 +151,11 @@ def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes |
     return None if kept is None else cipher.open(place, kept)
 
 
+def search_place() -> bytes:
+    """Where the key of the search index is kept."""
+    return b"search"
+
+
 def topic_place(topic: TopicKey) -> bytes:
     """Where the link to a single topic is kept."""
     return b"topic" + topic

@@ -26,6 +26,7 @@ from storage.engine.column_encryption import (
     epoch_place,
     file_place,
     repo_place,
+    search_place,
     topic_place,
 )
 from storage.schema.schema import store_seal
@@ -91,6 +92,7 @@ _BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
         lambda num, raw: epoch_place("write_secret", num, raw),
     ),
     ("topics", "channel", ("topic",), topic_place),
+    ("search_state", "hash_key", ("num",), lambda _num: search_place()),
 )
 _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("commits", "commit_key", ("commit_id",), commit_place),

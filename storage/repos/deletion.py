@@ -27,6 +27,7 @@ from storage.schema.schema import (
     topics,
     unfetched_files,
 )
+from storage.schema.search_schema import search_parts, search_words
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
@@ -43,6 +44,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         connection.execute(delete(table).where(table.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
+    indexed = select(search_parts.c.num).where(search_parts.c.branch_num.in_(of_repo))
+    connection.execute(delete(search_words).where(search_words.c.part_num.in_(indexed)))
     of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))
     connection.execute(delete(damaged_commits).where(damaged_commits.c.topic_num.in_(of_topics)))
     for table in (
@@ -57,6 +60,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         changes,
         order_spans,
         imports,
+        search_parts,
         commits,
         topics,
     ):

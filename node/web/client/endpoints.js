@@ -78,6 +78,7 @@ export const ENDPOINTS = {
   showPast: {"method": "GET", "path": "/branches/{branch}/past/{commit}", "query": ["limit"], "body": null, "events": false, "key": false, "seconds": 60},
   checkFeeds: {"method": "GET", "path": "/branches/{branch}/feeds", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   showTangle: {"method": "GET", "path": "/repos/{repo}/tangles/{kind}", "query": ["limit", "branch", "author", "epoch", "message", "name"], "body": null, "events": false, "key": false, "seconds": 60},
+  search: {"method": "GET", "path": "/search", "query": ["text", "repo", "branch", "author", "since", "until", "limit", "after"], "body": null, "events": false, "key": false, "seconds": 60},
   listOffers: {"method": "GET", "path": "/repos/{repo}/offers", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   makeOffer: {"method": "POST", "path": "/branches/{branch}/offers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   answerOffer: {"method": "POST", "path": "/repos/{repo}/offers/{offer}/answers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

@@ -14,6 +14,7 @@ from ravel.calls.posts import AsyncPostsCalls, PostsCalls
 from ravel.calls.quorums import AsyncQuorumsCalls, QuorumsCalls
 from ravel.calls.repos import AsyncReposCalls, ReposCalls
 from ravel.calls.requests import AsyncRequestsCalls, RequestsCalls
+from ravel.calls.search import AsyncSearchCalls, SearchCalls
 from ravel.calls.timelines import AsyncTimelinesCalls, TimelinesCalls
 from ravel.calls.tokens import AsyncTokensCalls, TokensCalls
 
@@ -30,6 +31,7 @@ class AllCalls(
     CommitsCalls,
     PostsCalls,
     TimelinesCalls,
+    SearchCalls,
     InboxCalls,
     DocumentsCalls,
     FilesCalls,
@@ -51,6 +53,7 @@ class AsyncAllCalls(
     AsyncCommitsCalls,
     AsyncPostsCalls,
     AsyncTimelinesCalls,
+    AsyncSearchCalls,
     AsyncInboxCalls,
     AsyncDocumentsCalls,
     AsyncFilesCalls,

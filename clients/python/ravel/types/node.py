@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from ravel.types.peers import LearnedAddress, PeerView
 from ravel.types.repos import RepoView
+from ravel.types.search import SearchIndexView
 
 
 class NodeStatus(TypedDict):
@@ -32,6 +33,7 @@ class NodeStatus(TypedDict):
     rejected: int
     dropped: int
     export: ExportStatus
+    search: SearchIndexView
     peers: list[PeerView]
 
 

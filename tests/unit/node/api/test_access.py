@@ -33,7 +33,7 @@ FIELDS = {
     "branch": ("branch", "repo of branch"),
     "source": ("branch",),
     "commit": ("commit",),
-    "": ("repos", "all repos", "node", "home"),
+    "": ("repos", "readable", "all repos", "node", "home"),
 }
 """What a need may be about, by its field."""
 
@@ -160,15 +160,15 @@ def test_a_token_for_another_repo_or_branch_is_refused(world: _World, endpoint: 
     notes, other = world.repos["notes"], world.repos["other"]
     main = world.branch("notes:main")
     side = world.branch("notes:side")
-    whole = about <= {"repo", "branch", "repo of branch", "commit", "branches", "repos"}
-    single = about <= {"branch", "commit", "branches", "repos"}
-    nothing = about <= {"repos"}
+    whole = about <= {"repo", "branch", "repo of branch", "commit", "branches", "repos", "readable"}
+    single = about <= {"branch", "commit", "branches", "repos", "readable"}
+    nothing = about <= {"repos", "readable"}
     for caller, admitted in (
         (world.caller(*ACTIONS, repos=(notes,)), whole),
         (world.caller(*ACTIONS, repos=(notes, other)), whole),
         (world.caller(*ACTIONS, repos=(other,)), nothing),
         (world.caller(*ACTIONS, branches=(main,)), single),
-        (world.caller(*ACTIONS, branches=(side,)), about <= {"branches", "repos"}),
+        (world.caller(*ACTIONS, branches=(side,)), about <= {"branches", "repos", "readable"}),
         (world.caller(*ACTIONS, repos=("a" * 52,)), nothing),
     ):
         assert world.verdict(endpoint, caller) == ("admitted" if admitted else "insufficient_scope")

@@ -1,0 +1,142 @@
+"""The handler of searches: knows who calls, and so which branches may be searched."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from node.api.callers import Caller, caller_of
+from node.api.requests import read_query
+from node.api.service import NodeService
+from node.content.search import Question, parse_cursor
+from node.content.search_words import Term, Words, parse_query
+from node.contract.search import SEARCH, NameHit, SearchResult
+from node.membership.members import find_user
+from node.runtime.errors import ServiceError
+from protocol.ids import UserId
+from protocol.limits.users import SEARCH_NAMES_MAX
+from protocol.text import id_text
+from storage.commits.blocks import DamagedBlock
+from storage.repos.repos import Branch
+from verifier.posts import devices_of
+
+
+class SearchHandler:
+    """Takes the request apart, and asks the service."""
+
+    def __init__(self, service: NodeService) -> None:
+        self._service = service
+
+    async def search(self, request: Request) -> Response:
+        """Search what the caller may read."""
+        caller, given = caller_of(request), read_query(request, SEARCH.query)
+        return JSONResponse(await self._answer(caller, **given))
+
+    async def _answer(
+        self,
+        caller: Caller,
+        *,
+        text: str,
+        repo: str,
+        branch: str,
+        author: str,
+        since: int | None,
+        until: int | None,
+        limit: int,
+        after: str,
+    ) -> SearchResult:
+        terms = parse_query(text)
+        branches = self._find_branches(caller, repo, branch)
+        authors = None
+        if author:
+            authors = await self._service.run_blocking(self._find_authors, author, branches)
+        question = Question(terms, branches, limit, authors)
+        if since is not None:
+            question = replace(question, since=since * 1000)
+        if until is not None:
+            question = replace(question, until=until * 1000 + 999)
+        if after:
+            question = replace(question, before=parse_cursor(after))
+        found = await self._service.search.find(question)
+        names: list[NameHit] = []
+        if not (author or after or since is not None or until is not None):
+            names = await self._service.run_blocking(self._find_names, terms, branches)
+        view = await self._service.search.view()
+        return {"hits": found.hits, "names": names, "next": found.cursor, "index": view}
+
+    def _find_branches(self, caller: Caller, repo: str, branch: str) -> list[Branch]:
+        """What is searched. Raises ServiceError `not_found`, `ambiguous`."""
+        targets = self._service.targets
+        if branch:
+            return [targets.branch(f"{repo}:{branch}" if repo else branch, caller)]
+        of_repo = targets.repo_of_branches(repo, caller).num if repo else None
+        return targets.readable(caller, of_repo)
+
+    # --- in threads ---
+
+    def _find_authors(self, text: str, branches: Sequence[Branch]) -> Mapping[int, frozenset[UserId]]:
+        """The users of the person that each repo calls so, by the repo's number.
+
+        Raises ServiceError `not_found` where none does, `ambiguous` where one calls several so.
+        """
+        replica = self._service.replica
+        found: dict[int, frozenset[UserId]] = {}
+        missing = ServiceError("not_found", f"nobody is called {text!r}, or has an id that begins so")
+        for repo_num in sorted({branch.repo_num for branch in branches}):
+            repo = replica.repos.get(repo_num)
+            if repo is None:
+                continue
+            try:
+                user = find_user(text, replica, repo, everyone=True)
+            except ServiceError as error:
+                if error.code != "not_found":
+                    raise
+                missing = error
+            except DamagedBlock:  # its members cannot be told now
+                continue
+            else:
+                found[repo_num] = frozenset(devices_of(replica.persons(repo.repo_id), [user])[user])
+        if not found:
+            raise missing
+        return found
+
+    def _find_names(self, terms: Sequence[Term], branches: Sequence[Branch]) -> list[NameHit]:
+        """Branches and tags whose names have all terms."""
+        found: list[NameHit] = []
+        for hit in self._names_of(branches):
+            if Words(hit["name"]).has(terms):
+                found.append(hit)
+                if len(found) == SEARCH_NAMES_MAX:
+                    break
+        return found
+
+    def _names_of(self, branches: Sequence[Branch]) -> Iterator[NameHit]:
+        """All names: branches, then tags of their commits."""
+        replica = self._service.replica
+        here = [branch for branch in branches if branch.repo_num in replica.repos]
+        by_id = {(branch.repo_num, branch.branch_id): branch for branch in here}
+        for branch in here:
+            yield {
+                "kind": "branch",
+                "name": branch.name,
+                "repo": id_text(branch.facts.repo_id),
+                "repo_name": replica.repos[branch.repo_num].name,
+                "branch": id_text(branch.branch_id),
+            }
+        for repo_num in sorted({branch.repo_num for branch in here if branch.facts.has_members}):
+            repo = replica.repos[repo_num]
+            try:
+                tags = self._service.names.tags(repo)
+            except DamagedBlock:  # they are stated in commits that are asked of peers
+                continue
+            for name, tag in sorted(tags.items()):
+                if tag.commit is not None and (repo_num, tag.branch) in by_id:
+                    yield {
+                        "kind": "tag",
+                        "name": name,
+                        "repo": id_text(repo.repo_id),
+                        "repo_name": repo.name,
+                        "branch": id_text(tag.branch),
+                        "commit": id_text(tag.commit),
+                    }

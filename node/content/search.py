@@ -1,0 +1,259 @@
+"""Searches posts and names of files: asks the index which may fit, opens these, and compares the clear text.
+
+So nothing is found that a timeline would not show: what was edited is found by its last text alone, and what is void,
+deleted, hidden or erased is not found. Hits come with the latest first, by the time at which their branches show them.
+"""
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.content.search_words import Term, Words
+from node.contract.search import SearchHit, SearchIndexView
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.timelines.views import timeline_items
+from protocol.ids import UserId
+from protocol.limits.users import SEARCH_EXCERPT_SIZE, SEARCH_OPENED_MAX, SEARCH_SECONDS
+from protocol.text import id_text
+from storage.blobs.files import load_names
+from storage.commits.commits import TimelineRow, load_numbered
+from storage.commits.search_index import (
+    Candidate,
+    IndexState,
+    find_in_part,
+    load_candidates,
+    load_parts,
+    load_posts,
+    load_state,
+    measure_progress,
+)
+from storage.repos.repos import Branch
+
+_TIME_MAX: Final = 2**62
+"""Unix milliseconds after all times."""
+_BATCH: Final = 32
+"""Commits that are opened at once: 6 ms."""
+_CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,19})")
+
+Place = tuple[int, int]
+"""Where a hit stands: its display time in unix milliseconds, and its number. The latest come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for, and where. Times are unix milliseconds, both ends included."""
+
+    terms: Sequence[Term]
+    branches: Sequence[Branch]
+    limit: int
+    authors: Mapping[int, frozenset[UserId]] | None = None  # by the repo's number; None: anybody
+    since: int = -_TIME_MAX
+    until: int = _TIME_MAX
+    before: Place = (_TIME_MAX, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, and the cursor to go on from; None where all was looked at."""
+
+    hits: list[SearchHit]
+    cursor: str | None
+
+
+class Search:
+    """Answers from the index. `clock` counts what a thread has used of the processor, in seconds."""
+
+    def __init__(self, hub: Hub, *, is_enabled: bool, clock: Callable[[], float] = time.thread_time) -> None:
+        self._hub = hub
+        self._is_enabled = is_enabled
+        self._clock = clock
+
+    async def find(self, question: Question) -> Found:
+        """The next hits. Raises ServiceError `not_permitted` where there is no index; StorageError."""
+        if not self._is_enabled:
+            raise ServiceError(
+                "not_permitted",
+                "search is left out on this node",
+                "`ravel config set search.enabled true`, and start the daemon again",
+            )
+        return await self._hub.run_blocking(self._find, question)
+
+    async def view(self) -> SearchIndexView:
+        """How far the index is. Raises StorageError."""
+        return await self._hub.run_blocking(self._view)
+
+    def _view(self) -> SearchIndexView:
+        if not self._is_enabled:
+            return {"state": "off", "percent": 0}
+        with self._hub.replica.database.read() as connection:
+            upto, last = measure_progress(connection)
+        is_ready = upto >= last
+        return {
+            "state": "ready" if is_ready else "building",
+            "percent": 100 if is_ready else upto * 100 // last,
+        }
+
+    def _find(self, question: Question) -> Found:
+        with self._hub.replica.database.read() as connection:
+            state = load_state(connection)
+            if state is None:  # the daemon has just begun
+                return Found([], None)
+            return _Reader(connection, self._hub.replica, question, state, self._clock).read()
+
+
+def parse_cursor(text: str) -> Place:
+    """Where to go on. Raises ServiceError `bad_request`."""
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise ServiceError(
+            "bad_request", "that is no cursor of a search", "send the `next` of the last answer"
+        )
+    return int(match[1]), int(match[2])
+
+
+class _Reader:
+    """One search in one moment of the store."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        replica: Replica,
+        question: Question,
+        state: IndexState,
+        clock: Callable[[], float],
+    ) -> None:
+        self._connection = connection
+        self._replica = replica
+        self._question = question
+        self._state = state
+        self._clock = clock
+        self._began = clock()
+        self._branches = {branch.num: branch for branch in question.branches}
+        self._opened = 0
+        self._hits: list[SearchHit] = []
+
+    def read(self) -> Found:
+        """Hits, until there are enough, none are left, or the work is too much."""
+        last: Place | None = None
+        batch: list[Place] = []
+        for place, is_last in self._places():
+            if is_last:  # all before this place were looked at, and there is no time for more
+                rest = self._compare(batch)
+                return Found(self._hits, _cursor(rest or place))
+            if place == last:  # a post, by several of its versions
+                continue
+            last = place
+            batch.append(place)
+            if len(batch) == _BATCH:
+                rest = self._compare(batch)
+                if rest is not None or self._opened >= SEARCH_OPENED_MAX or self._is_late():
+                    return Found(self._hits, _cursor(rest or place))
+                batch = []
+        rest = self._compare(batch)
+        return Found(self._hits, None if rest is None else _cursor(rest))
+
+    def _places(self) -> Iterator[tuple[Place, bool]]:
+        """Places that may hold hits, in order; those of one post may come several times.
+
+        One that is marked ends it before its end: what stands before it was looked at.
+        """
+        question = self._question
+        until = min(question.until, question.before[0])
+        nums = [branch.num for branch in question.branches]
+        parts = load_parts(self._connection, nums, since=question.since, until=until)
+        words = {key for term in question.terms for key in term.keys}
+        heap: list[Place] = []  # negative, since the latest come first
+        for part in parts:
+            while heap and -heap[0][0] > part.newest:
+                yield _taken(heap), False
+            if self._is_late() and (part.newest, _TIME_MAX) < question.before:
+                # Those in the heap that stand behind are found again.
+                yield (part.newest, _TIME_MAX), True
+                return
+            found = find_in_part(self._connection, self._state.key, part, words)
+            for place in self._places_of(part.branch_num, found):
+                if place < question.before and question.since <= place[0] <= question.until:
+                    heapq.heappush(heap, (-place[0], -place[1]))
+        while heap:
+            yield _taken(heap), False
+
+    def _places_of(self, branch_num: int, nums: Sequence[int]) -> Iterator[Place]:
+        """Where commits may be shown: an edit also in the place of its post, if it counts."""
+        candidates = load_candidates(self._connection, nums)
+        yield from ((one.shown_at, one.num) for one in candidates)
+        named = {(branch_num, one.about) for one in candidates if _is_edit(one) and one.about is not None}
+        if named:
+            posts = load_posts(self._connection, named)
+            yield from ((post.shown_at, post.num) for post in posts.values())
+
+    def _compare(self, places: Sequence[Place]) -> Place | None:
+        """Add the hits among these; the place of the last hit, where there is room for no more."""
+        rows = [
+            row for row in load_numbered(self._connection, [num for _, num in places]) if self._is_wanted(row)
+        ]
+        shown_at = {num: at for at, num in places}
+        self._opened += len(rows)
+        items = timeline_items(self._connection, self._replica, rows, 0)
+        names = load_names(self._connection, [row.num for row in rows if row.body_kind == "files"])
+        for row, item in zip(rows, items, strict=True):
+            if "edits" in item or "deletes" in item:  # it is shown as its post
+                continue
+            text, files = Words(item["text"] or ""), names.get(row.num, [])
+            terms = self._question.terms
+            fitting = [name for name in files if Words(name).has(terms)]
+            if not fitting and not text.has(terms):
+                continue
+            branch = self._branches[row.branch_num]
+            hit: SearchHit = {
+                "repo": id_text(branch.facts.repo_id),
+                "repo_name": self._replica.repos[branch.repo_num].name,
+                "branch": id_text(branch.branch_id),
+                "branch_name": branch.name,
+                "commit": item["commit"],
+                "kind": item["kind"],
+                "time": item["time"],
+                "author": item["author"],
+                "person": item["person"],
+                "author_name": item["author_name"],
+                "text": None if item["text"] is None else text.excerpt(terms, SEARCH_EXCERPT_SIZE),
+                "files": fitting,
+            }
+            if "imported_author" in item:
+                hit["imported_author"] = item["imported_author"]
+            if "edited_at" in item:
+                hit["edited_at"] = item["edited_at"]
+            if "mentions" in item:
+                hit["mentions"] = item["mentions"]
+            self._hits.append(hit)
+            if len(self._hits) == self._question.limit:
+                return shown_at[row.num], row.num
+        return None
+
+    def _is_wanted(self, row: TimelineRow) -> bool:
+        branch, authors = self._branches.get(row.branch_num), self._question.authors
+        if row.is_void or branch is None:
+            return False
+        return authors is None or row.author in authors.get(branch.repo_num, ())
+
+    def _is_late(self) -> bool:
+        return self._clock() - self._began > SEARCH_SECONDS
+
+
+def _is_edit(candidate: Candidate) -> bool:
+    return candidate.relation == "edit"
+
+
+def _taken(heap: list[Place]) -> Place:
+    at, num = heapq.heappop(heap)
+    return -at, -num
+
+
+def _cursor(place: Place) -> str:
+    return f"{place[0]}.{place[1]}"

@@ -1,0 +1,179 @@
+"""Keeps the search index: reads the words of posts and names of files in the background, bit by bit.
+
+It goes through commits in the order in which they were accepted, so an old store and a new commit are the same work. How
+far it is stands in the store: a stopped daemon goes on where it was. While others bring commits it takes a tenth of one
+processor, else a half.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+import trio
+from sqlalchemy import Connection
+
+from node.content.search_words import RULES, index_keys
+from node.sync.hub import Hub
+from node.timelines.commit_fields import load_whole_blocks, stored_fields
+from protocol.keys import HashKey
+from protocol.limits.users import SEARCH_OPENED_AT_ONCE, SEARCH_PART_COUNT_MAX, SEARCH_SLICE_SECONDS
+from storage.commits.commits import TimelineRow
+from storage.commits.search_index import (
+    IndexItem,
+    IndexState,
+    begin_index,
+    clear_index,
+    keep_upto,
+    load_next,
+    load_queued,
+    load_state,
+    load_times,
+    prepare_items,
+    remove_items,
+    take_from_queue,
+    write_items,
+)
+from storage.engine.errors import StorageError
+
+_SHARE_BUSY: Final = 9
+"""Seconds of rest for each second of work, while commits come."""
+_SHARE_IDLE: Final = 1
+_PAUSE_SECONDS: Final = 0.01
+"""At least."""
+_SILENCE_SECONDS: Final = 60.0
+"""Seconds after which it looks without being told: a body that was fetched is not told."""
+_RETRY_SECONDS: Final = 60.0
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What was read and is not entered: a part of the index is written at once, where there is as much to read."""
+
+    items: list[IndexItem] = field(default_factory=list)
+    size: int = 0
+    upto: int = 0
+    queued: list[int] = field(default_factory=list)
+
+
+class SearchIndexer:
+    """Enters what is new, and takes out what is gone. Without `is_enabled` it removes the index."""
+
+    def __init__(self, hub: Hub, *, is_enabled: bool) -> None:
+        self._hub = hub
+        self._is_enabled = is_enabled
+        self._batch = _Batch()
+
+    async def run(self) -> None:
+        """For ever; without an index to keep, until there is none."""
+        while True:
+            count, accepted = self._hub.changes.count, self._hub.totals.accepted
+            began = trio.current_time()
+            try:
+                is_more = await self._hub.run_blocking(self.work)
+            except StorageError as error:  # a full disk, say: it goes on when there is room
+                log.error("the search index could not be kept", error=str(error))
+                await trio.sleep(_RETRY_SECONDS)
+                continue
+            if is_more:
+                share = _SHARE_BUSY if self._hub.totals.accepted > accepted else _SHARE_IDLE
+                await trio.sleep(max(_PAUSE_SECONDS, share * (trio.current_time() - began)))
+            elif not self._is_enabled:
+                return
+            else:
+                with trio.move_on_after(_SILENCE_SECONDS):
+                    await self._hub.changes.wait(count)
+                await trio.sleep(_PAUSE_SECONDS)  # what comes together is entered together
+
+    def work(self) -> bool:
+        """One slice; whether there is more to do. Raises StorageError."""
+        database = self._hub.replica.database
+        with database.read() as connection:
+            state = load_state(connection)
+        if not self._is_enabled or (state is not None and state.rules != RULES):
+            self._batch = _Batch()
+            with database.write(is_patient=True) as connection:
+                return clear_index(connection) or self._is_enabled
+        if state is None:
+            self._batch = _Batch()
+            with database.write(is_patient=True) as connection:
+                begin_index(connection, HashKey(os.urandom(32)), RULES)
+            return True
+        if self._batch.upto <= state.upto and self._look_again(state):
+            return True
+        return self._go_on(state)
+
+    def _go_on(self, state: IndexState) -> bool:
+        """Read the next commits; enter them when they fill a part of the index, or are the last."""
+        replica, batch = self._hub.replica, self._batch
+        began = time.thread_time()
+        is_last = False
+        with replica.database.read() as connection:
+            while not is_last and batch.size < SEARCH_PART_COUNT_MAX and not _is_over(began):
+                found = load_next(connection, max(batch.upto, state.upto), SEARCH_OPENED_AT_ONCE)
+                items, rest = self._read(connection, found.rows, began)
+                batch.items += items
+                batch.size += sum(len(item.keys) for item in items)
+                batch.upto = rest[0].num - 1 if rest else found.upto
+                batch.queued += [num for num in found.queued if num <= batch.upto]
+                is_last = found.is_all and not rest
+        if batch.size < SEARCH_PART_COUNT_MAX and not is_last:
+            return True
+        if batch.upto > state.upto:
+            with replica.database.read() as connection:
+                changes = prepare_items(connection, state.key, batch.items)
+            with replica.database.write(is_patient=True) as connection:
+                write_items(connection, changes)
+                take_from_queue(connection, batch.queued)
+                keep_upto(connection, batch.upto)
+        self._batch = _Batch()
+        return not is_last
+
+    def _look_again(self, state: IndexState) -> bool:
+        """Enter anew what bodies have come or gone of."""
+        database = self._hub.replica.database
+        with database.read() as connection:
+            nums, rows = load_queued(connection, state.upto, SEARCH_OPENED_AT_ONCE)
+            items, rest = self._read(connection, rows, time.thread_time())
+        if not nums:
+            return False
+        later = {row.num for row in rest}
+        done = [num for num in nums if num not in later]
+        if rows:
+            with database.write(is_patient=True) as connection:
+                remove_items(connection, rows[0].branch_num, done)
+        with database.read() as connection:
+            changes = prepare_items(connection, state.key, items)
+        with database.write(is_patient=True) as connection:
+            write_items(connection, changes)
+            take_from_queue(connection, done)
+        return True
+
+    def _read(
+        self, connection: Connection, rows: list[TimelineRow], began: float
+    ) -> tuple[list[IndexItem], list[TimelineRow]]:
+        """What is to be entered of the first of these commits, and those for which the slice has no time. One at least."""
+        blocks, times = load_whole_blocks(connection, rows), load_times(connection, rows)
+        items: list[IndexItem] = []
+        for place, row in enumerate(rows):
+            if place and _is_over(began):
+                return items, rows[place:]
+            keys = index_keys(self._texts_of(row, blocks.get(row.num)))
+            items.append(IndexItem(row.num, row.branch_num, *times[row.num], keys))
+        return items, []
+
+    def _texts_of(self, row: TimelineRow, encoded: list[bytes] | None) -> list[str]:
+        """What a commit itself says: its text, and the names of its files. What others say of it changes nothing here."""
+        branch = self._hub.replica.on_topics.get(row.topic_num)
+        if branch is None:  # it was forgotten meanwhile
+            return []
+        fields = stored_fields(self._hub.replica, branch, row, encoded)
+        return [fields["text"] or "", *fields.get("files", ())]
+
+
+def _is_over(began: float) -> bool:
+    """Whether a slice has used its time since then."""
+    return time.thread_time() - began > SEARCH_SLICE_SECONDS

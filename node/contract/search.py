@@ -1,0 +1,104 @@
+"""Search: posts, names of files, branches and tags that have the words of a query."""
+
+from typing import Annotated, Final, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from node.contract.access import READ_ANY
+from node.contract.commits import AuthorFields, BodyKind, Mention
+from node.contract.endpoint import Endpoint, QueryParameter, limit_parameter
+from node.contract.values import Id, one_of
+from protocol.limits.users import SEARCH_WINDOW_MAX
+
+
+class SearchIndexView(TypedDict):
+    """How far the index is. Posts that it has not come to are not found."""
+
+    state: Annotated[str, one_of("off", "building", "ready", description="`off`: `search.enabled` is false.")]
+    percent: Annotated[
+        int, Meta(ge=0, le=100, description="Of the stored commits, those that were looked at.")
+    ]
+
+
+class SearchHit(AuthorFields):
+    """A commit that fits."""
+
+    repo: Id
+    repo_name: str
+    branch: Id
+    branch_name: str
+    commit: Id
+    kind: BodyKind
+    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
+    text: Annotated[
+        str | None,
+        Meta(description="At most 300 characters of the text as it is shown now, around the first word."),
+    ]
+    files: Annotated[list[str], Meta(description="Names that fit, of the files that it adds.")]
+    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
+    mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
+
+
+class NameHit(TypedDict):
+    """A branch or a tag whose name fits."""
+
+    kind: Annotated[str, one_of("branch", "tag", description="What has the name.")]
+    name: str
+    repo: Id
+    repo_name: str
+    branch: Annotated[Id, Meta(description="The branch; of a tag that of its commit.")]
+    commit: NotRequired[Annotated[Id, Meta(description="Of a tag: its commit.")]]
+
+
+class SearchResult(TypedDict):
+    """What a search has found."""
+
+    hits: Annotated[
+        list[SearchHit], Meta(description="The latest first, by the time at which they are shown.")
+    ]
+    names: Annotated[
+        list[NameHit],
+        Meta(description="At most 20. Of the first window alone, and where no author and no time is given."),
+    ]
+    next: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or "
+                "none, where a search takes long."
+            )
+        ),
+    ]
+    index: SearchIndexView
+
+
+SEARCH: Final = Endpoint(
+    name="search",
+    method="GET",
+    path="/search",
+    stability="may change",
+    needs=READ_ANY,
+    summary="Search posts, names of files, branches and tags.",
+    details=(
+        'A hit has all words of the text. `"words in quotes"` stand in this order; `meet*` stands for every word that '
+        "begins so, with three letters or more. Case, and different encodings of one character, make no difference."
+    ),
+    query=(
+        QueryParameter(name="text", type=str, default="", description="What to look for; required."),
+        QueryParameter(name="repo", type=str, default="", description="In this repo alone."),
+        QueryParameter(name="branch", type=str, default="", description="In this branch alone."),
+        QueryParameter(
+            name="author",
+            type=str,
+            default="",
+            description="Of this person alone: an id, a unique prefix, or a name.",
+        ),
+        QueryParameter(name="since", type=int, minimum=0, description="Unix seconds: shown then or later."),
+        QueryParameter(name="until", type=int, minimum=0, description="Unix seconds: shown then or before."),
+        limit_parameter(SEARCH_WINDOW_MAX, 20),
+        QueryParameter(name="after", type=str, default="", description="The `next` of the window before."),
+    ),
+    answer=SearchResult,
+    errors=("too_large", "not_found", "ambiguous", "not_permitted"),
+)

@@ -1,0 +1,423 @@
+"""The search index: which commits may have a word. It holds keyed hashes of words, and lists of commits.
+
+A *part* is a stretch of one branch: its rows lie together, its key is its own, and so is the bound of its size. So a new
+post changes rows in one place, an erased one is removed by rewriting one part, and a search may begin with the parts whose
+posts are newest. Who searches opens what is found, and compares it: the index may say too much. It never says too little
+of commits up to `IndexState.upto`, but for those in the queue.
+"""
+
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final, NewType
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from protocol.hashing import search_part_key, search_word
+from protocol.ids import CommitId
+from protocol.keys import HashKey
+from protocol.limits.users import SEARCH_PART_COUNT_MAX
+from storage.commits.commits import ROWS, TimelineRow, timeline_row
+from storage.engine.bulk import change_rows, insert_rows, select_in
+from storage.engine.column_encryption import cipher_of, search_place
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import branches, commits
+from storage.schema.search_schema import search_parts, search_queue, search_state, search_words
+
+SEARCHED_KINDS: Final = ("post", "imported", "carried", "files")
+"""Kinds of bodies that are indexed."""
+PackedPlaces = NewType("PackedPlaces", bytes)
+"""Places of commits in a part, 4 bytes each, one after another."""
+_BASE: Final = 1 << 32
+"""Numbers that a place can tell apart."""
+_STATE: Final = 1
+_LOOKED_THROUGH: Final = 256
+"""Commits of any kind among which the next ones are looked for."""
+_WORD_COLUMNS: Final = ("part_num", "word", "places")
+_FOUND: Final = select(search_words.c.word, search_words.c.places).where(
+    search_words.c.part_num == bindparam("part"),
+    search_words.c.word.in_(bindparam("keys", expanding=True)),
+)
+_LONGER: Final = (
+    update(search_words)
+    .where(search_words.c.part_num == bindparam("part"), search_words.c.word == bindparam("known"))
+    .values(places=bindparam("longer"))
+)
+_PARTS: Final = select(search_parts)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How far the index is. Its key never shows in its repr."""
+
+    key: HashKey = field(repr=False)
+    upto: int  # number of the last commit that was looked at
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPart:
+    """A part of the index."""
+
+    num: int
+    branch_num: int
+    base: int
+    first: int
+    last: int
+    oldest: int
+    newest: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexItem:
+    """What is to be entered of a commit: its keys, and the display times (unix milliseconds) at which it may be shown."""
+
+    num: int
+    branch_num: int
+    oldest: int
+    newest: int
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A commit that may have all words of a query."""
+
+    num: int
+    shown_at: int  # its display time, unix milliseconds
+    relation: str | None
+    about: CommitId | None
+
+
+def load_state(connection: Connection) -> IndexState | None:
+    """How far the index is; None where there is none."""
+    query = select(search_state.c.hash_key, search_state.c.upto, search_state.c.rules)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    return IndexState(HashKey(cipher_of(connection).open(search_place(), row.hash_key)), row.upto, row.rules)
+
+
+def begin_index(connection: Connection, key: HashKey, rules: int) -> None:
+    """Begin an index; there is none."""
+    sealed = cipher_of(connection).seal(search_place(), key)
+    connection.execute(insert(search_state).values(num=_STATE, hash_key=sealed, upto=0, rules=rules))
+
+
+def clear_index(connection: Connection) -> bool:
+    """Remove the index, one part at a time; whether anything is left of it."""
+    connection.execute(delete(search_state))
+    connection.execute(delete(search_queue))
+    part = connection.execute(select(func.min(search_parts.c.num))).scalar()
+    if part is not None:
+        _remove_parts(connection, [part])
+    return part is not None
+
+
+def look_again(connection: Connection, nums: Iterable[int]) -> None:
+    """Note that bodies of these commits have come or gone, where there is an index."""
+    if connection.execute(select(search_state.c.num)).first() is None:
+        return
+    for some in chunks(sorted(set(nums))):
+        connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(some)))
+        connection.execute(insert(search_queue), [{"commit_num": num} for num in some])
+
+
+@dataclass(frozen=True, slots=True)
+class NextCommits:
+    """Commits that are to be indexed: all up to the number `upto`. `queued` are among these, and need no second look."""
+
+    rows: list[TimelineRow]
+    upto: int
+    queued: list[int]
+    is_all: bool
+
+
+def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
+    """The next commits behind a number, at most `limit`."""
+    query = select(commits.c.num, commits.c.body_kind).where(commits.c.num > after).order_by(commits.c.num)
+    wanted: list[int] = []
+    upto, seen = after, 0
+    for num, kind in connection.execute(query.limit(_LOOKED_THROUGH)).all():
+        upto, seen = num, seen + 1
+        if kind in SEARCHED_KINDS:
+            wanted.append(num)
+            if len(wanted) == limit:
+                break
+    queued = select(search_queue.c.commit_num).where(search_queue.c.commit_num.between(after + 1, upto))
+    is_all = seen < _LOOKED_THROUGH and len(wanted) < limit
+    return NextCommits(_load(connection, wanted), upto, list(connection.execute(queued).scalars()), is_all)
+
+
+def load_queued(connection: Connection, upto: int, limit: int) -> tuple[list[int], list[TimelineRow]]:
+    """The first numbers in the queue, all of one branch; and those of them that are here still, and are indexed."""
+    first = select(search_queue.c.commit_num).where(search_queue.c.commit_num <= upto)
+    nums = list(connection.execute(first.order_by(search_queue.c.commit_num).limit(limit)).scalars())
+    rows = _load(connection, nums)
+    others = {row.num for row in rows if row.branch_num != rows[0].branch_num}
+    wanted = [row for row in rows if row.num not in others and row.body_kind in SEARCHED_KINDS]
+    return [num for num in nums if num not in others], wanted
+
+
+def load_times(connection: Connection, rows: Sequence[TimelineRow]) -> dict[int, tuple[int, int]]:
+    """For each commit the lowest and highest display time at which it may be shown: an edit also at that of its post."""
+    times = dict.fromkeys((row.num for row in rows), (0, 0))
+    for some in chunks([row.num for row in rows]):
+        query = select(commits.c.num, commits.c.display_time).where(commits.c.num.in_(some))
+        times.update((num, (shown_at, shown_at)) for num, shown_at in connection.execute(query))
+    edits = {row.num: row for row in rows if row.relation == "edit" and row.about is not None}
+    posts = load_posts(connection, {(row.branch_num, row.about) for row in edits.values() if row.about})
+    for num, row in edits.items():
+        post = posts.get((row.branch_num, row.about or CommitId(row.commit_id)))
+        if post is not None:
+            times[num] = (min(times[num][0], post.shown_at), max(times[num][1], post.shown_at))
+    return times
+
+
+@dataclass(frozen=True, slots=True)
+class PartChange:
+    """What is to be written of one part."""
+
+    part: IndexPart
+    is_new: bool
+    longer: list[tuple[PackedPlaces, int, int]]  # the places, the part, the word
+    new: list[tuple[int, int, PackedPlaces]]  # the part, the word, its places
+
+
+def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexItem]) -> list[PartChange]:
+    """What is to be written to enter commits, each once. Nobody else may write to the index until `write_items`."""
+    groups: dict[int, list[IndexItem]] = {}
+    for item in items:
+        if item.keys:
+            groups.setdefault(item.branch_num, []).append(item)
+    last = connection.execute(select(func.coalesce(func.max(search_parts.c.num), 0))).scalar_one()
+    numbers = count(last + 1)
+    return [
+        change
+        for branch_num, of_branch in sorted(groups.items())
+        for change in _prepare_branch(connection, key, branch_num, of_branch, numbers)
+    ]
+
+
+def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
+    """Write what was prepared; what is of branches that are no longer here is passed over."""
+    here: set[int] = set()
+    for some in chunks(sorted({change.part.branch_num for change in changes})):
+        here.update(connection.execute(select(branches.c.num).where(branches.c.num.in_(some))).scalars())
+    for change in changes:
+        part = change.part
+        if part.branch_num not in here:
+            continue
+        if change.is_new:
+            connection.execute(insert(search_parts).values(_values(part)))
+        else:
+            connection.execute(
+                update(search_parts).where(search_parts.c.num == part.num).values(_values(part))
+            )
+        change_rows(connection, _LONGER, change.longer)
+        insert_rows(connection, search_words, _WORD_COLUMNS, change.new)
+
+
+def keep_upto(connection: Connection, upto: int) -> None:
+    """All commits up to this number were looked at."""
+    connection.execute(update(search_state).values(upto=upto))
+
+
+def remove_items(connection: Connection, branch_num: int, nums: Sequence[int]) -> None:
+    """Take commits of one branch out of the index."""
+    query = _PARTS.where(
+        search_parts.c.branch_num == branch_num,
+        search_parts.c.first <= max(nums),
+        search_parts.c.last >= min(nums),
+    )
+    for part in [IndexPart(*row) for row in connection.execute(query)]:
+        gone = {num - part.base for num in nums if part.first <= num <= part.last}
+        if gone:
+            _rewrite(connection, part, gone)
+
+
+def take_from_queue(connection: Connection, nums: Sequence[int]) -> None:
+    """These were looked at again."""
+    for some in chunks(nums):
+        connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(some)))
+
+
+def load_parts(
+    connection: Connection, branch_nums: Sequence[int], *, since: int, until: int
+) -> list[IndexPart]:
+    """Parts of these branches with commits shown between two times, the ones with the newest commits first."""
+    found: list[IndexPart] = []
+    for some in chunks(branch_nums):
+        query = _PARTS.where(
+            search_parts.c.branch_num.in_(some),
+            search_parts.c.newest >= since,
+            search_parts.c.oldest <= until,
+        )
+        found += [IndexPart(*row) for row in connection.execute(query)]
+    return sorted(found, key=lambda part: (-part.newest, part.num))
+
+
+def find_in_part(connection: Connection, key: HashKey, part: IndexPart, words: Collection[str]) -> list[int]:
+    """Numbers of commits in a part that may have all these words."""
+    part_key = search_part_key(key, part.num)
+    hashes = list({search_word(part_key, word) for word in words})
+    rows = {row[0]: row[1] for row in select_in(connection, _FOUND, hashes, part=part.num)}
+    if len(rows) < len(hashes):
+        return []
+    found: set[int] | None = None
+    for places in sorted(rows.values(), key=len):
+        of_word = _unpack(places)
+        found = set(of_word) if found is None else found.intersection(of_word)
+        if not found:
+            return []
+    return [part.base + place for place in found or ()]
+
+
+def load_candidates(connection: Connection, nums: Sequence[int]) -> list[Candidate]:
+    """Those of these commits that are here and not void."""
+    found: list[Candidate] = []
+    for some in chunks(nums):
+        query = _CANDIDATES.where(commits.c.num.in_(some), ~commits.c.is_void)
+        found += [Candidate(*row) for row in connection.execute(query)]
+    return found
+
+
+def load_posts(
+    connection: Connection, named: Collection[tuple[int, CommitId]]
+) -> dict[tuple[int, CommitId], Candidate]:
+    """Commits by branch and id, as far as they are in these branches and not void."""
+    found: dict[tuple[int, CommitId], Candidate] = {}
+    for some in chunks(sorted({id_key(commit_id) for _, commit_id in named})):
+        query = _CANDIDATES.add_columns(commits.c.branch_num, commits.c.commit_id)
+        for *candidate, branch_num, commit_id in connection.execute(
+            query.where(commits.c.id_key.in_(some), ~commits.c.is_void)
+        ):
+            if (branch_num, commit_id) in named:
+                found[branch_num, commit_id] = Candidate(*candidate)
+    return found
+
+
+def measure_progress(connection: Connection) -> tuple[int, int]:
+    """The number up to which commits were looked at, and the highest that there is."""
+    upto = connection.execute(select(search_state.c.upto)).scalar()
+    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
+    return upto or 0, int(last)
+
+
+# --- steps ---
+
+_CANDIDATES: Final = select(commits.c.num, commits.c.display_time, commits.c.relation, commits.c.about)
+
+
+def _load(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
+    """Those of these commits that are here."""
+    cipher = cipher_of(connection)
+    return [
+        timeline_row(cipher, row)
+        for some in chunks(nums)
+        for row in connection.execute(ROWS.where(commits.c.num.in_(some)).order_by(commits.c.num))
+    ]
+
+
+def _prepare_branch(
+    connection: Connection,
+    key: HashKey,
+    branch_num: int,
+    items: Sequence[IndexItem],
+    numbers: Iterator[int],
+) -> Iterator[PartChange]:
+    here = _PARTS.where(search_parts.c.branch_num == branch_num).order_by(search_parts.c.num.desc()).limit(1)
+    row = connection.execute(here).first()
+    part = None if row is None else IndexPart(*row)
+    is_new = False
+    lists: dict[str, list[int]] = {}
+    for item in items:
+        base = item.num - item.num % _BASE
+        if part is None or part.size >= SEARCH_PART_COUNT_MAX or part.base != base:
+            if part is not None and lists:
+                yield _prepare_part(connection, key, part, lists, is_new=is_new)
+            part = IndexPart(next(numbers), branch_num, base, item.num, item.num, item.oldest, item.newest, 0)
+            is_new, lists = True, {}
+        part = replace(
+            part,
+            first=min(part.first, item.num),
+            last=max(part.last, item.num),
+            oldest=min(part.oldest, item.oldest),
+            newest=max(part.newest, item.newest),
+            size=part.size + len(item.keys),
+        )
+        place = item.num - base
+        for word in item.keys:
+            if word in lists:
+                lists[word].append(place)
+            else:
+                lists[word] = [place]
+    if part is not None and lists:
+        yield _prepare_part(connection, key, part, lists, is_new=is_new)
+
+
+def _prepare_part(
+    connection: Connection, key: HashKey, part: IndexPart, lists: dict[str, list[int]], *, is_new: bool
+) -> PartChange:
+    part_key = search_part_key(key, part.num)
+    hashed: dict[int, list[int]] = {}
+    for word, places in lists.items():
+        hashed.setdefault(search_word(part_key, word), []).extend(places)  # two words may have one hash
+    known: dict[int, PackedPlaces] = {}
+    if not is_new:
+        for some in chunks(list(hashed)):
+            known.update((row[0], row[1]) for row in select_in(connection, _FOUND, some, part=part.num))
+    longer = [(PackedPlaces(before + _pack(hashed[word])), part.num, word) for word, before in known.items()]
+    # In the order of the key: each lands behind the one before it.
+    new = [(part.num, word, _pack(hashed[word])) for word in sorted(hashed.keys() - known.keys())]
+    return PartChange(part, is_new, longer, new)
+
+
+def _rewrite(connection: Connection, part: IndexPart, gone: set[int]) -> None:
+    """Take places out of a part; and the part, where nothing is left of it."""
+    query = select(search_words.c.word, search_words.c.places).where(search_words.c.part_num == part.num)
+    left = 0
+    for word, places in connection.execute(query).all():
+        before = _unpack(places)
+        after = [place for place in before if place not in gone]
+        left += len(after)
+        row = (search_words.c.part_num == part.num) & (search_words.c.word == word)
+        if not after:
+            connection.execute(delete(search_words).where(row))
+        elif len(after) < len(before):
+            connection.execute(update(search_words).where(row).values(places=_pack(after)))
+    if left:
+        sized = update(search_parts).where(search_parts.c.num == part.num).values(size=left)
+        connection.execute(sized)
+    else:
+        _remove_parts(connection, [part.num])
+
+
+def _remove_parts(connection: Connection, nums: Sequence[int]) -> None:
+    for some in chunks(nums):
+        connection.execute(delete(search_words).where(search_words.c.part_num.in_(some)))
+        connection.execute(delete(search_parts).where(search_parts.c.num.in_(some)))
+
+
+def _values(part: IndexPart) -> dict[str, int]:
+    return {
+        "num": part.num,
+        "branch_num": part.branch_num,
+        "base": part.base,
+        "first": part.first,
+        "last": part.last,
+        "oldest": part.oldest,
+        "newest": part.newest,
+        "size": part.size,
+    }
+
+
+def _pack(places: Sequence[int]) -> PackedPlaces:
+    return PackedPlaces(struct.pack(f"<{len(places)}I", *places))
+
+
+def _unpack(packed: PackedPlaces) -> tuple[int, ...]:
+    count = len(packed) // 4  # what damage left of another place is none
+    return struct.unpack_from(f"<{count}I", packed)
