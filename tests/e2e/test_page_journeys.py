@@ -508,3 +508,45 @@ def test_a_token_for_reading_alone_gets_a_page_for_reading(tmp_path: Path, page:
         page.click("[data-branch]")
         page.evaluate("location.hash = '#/-/set'")
         page.until("document.getElementById('login') || document.querySelector('.panel .error')")
+
+
+def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        run_ravel(alice, "repo", "create", "notes")
+        run_ravel(alice, "branch", "create", "notes", "side")
+        lines = [
+            "The keys lie under the third flowerpot",
+            *(f"post number {number}" for number in range(450)),
+        ]
+        run_ravel(alice, "write", "notes:main", "-", stdin="\n".join(lines))
+        run_ravel(alice, "write", "notes:side", "flowers for the table")
+        _enter(page, alice)
+        until(
+            lambda: run_ravel(alice, "search", "flowerpot", "--json").stdout.count('"commit"') == 1,
+            "the index",
+        )
+        side = (
+            "[...document.querySelectorAll('[data-branch]')].find((one) => one.textContent.includes('side'))"
+        )
+        page.evaluate(f"{side}.click()")
+        page.until(f"{ROWS}.length === 2")
+        _open(page, "search")
+        page.until("document.activeElement.name === 'asked'")
+        page.type("flow")
+        page.until("document.querySelectorAll('#hits li').length === 2")
+        _picture(page, "search")
+        page.type("erpot")
+        page.until("document.querySelectorAll('#hits li').length === 1")
+        page.click("#hits a")
+        page.until(_says("third flowerpot", "document.activeElement"))
+        assert page.evaluate("document.activeElement.tagName") == "ARTICLE"
+        assert page.evaluate("document.getElementById('newest') !== null"), "the window is an old one"
+        assert page.evaluate("document.querySelectorAll('#hits li').length") == 1, "and the hits stay"
+        page.show(*PHONE, "light")
+        _open(page, "search", "flowerpot")
+        page.until("document.querySelectorAll('#hits li').length === 1")
+        page.click("#hits a")
+        page.until(_says("third flowerpot", "document.activeElement"))
+        _open(page, "search", "nothing-like-that")
+        page.until(_says("Nothing has all these words"))
+        assert page.complaints() == []

@@ -93,6 +93,15 @@ export class Timeline {
     return sorted.findLast((row) => row.item.time >= seconds)?.item.commit ?? sorted[0]?.item.commit;
   }
 
+  /** Goes to where a commit stands; whether it does. */
+  async goToCommit(commit) {
+    if (this.commits.has(commit)) return true;
+    const { position } = await this.api.showCommit({ commit });
+    if (position == null) return false; // void, or of another branch by now
+    await this.load(Math.min(position + 1 + WINDOW / 2, END));
+    return this.commits.has(commit);
+  }
+
   /** Follows one edit. It may have been seen already: in the window, or before a break. */
   take(edit) {
     const known = this.commits.get(edit.commit);

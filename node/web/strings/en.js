@@ -24,8 +24,8 @@ export const text = {
   commands: "Commands",
   ctrlK: "Ctrl K",
   commandHint: "Type a command, a repo or a branch",
-  noCommand: "No command fits.",
   goWrite: "Write a post",
+  goSearch: (asked) => `Search for “${asked}”`,
   goBranch: (repo, branch) => `Go to ${repo} : ${branch}`,
   skip: "Skip to the timeline",
   views: "Views",
@@ -80,6 +80,14 @@ export const text = {
     rejected: (count) => `${count} rejected`,
   },
   commentsOn: (repo, branch) => `on ${repo} : ${branch}`,
+
+  // Search
+  searchFor: "Search for",
+  searchAbout: "Posts, names of files, branches and tags of all repos here. All words must be there; \"words in quotes\" in this order.",
+  nothingFound: "Nothing has all these words.",
+  nothingYet: "Nothing so far. Go on with Next.",
+  indexing: (percent) => `The index is being made (${percent} %): more may be found later.`,
+  nameKinds: { branch: "branch", tag: "tag" },
 
   // The timeline
   jumpTo: "Jump to",
@@ -157,6 +165,7 @@ export const text = {
     inbox: "Comments and offers",
     quorum: "Approvals",
     commit: "Commit",
+    search: "Search",
     new: "New repo",
     join: "Join a repo",
     peers: "Peers",

@@ -17,6 +17,7 @@ import { Log, Storage } from "./storage.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
+import { Search } from "./search.js";
 import { Text } from "./text.js";
 
 /** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
@@ -31,6 +32,7 @@ export const PANELS = {
   inbox: { needs: "branch", show: Inbox },
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
+  search: { needs: "", show: Search },
   new: { needs: "", action: "admin", show: NewRepo },
   join: { needs: "", action: "admin", show: JoinRepo },
   peers: { needs: "", action: "node", show: Peers },

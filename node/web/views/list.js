@@ -10,6 +10,7 @@ const NODE_PANELS = ["peers", "people", "devices", "storage", "log"];
 
 export function ListView() {
   return html`<nav id="repos" aria-label=${text.reposAndBranches}>
+    <ul class="links"><li><${Link} panel="search" text=${text.panels.search} /></li></ul>
     <${Repos} />
     ${actions.value.includes("admin") && html`<ul class="links add">
       <li><${Link} panel="new" text=${text.panels.new} /></li>

@@ -1,7 +1,7 @@
 // Commands by name: Ctrl+K, a few letters, Enter.
 
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, repos } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, go, repos } from "../state/node.js";
 import { actions, lock, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
@@ -27,6 +27,7 @@ function Open() {
   const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
   const words = asked.toLowerCase().split(/\s+/);
   const found = all.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))).slice(0, SHOWN_MAX);
+  if (!found.length && asked.trim()) found.push({ name: text.goSearch(asked.trim()), run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
   const run = (command) => {
     dialog.current.close();
@@ -51,7 +52,6 @@ function Open() {
       ${found.map((command, index) => html`<li id=${`command-${index}`} role="option" aria-selected=${index === chosen}
         onClick=${() => run(command)}><bdi>${command.name}</bdi></li>`)}
     </ul>
-    ${!found.length && html`<p class="facts">${text.noCommand}</p>`}
   </dialog>`;
 }
 

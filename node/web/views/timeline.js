@@ -11,7 +11,7 @@ import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { Component } from "../vendor/preact.js";
 import { useEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
-import { signal } from "../vendor/signals.js";
+import { effect, signal } from "../vendor/signals.js";
 import { Attachments } from "./attachments.js";
 import { Compose } from "./compose.js";
 import { PostActions, Relation, goneNote } from "./post_actions.js";
@@ -23,6 +23,22 @@ const NEAR = "800px"; // to the end of what is shown: then more is loaded
 /** The window that is shown, and which of its rows has the keyboard. */
 export const shown = signal(null);
 const focused = signal("");
+
+const wanted = signal(null); // a commit to go to, once its timeline is loaded
+
+/** Shows a commit in its branch's timeline: now, or when that is shown. */
+export function showInTimeline(branch, commit) {
+  wanted.value = { branch, commit };
+}
+
+effect(() => {
+  const [asked, timeline] = [wanted.value, shown.value];
+  if (!asked || timeline?.branch !== asked.branch || !timeline.rows.value) return;
+  wanted.value = null;
+  attempt(async () => {
+    if (await timeline.goToCommit(asked.commit)) setTimeout(() => focusRow(asked.commit), 0); // when it is drawn
+  });
+});
 
 export function TimelineView() {
   const { repo, branch } = current.value;

@@ -1,0 +1,73 @@
+// Search: posts and names of files that have some words, and the way to each in its timeline.
+
+import { Empty, Loaded, useLoaded } from "../parts/form.js";
+import { when, whenExactly, whoOf } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { addressOf, beside, go } from "../state/node.js";
+import { api } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useEffect, useState } from "../vendor/preact-hooks.js";
+import { showInTimeline } from "./timeline.js";
+
+const PAGE = 20;
+const PAUSE_MS = 300; // after the last letter
+const LETTERS_MIN = 3; // of a word that is not finished
+const WIDE = matchMedia("(min-width: 72.01rem)"); // the timeline stands beside this view
+
+/** The address holds the query, so that one comes back to what was found. */
+export function Search({ argument }) {
+  const [asked, setAsked] = useState(argument);
+  useEffect(() => setAsked(argument), [argument]);
+  useEffect(() => {
+    if (asked === argument) return undefined;
+    const timer = setTimeout(() => location.replace(beside("search", asked)), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [asked]);
+  const submit = (event) => {
+    event.preventDefault();
+    if (asked !== argument) location.replace(beside("search", asked));
+  };
+  return html`
+    <form id="search" class="form" role="search" onSubmit=${submit}>
+      <label>${text.searchFor} <input type="search" name="asked" data-first maxlength="256" autocomplete="off" value=${asked}
+        onInput=${(event) => setAsked(event.target.value)} /></label>
+    </form>
+    ${argument.trim() ? html`<${Found} key=${argument} asked=${argument} />` : html`<p class="facts">${text.searchAbout}</p>`}`;
+}
+
+function Found({ asked }) {
+  const [afters, setAfters] = useState([]); // where each window that was left began
+  const after = afters.at(-1) ?? "";
+  const loaded = useLoaded(() => api.search({ text: withEnding(asked), limit: PAGE, after }), [asked, after], true);
+  return html`<${Loaded} of=${loaded}>${({ hits, names, next, index }) => html`
+    ${index.state === "building" && html`<p class="alarm" role="status">${text.indexing(index.percent)}</p>`}
+    ${names.length > 0 && html`<ul class="plain" id="found-names">${names.map((one) => html`<li><${Name} one=${one} /></li>`)}</ul>`}
+    ${!hits.length && !names.length && html`<${Empty}><p>${next ? text.nothingYet : text.nothingFound}</p><//>`}
+    <ul class="plain" id="hits" aria-label=${text.panels.search}>${hits.map((hit) => html`<li key=${hit.commit}><${Hit} hit=${hit} asked=${asked} /></li>`)}</ul>
+    ${(afters.length > 0 || next) && html`<p class="buttons">
+      <button type="button" disabled=${!afters.length} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
+      <button type="button" disabled=${!next} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`}<//>`;
+}
+
+function Hit({ hit, asked }) {
+  const open = (event) => {
+    event.preventDefault();
+    if (WIDE.matches) go(hit.branch, "search", asked);
+    else go(hit.branch);
+    showInTimeline(hit.branch, hit.commit);
+  };
+  return html`<p class="by"><bdi class="who">${whoOf(hit, new Map())}</bdi> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)} · <bdi>${hit.repo_name}</bdi> : <bdi>${hit.branch_name}</bdi></span></p>
+    <p dir="auto"><a class="hit" href=${addressOf(hit.branch, "commit", hit.commit)} onClick=${open}>${hit.text ?? hit.files.join(", ")}</a></p>`;
+}
+
+function Name({ one }) {
+  const address = one.commit ? addressOf(one.branch, "commit", one.commit) : addressOf(one.branch);
+  return html`<a href=${address}><bdi>${one.name}</bdi></a> <span class="facts">${text.nameKinds[one.kind]} · <bdi>${one.repo_name}</bdi></span>`;
+}
+
+/** The last word may not be finished yet. */
+function withEnding(asked) {
+  const last = /[\p{L}\p{N}\p{M}]+$/u.exec(asked)?.[0] ?? "";
+  const isQuoted = (asked.match(/"/g)?.length ?? 0) % 2 === 1;
+  return [...last].length >= LETTERS_MIN && !isQuoted ? `${asked}*` : asked;
+}
