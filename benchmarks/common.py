@@ -59,15 +59,16 @@ def write_history(
     commit_count: int,
     seed: UserSeed = _SEED,
     store_key: StoreKey | None = STORE_KEY,
+    text: Callable[[int], str] = "post number {}".format,
 ) -> tuple[Replica, Repo, Branch]:
-    """A node whose branch `main` has `commit_count` small posts (a chain), and its root."""
+    """A node whose branch `main` has `commit_count` small posts (a chain) that say `text` of their numbers, and its root."""
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, store_key)
     author = Author(replica, seed, clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
     for start in range(0, commit_count, 1000):
-        texts = [f"post number {number}" for number in range(start, min(start + 1000, commit_count))]
+        texts = [text(number) for number in range(start, min(start + 1000, commit_count))]
         drafts = [Draft(Post(text)) for text in texts]
         author.write_many(branch, partial(_same, drafts), _nothing_more)
     return replica, repo, branch

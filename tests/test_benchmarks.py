@@ -27,6 +27,7 @@ _SMALL = {
     "bench_processes": ("1",),
     "bench_relay": ("4", "8"),
     "bench_sealing": ("100",),
+    "bench_search": ("100",),
     "bench_sketches": ("50",),
     "bench_ssb": ("50",),
     "bench_start": ("50",),
