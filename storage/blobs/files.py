@@ -148,7 +148,7 @@ def load_names(connection: Connection, commit_nums: Sequence[int]) -> dict[int, 
     """Names of the files that these commits add and none removes, by the commit's number."""
     found: dict[int, list[str]] = {}
     for part in chunks(commit_nums):
-        query = select(files.c.commit_num, files.c.name).where(files.c.commit_num.in_(part), ~_IS_REMOVED)
+        query = select(files.c.commit_num, files.c.name).where(files.c.commit_num.in_(part), ~IS_REMOVED)
         for num, name in connection.execute(query.order_by(files.c.num)):
             found.setdefault(num, []).append(name)
     return found

@@ -1,10 +1,10 @@
-"""Revision 27: a search index."""
+"""Revision 29: a search index."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0027"
-down_revision = "r0026"
+revision = "r0029"
+down_revision = "r0028"
 branch_labels = None
 depends_on = None
 
