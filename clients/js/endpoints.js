@@ -95,7 +95,7 @@ export const ENDPOINTS = {
   pullText: {"method": "GET", "path": "/branches/{branch}/text", "query": ["root"], "body": null, "events": false, "key": false, "seconds": 60},
   pushText: {"method": "POST", "path": "/branches/{branch}/text", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   followText: {"method": "GET", "path": "/branches/{branch}/text/changes", "query": ["vector", "session"], "body": null, "events": true, "key": false, "seconds": 60},
-  tellPresence: {"method": "PUT", "path": "/branches/{branch}/text/presence", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  tellPresence: {"method": "PUT", "path": "/branches/{branch}/text/presence", "query": [], "body": "json", "events": false, "key": false, "seconds": 60},
   listFiles: {"method": "GET", "path": "/branches/{branch}/files", "query": ["after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
   addFile: {"method": "POST", "path": "/branches/{branch}/files", "query": ["name"], "body": "bytes", "events": false, "key": false, "seconds": 60},
   addFiles: {"method": "POST", "path": "/branches/{branch}/files/batch", "query": [], "body": "files", "events": false, "key": false, "seconds": 3600},

@@ -1846,7 +1846,7 @@ export class Ravel {
   pushText(values: { branch: string } & TextPushRequest, options?: RequestOptions): Promise<TextPush>;
   /** Show what an editor lacks of a branch's text, or follow it as it changes. */
   followText(values: { branch: string; vector?: string; session?: string }, options?: RequestOptions): Promise<TextChanges>;
-  followTextStream(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "reset"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
+  followTextStream(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "whole"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
   /** Tell other editors of a branch's text that one has it open, and where its cursor is. */
   tellPresence(values: { branch: string } & PresenceRequest, options?: RequestOptions): Promise<Empty>;
   // Files and imports

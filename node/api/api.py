@@ -25,7 +25,7 @@ from node.api.requests import Handler, answer_json
 from node.api.search import SearchHandler
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
-from node.contract.documents import FOLLOW_TEXT
+from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
@@ -98,6 +98,7 @@ def _other_handlers(
         FOLLOW_EDITS: events.edits,
         FOLLOW_NODE: events.node,
         FOLLOW_TEXT: events.text,
+        TELL_PRESENCE: events.presence,
         ADD_FILE: files.add,
         ADD_FILES: files.add_many,
         GET_FILE: files.get,

@@ -6,9 +6,9 @@ from starlette.responses import JSONResponse, Response
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
-from node.api.requests import answer_json, read_query
+from node.api.requests import answer_json, read_json, read_query
 from node.api.service import NodeService
-from node.contract.documents import FOLLOW_TEXT
+from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.timelines import FOLLOW_EDITS
 
 
@@ -40,6 +40,11 @@ class EventEndpoints:
             source = self._service.live_texts.follow(branch, **query)
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._service.live_texts.show(branch, **query))
+
+    async def presence(self, request: Request) -> Response:
+        """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""
+        said = await read_json(request, PresenceRequest)
+        return await answer_json(self._service.live_texts.tell(request.path_params["branch"], said))
 
     async def node(self, request: Request) -> Response:
         """Peers and repos, now or as they change: those that the caller may see."""

@@ -11,7 +11,7 @@ import trio
 
 from node.api.event_streams import Event
 from node.content.texts import Texts, TextVersion, update_of
-from node.contract.documents import PresenceView, TextChanges
+from node.contract.documents import PresenceRequest, PresenceView, TextChanges
 from node.contract.values import Empty
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -49,10 +49,11 @@ class LiveTexts:
         wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
         return TextSource(self._hub, self._texts, target, wanted, own)
 
-    async def tell(self, branch: str, session: bytes, root: str, anchor: bytes, head: bytes) -> Empty:
+    async def tell(self, branch: str, said: PresenceRequest) -> Empty:
         """Tell others where an editor is. Raises ServiceError `busy`."""
         target = self._find_branch(branch)
-        if not self._hub.presences.tell(target, Presence(session, root, anchor, head)):
+        presence = Presence(said.session, said.root, said.anchor, said.head)
+        if not self._hub.presences.tell(target, presence):
             raise ServiceError(
                 "busy", f"{PRESENCES_HELD_MAX} editors have texts open here", "close a text in another tab"
             )
@@ -88,8 +89,9 @@ class TextSource:
         self._hub.presences.leave(self._branch, self._session)
 
     def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
-        """The hub's word. What the root branch or a branch that this one continues says may change the text."""
-        if topic in self._hub.replica.by_topic:
+        """The hub's word. What the root branch says may make commits void."""
+        found = self._hub.replica.by_topic.get(topic)
+        if found is None or found.num == self._branch.num or found.facts.is_root_branch:
             self.missed()
 
     def topics_changed(self) -> None:
@@ -140,7 +142,7 @@ class TextSource:
             news = [one for name, one in version.standing.items() if name not in told.standing]
             return [_update("update", update_of(one)) for one in news]
         is_more = await self._texts.adds(told.update, version.update)
-        return [_update("update" if is_more else "reset", version.update)]
+        return [_update("update" if is_more else "whole", version.update)]
 
     def _wake(self) -> None:
         self._woken.set()

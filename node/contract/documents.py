@@ -420,7 +420,7 @@ FOLLOW_TEXT: Final = Endpoint(
     summary="Show what an editor lacks of a branch's text, or follow it as it changes.",
     details=(
         "A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update in; in "
-        "which order does not matter. After `reset` it begins anew with an empty document, since what it has includes "
+        "which order does not matter. At `whole` it begins anew with an empty document, since what it has includes "
         "commits that count no more."
     ),
     query=(
@@ -440,7 +440,7 @@ FOLLOW_TEXT: Final = Endpoint(
     answer=TextChanges,
     events=(
         StreamedEvent("update", TextUpdateEvent, "What is new of the text."),
-        StreamedEvent("reset", TextUpdateEvent, "Forget the document; this is the whole text."),
+        StreamedEvent("whole", TextUpdateEvent, "Forget the document: this is the whole text."),
         StreamedEvent("presence", PresenceEvent, "Who else has the text open, whenever that changes."),
         StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
     ),
@@ -458,7 +458,6 @@ TELL_PRESENCE: Final = Endpoint(
         "stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at most five times a "
         "second."
     ),
-    service="live_texts.tell",
     request=PresenceRequest,
     answer=Empty,
     errors=("busy",),

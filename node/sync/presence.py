@@ -160,12 +160,12 @@ class Presences:
     def here(self, branch_num: int, *, but: bytes = b"") -> list[Here]:
         """Who has the text of a branch open now, but for one session; each session once, in a lasting order."""
         now = trio.current_time()
-        found: dict[bytes, Here] = {}
+        found: dict[tuple[UserId, bytes], Here] = {}  # of both: a member may state another's session
         for held in (*(port.held for port in self._ports), self._own):
             for (num, session), one in held.items():
-                if num == branch_num and session != but and one.until > now:
-                    found[session] = one
-        return [found[session] for session in sorted(found)]
+                if num == branch_num and one.until > now and (session != but or held is not self._own):
+                    found[one.user, session] = one
+        return [found[key] for key in sorted(found)]
 
     def has_company(self, branch_num: int) -> bool:
         """Whether more than one has the text of a branch open."""

@@ -313,7 +313,7 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
         )
         _picture(page, "dict")
         _open(page, "text")
-        page.until("document.querySelector('.panel .empty')")
+        page.until("document.getElementById('text-editor')?.shadowRoot")
         _picture(page, "text")
         assert page.complaints() == []
 

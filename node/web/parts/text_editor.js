@@ -128,7 +128,7 @@ const THEME = {
     background: "color-mix(in srgb, var(--accent) 30%, transparent)",
   },
   ...colors,
-  ".other": { position: "relative", borderLeft: "2px solid hsl(var(--hue) 60% 40%)", marginLeft: "-1px", marginRight: "-1px" },
+  ".other": { position: "relative", borderLeft: "2px solid hsl(var(--hue) 65% 50%)", marginLeft: "-1px", marginRight: "-1px" },
   ".other > span": {
     position: "absolute",
     top: "-1.15em",

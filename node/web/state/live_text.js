@@ -21,12 +21,12 @@ export const FIRST_ROOT = "text";
 const FINAL = ["bad_input", "bad_request", "bad_shape", "too_large", "not_permitted", "insufficient_scope", "not_found", "incomplete", "unauthorized", "token_expired"];
 
 export class LiveText {
-  /** Of a branch. `Y` is the library; `onError` is called with what goes wrong while nobody waits. */
-  constructor({ api, branch, Y, mayWrite, onError }) {
+  /** Of a branch. `Y` is the library. `onError` is called with what goes wrong while nobody waits, `onEnd` at the end. */
+  constructor({ api, branch, Y, onError, onEnd }) {
+    this.onEnd = onEnd;
     this.api = api;
     this.branch = branch;
     this.Y = Y;
-    this.mayWrite = mayWrite;
     this.onError = onError;
     this.session = crypto.getRandomValues(new Uint8Array(SESSION_SIZE));
     this.unsaved = [];
@@ -54,6 +54,7 @@ export class LiveText {
     const found = await takeKept(this.branch).catch(() => null);
     if (found?.changes.length) {
       for (const change of found.changes) this.Y.applyUpdate(this.document.value, change, "kept");
+      this.left = found; // by earlier tabs: forgotten there once it is kept here, or saved
       this.keepSoon();
     }
     const { signal: ended } = this.ends;
@@ -63,17 +64,14 @@ export class LiveText {
       this.others.value = []; // until the stream tells who is here now
       if (!isLive) return;
       this.first = true;
+      this.tell();
       this.pushSoon(0);
     };
     const values = { branch: this.branch, session: urlSafe(this.session) };
     for await (const { name, data } of this.api.followTextStream(values, { signal: ended, onState })) {
       if (name === "presence") this.others.value = data.others;
       if (name === "update") this.take(bytesOf(data.update));
-      if (name === "reset") this.replace(bytesOf(data.update));
-      if (name === "update" && found) {
-        found.forget(); // they are in this document, and kept with it
-        found.forget = () => {};
-      }
+      if (name === "whole") this.replace(bytesOf(data.update));
     }
   }
 
@@ -88,6 +86,7 @@ export class LiveText {
     clearInterval(this.again);
     clearTimeout(this.pushing);
     this.ends.abort();
+    this.onEnd(this);
   }
 
   make() {
@@ -187,6 +186,8 @@ export class LiveText {
     this.keeping = setTimeout(async () => {
       const changes = this.unsaved.length ? [this.Y.mergeUpdates(this.unsaved)] : [];
       this.isKept.value = await keep(this.branch, urlSafe(this.session), changes).catch(() => false);
+      if (this.isKept.value) this.left?.forget();
+      if (this.isKept.value) this.left = null;
     }, KEEP_MS);
   }
 

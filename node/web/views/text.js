@@ -16,8 +16,7 @@ const open = new Set();
 
 effect(() => {
   if (session.value === "open") return;
-  for (const live of open) live.end(); // a page that is locked sends nothing more
-  open.clear();
+  for (const live of [...open]) live.end(); // a page that is locked sends nothing more
 });
 
 addEventListener("beforeunload", (event) => {
@@ -34,7 +33,7 @@ export function Text({ repo, branch, argument }) {
   useEffect(() => {
     if (!library) return undefined;
     const onError = (error) => (problem.value = sentenceOf(error));
-    const opened = new LiveText({ api, branch: branch.branch, Y: library.Y, mayWrite, onError });
+    const opened = new LiveText({ api, branch: branch.branch, Y: library.Y, onError, onEnd: (ended) => open.delete(ended) });
     open.add(opened);
     opened.open().catch((error) => error?.name !== "AbortError" && onError(error));
     setLive(opened);

@@ -155,15 +155,15 @@ class DocumentsCalls(SyncCaller):
         """Show what an editor lacks of a branch's text, or follow it as it changes.
 
         A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update
-        in; in which order does not matter. After `reset` it begins anew with an empty document, since what it
-        has includes commits that count no more.
+        in; in which order does not matter. At `whole` it begins anew with an empty document, since what it has
+        includes commits that count no more.
         """
         return self._call(FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session})
 
     def watch_text(
         self, branch: str, *, vector: str = "", session: str = "", reconnect: bool = True
     ) -> EventStream:
-        """Follow events as they come: `update`, `reset`, `presence`, `closing`.
+        """Follow events as they come: `update`, `whole`, `presence`, `closing`.
 
         With `reconnect`, a stream that is cut goes on where it was.
         """
@@ -233,15 +233,15 @@ class AsyncDocumentsCalls(AsyncCaller):
         """Show what an editor lacks of a branch's text, or follow it as it changes.
 
         A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update
-        in; in which order does not matter. After `reset` it begins anew with an empty document, since what it
-        has includes commits that count no more.
+        in; in which order does not matter. At `whole` it begins anew with an empty document, since what it has
+        includes commits that count no more.
         """
         return await self._call(FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session})
 
     def watch_text(
         self, branch: str, *, vector: str = "", session: str = "", reconnect: bool = True
     ) -> AsyncEventStream:
-        """Follow events as they come: `update`, `reset`, `presence`, `closing`.
+        """Follow events as they come: `update`, `whole`, `presence`, `closing`.
 
         With `reconnect`, a stream that is cut goes on where it was.
         """

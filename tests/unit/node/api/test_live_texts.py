@@ -124,8 +124,8 @@ async def test_a_stream_brings_what_is_new_and_begins_anew_where_something_count
             (judged,) = load_judged(connection, branch.num, [found])
             mark_void(database, connection, branch.num, [judged.num], is_void=True)
         one.node.hub.topics_changed()
-        reset: Any = (await _next(source, "reset")).data["update"]
-        assert Editor(3).take(reset) == "one "
+        whole: Any = (await _next(source, "whole")).data["update"]
+        assert Editor(3).take(whole) == "one "
         source.stop()
         assert [view.presence.session for view in one.node.hub.presences.here(branch.num)] == [OTHER]
 

@@ -118,9 +118,9 @@ async def test_an_upload_takes_no_key(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_request")
 
 
-def test_every_write_but_uploads_and_codes_takes_a_key() -> None:
+def test_every_write_but_uploads_codes_and_presences_takes_a_key() -> None:
     without = {one.name for one in ENDPOINTS if one.method != "GET" and not one.takes_key}
-    assert without == {"add_file", "add_files", "make_page_code"}
+    assert without == {"add_file", "add_files", "make_page_code", "tell_presence"}
 
 
 def _request(key: str) -> Request:
