@@ -22,6 +22,13 @@ SHOWN = f"""(() => {{
   content?.querySelectorAll('.other').forEach((one) => one.remove());
   return content ? [...content.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n') : null;
 }})()"""
+KEPT = """new Promise((tell) => {
+  const opened = indexedDB.open("ravel-texts", 1);
+  opened.onsuccess = () => {
+    const asked = opened.result.transaction("unsaved").objectStore("unsaved").count();
+    asked.onsuccess = () => tell(asked.result);
+  };
+})"""
 CARETS = f"[...({INSIDE}?.querySelectorAll('.other') ?? [])].map((one) => one.textContent.replaceAll('\u2060', ''))"
 
 
@@ -76,7 +83,11 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         page.type("Bring cake.")
         page.until(_is_saved())
         page.until("!document.getElementById('text-others').textContent")
+        until(lambda: other.evaluate(KEPT) == 1, "the browser keeps it")
+        other.open("about:blank")
         bob.start("--api", address)  # where its page is
+        _enter(other, bob)
+        _edit(other)
         both = "Agenda: (bob, away) We meet on Monday.\\nBring cake."
         for opened in (other, page):
             opened.until(f"{SHOWN} === '{both}'", 90)
@@ -84,10 +95,18 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         until_equal(alice, bob, branch)
         texts = {peer.client.pull_text(branch, root="text")["text"] for peer in (alice, bob)}
         assert texts == {both.replace("\\n", "\n")}, "and so says the command line's call"
-        assert len(alice.client.show_state(branch, kind="text")["items"]) <= 8, "not one for each key"
+        assert len(alice.client.show_state(branch, kind="text")["items"]) <= 9, "not one for each key"
+
+        until(lambda: other.evaluate(KEPT) == 0, "what is saved is kept no more")
+        address = alice.client.url.removeprefix("http://")
+        alice.stop()
+        page.until(_is_standing("offline"))
+        page.type(" Two.")
+        alice.start("--api", address)
+        other.until(f"{SHOWN} === '{both} Two.'", 90)
 
         _press_with(page, "z", 90, 2)
-        page.until(f"!{SHOWN}.includes('cake')")
+        page.until(f"!{SHOWN}.includes('Two')")
         assert page.evaluate(SHOWN).startswith("Agenda: (bob, away)"), "what others wrote stays"
         page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
         page.until("document.querySelectorAll('#text-history > li').length >= 3")

@@ -11,6 +11,7 @@ const RETRY_MS = 2000;
 const TELL_MS = 250; // between two statements of where the cursor is
 const TELL_AGAIN_MS = 10_000; // others forget it after thirty seconds
 const KEEP_MS = 500;
+const HIDDEN_MS = 30_000; // as long as others remember who fell silent
 const PUSH_SIZE_MAX = 256 * 1024; // bytes of changes in one push, unless one change is larger
 const SESSION_SIZE = 8;
 const TITLES = "ravel-titles"; // of the document: the name of each text -> its title
@@ -53,12 +54,17 @@ export class LiveText {
     this.make();
     const found = await takeKept(this.branch).catch(() => null);
     if (found?.changes.length) {
-      for (const change of found.changes) this.Y.applyUpdate(this.document.value, change, "kept");
+      // What they build on is not here yet, so the document tells nothing of them.
+      this.unsaved.push(...found.changes);
+      this.unsavedCount.value = this.unsaved.length;
+      for (const change of found.changes) this.Y.applyUpdate(this.document.value, change, NODE);
       this.left = found; // by earlier tabs: forgotten there once it is kept here, or saved
       this.keepSoon();
     }
     const { signal: ended } = this.ends;
+    if (ended.aborted) return;
     this.again = setInterval(() => this.tell(), TELL_AGAIN_MS);
+    document.addEventListener("visibilitychange", () => this.rest(), { signal: ended });
     const onState = (isLive) => {
       this.isLive.value = isLive;
       this.others.value = []; // until the stream tells who is here now
@@ -68,11 +74,23 @@ export class LiveText {
       this.pushSoon(0);
     };
     const values = { branch: this.branch, session: urlSafe(this.session) };
-    for await (const { name, data } of this.api.followTextStream(values, { signal: ended, onState })) {
-      if (name === "presence") this.others.value = data.others;
-      if (name === "update") this.take(bytesOf(data.update));
-      if (name === "whole") this.replace(bytesOf(data.update));
+    while (!ended.aborted) {
+      this.resting = new AbortController();
+      const signal = AbortSignal.any([ended, this.resting.signal]);
+      for await (const { name, data } of this.api.followTextStream(values, { signal, onState })) {
+        if (name === "presence") this.others.value = data.others;
+        if (name === "update") this.take(bytesOf(data.update));
+        if (name === "whole") this.replace(bytesOf(data.update));
+      }
+      if (!ended.aborted && document.hidden) await new Promise((wake) => (this.wake = wake));
     }
+  }
+
+  /** A tab that nobody sees follows nothing after a while: browsers open six connections to one node, for all tabs. */
+  rest() {
+    clearTimeout(this.hiding);
+    if (document.hidden) this.hiding = setTimeout(() => this.resting.abort(), HIDDEN_MS);
+    else this.wake?.();
   }
 
   /** The editor is gone. What is unsaved goes to the node still, if that answers. */
@@ -85,7 +103,9 @@ export class LiveText {
   end() {
     clearInterval(this.again);
     clearTimeout(this.pushing);
+    clearTimeout(this.hiding);
     this.ends.abort();
+    this.wake?.();
     this.onEnd(this);
   }
 
@@ -138,8 +158,14 @@ export class LiveText {
 
   pushSoon(ms) {
     if (this.isPushing || !this.unsaved.length || this.refusal.value) return;
+    const at = performance.now() + ms;
+    if (this.pushing && this.pushAt <= at) return; // else who types without a pause would save nothing
     clearTimeout(this.pushing);
-    this.pushing = setTimeout(() => this.push(), ms);
+    this.pushAt = at;
+    this.pushing = setTimeout(() => {
+      this.pushing = null;
+      this.push();
+    }, ms);
   }
 
   async push() {
@@ -182,8 +208,8 @@ export class LiveText {
   }
 
   keepSoon() {
-    clearTimeout(this.keeping);
-    this.keeping = setTimeout(async () => {
+    this.keeping ??= setTimeout(async () => {
+      this.keeping = null;
       const changes = this.unsaved.length ? [this.Y.mergeUpdates(this.unsaved)] : [];
       this.isKept.value = await keep(this.branch, urlSafe(this.session), changes).catch(() => false);
       if (this.isKept.value) this.left?.forget();

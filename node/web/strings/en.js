@@ -365,6 +365,7 @@ export const text = {
   textOnlyInTab: (count) => `offline: ${many(count, "change")} in this tab alone; leave it open`,
   textRefused: (count) => `not saved: ${many(count, "change")}`,
   alsoHere: (names) => (names.length ? `also here: ${names.join(", ")}` : ""),
+  youElsewhere: "you, in another tab",
   textHistory: "History: who wrote when",
   textCommits: (shown, total) => (shown < total ? `The last ${shown} of ${many(total, "commit")}` : many(total, "commit")),
   noFiles: "No files. Drop one on the field where you write.",

@@ -5,7 +5,7 @@ import { cut, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
-import { addressOf, beside, go, isLive, may, members } from "../state/node.js";
+import { addressOf, beside, go, isLive, may, members, status } from "../state/node.js";
 import { api, problem, sentenceOf, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
@@ -79,6 +79,7 @@ function Standing({ live, mayWrite }) {
 }
 
 function nameOf({ user }) {
+  if (user === status.value?.user) return text.youElsewhere;
   const member = members.value?.find((one) => one.user === user);
   return cut(member?.name || user.slice(0, 12));
 }
