@@ -9,6 +9,8 @@ _NUMBER: Final = re.compile(r"Expected `int` (>=|<=) (-?[0-9]+)")
 _TYPE: Final = re.compile(r"Expected `(.+)`, got `(.+)`")
 _MISSING: Final = re.compile(r"Object missing required field `(.+)`")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.+)`")
+_VALUE: Final = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
+_PATTERN: Final = re.compile(r"Expected `str` matching regex ")
 _TYPES: Final = {
     "str": "a text",
     "int": "a whole number",
@@ -37,6 +39,10 @@ def describe_error(message: str) -> str:
             " or ".join(_TYPES.get(one, one) for one in text.split(" | ")) for text in kind.groups()
         )
         return f"{subject} must be {wanted}, and is {got}"
+    if value := _VALUE.fullmatch(problem):
+        return f"{subject} does not take the value '{value[1]}'"
+    if _PATTERN.match(problem):
+        return f"{subject} is not of the form that it has to have"
     if missing := _MISSING.fullmatch(problem):
         return f"{f'{field}.' if field else ''}{missing[1]} is missing"
     if unknown := _UNKNOWN.fullmatch(problem):

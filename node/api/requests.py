@@ -65,7 +65,11 @@ def decode_json(content: bytes, kind: type[T]) -> T:
             "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"
         ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:
-        raise ServiceError("bad_request", f"the request is not of the expected form: {error}") from None
+        raise ServiceError(
+            "bad_request",
+            f"the request is not of the expected form: {error}",
+            "send one JSON object as the body",
+        ) from None
 
 
 def read_query(request: Request, parameters: Iterable[QueryParameter]) -> dict[str, Any]:

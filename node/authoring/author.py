@@ -77,6 +77,9 @@ _NEXT_STEPS: Final = {
         "`ravel repo list` shows what you may do there; an admin of the repo gives more: "
         "ravel member grant REPO {user} PERMISSION"
     ),
+    "unknown_author": (
+        "you are no member there, or none any more: `ravel repo list` says how you stand, and an admin can invite you"
+    ),
     "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
 }
 

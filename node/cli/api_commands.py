@@ -53,7 +53,9 @@ def _read_body(data: str) -> bytes:
             with Path(data[1:]).open("rb") as file:
                 body = file.read(REQUEST_SIZE_MAX + 1)
         except OSError as error:
-            raise ServiceError("bad_input", f"{data[1:]} cannot be read: {error}") from None
+            raise ServiceError(
+                "bad_input", f"{data[1:]} cannot be read: {error}", "give a readable file"
+            ) from None
     else:
         body = data.encode()
     if len(body) > REQUEST_SIZE_MAX:

@@ -8,7 +8,7 @@ import typer
 from node.cli.completion import complete_branches
 from node.cli.lines import write_lines
 from node.cli.people import author_of, person
-from node.cli.posts import post_text
+from node.cli.posts import check_text, post_text
 from node.cli.repo_commands import RepoArgument, show_capability
 from node.cli.shared import (
     JsonOption,
@@ -270,6 +270,7 @@ def write(
     """
     api = client(context)
     if text != "-":
+        check_text(text)
         print_answer(api.write_post(branch, text, resolve_mentions=not plain), as_json=as_json)
         return
     write_lines(lambda texts: api.write_posts(branch, texts), "posts", POSTS_COUNT_MAX, as_json=as_json)

@@ -142,6 +142,11 @@ def get(
         return
     with api.get_file(branch, file, start=start, stop=stop) as download:
         target = out or Path(_local_name(download))
+        if target.is_dir():  # also with --force: a file does not replace a folder
+            wanted = target / _local_name(download)
+            raise ServiceError(
+                "already_exists", f"{target} is a folder", f"name the file in it: --out {wanted}"
+            )
         if target.exists() and not force:
             raise ServiceError("already_exists", f"{target} is there", "give another --out, or --force")
         size = max(min(download.size, download.size if stop is None else stop) - start, 0)

@@ -86,6 +86,8 @@ def init(
     else:
         home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
     file = read_keys(home.path)
+    if not is_new and not as_json:
+        print(f"note: there is a node in {folder} already; it stays as it is", file=sys.stderr)
     if is_new and file.protection == "none":
         print(CLEAR_WARNING, file=sys.stderr)
     answer = {

@@ -27,7 +27,9 @@ def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
         *whole, rest = (rest + read).split(b"\n") if read else (rest, b"")
         if max(map(len, (*whole, rest))) > _LINE_SIZE_MAX:
             raise ServiceError(
-                "too_large", f"line {number + 1} or one soon after it has over {_LINE_SIZE_MAX} bytes"
+                "too_large",
+                f"line {number + 1} or one soon after it has over {_LINE_SIZE_MAX} bytes",
+                "`ravel file add BRANCH -` takes content of any size",
             )
         group = []
         for line in whole:
@@ -35,7 +37,9 @@ def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
             try:
                 text = line.removesuffix(b"\r").decode()
             except UnicodeDecodeError as error:
-                raise ServiceError("bad_input", f"line {number} is not UTF-8: {error}") from None
+                raise ServiceError(
+                    "bad_input", f"line {number} is not UTF-8: {error}", "give text in UTF-8"
+                ) from None
             if text.strip():
                 group.append(text)
         if group:

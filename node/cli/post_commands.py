@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from node.cli.people import author_of
-from node.cli.posts import named_text, post_text
+from node.cli.posts import check_text, named_text, post_text
 from node.cli.shared import (
     JsonOption,
     client,
@@ -39,6 +39,7 @@ def reply(
     as_json: JsonOption = False,
 ) -> None:
     """Reply to a post, in its branch. `ravel post thread` shows the thread."""
+    check_text(text)
     answer = client(context).reply_to_post(commit, text, resolve_mentions=not plain)
     print_answer(answer, as_json=as_json)
 
@@ -54,6 +55,7 @@ def edit(
 
     Earlier texts stay readable (`ravel post history`) until the branch is compacted. Older nodes show the edit as a post.
     """
+    check_text(text)
     answer = client(context).edit_post(commit, text, resolve_mentions=not plain)
     print_answer(answer, as_json=as_json)
 

@@ -5,6 +5,13 @@ from typing import Any
 
 from node.cli.people import ID_WIDTH, person
 from node.cli.shared import first_line
+from node.runtime.errors import ServiceError
+
+
+def check_text(text: str) -> None:
+    """Refuse a post without a text, such as a variable of the shell that is empty. Raises ServiceError `bad_request`."""
+    if not text.strip():
+        raise ServiceError("bad_request", "the text is empty", "say what to write, in quotes")
 
 
 def post_text(item: Mapping[str, Any], width: int) -> str:

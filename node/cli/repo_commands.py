@@ -439,8 +439,15 @@ def show_capability(answer: "Capability", *, local: bool, as_json: bool) -> None
 
 
 def given(link: str) -> str:
-    """A link that was given, or is to be read from standard input."""
-    return sys.stdin.readline(LINK_SIZE_MAX + 2).strip() if link == "-" else link
+    """A link that was given, or is to be read from standard input: a line of a terminal, all of a pipe or a file.
+
+    Where mail or a chat has put it on several lines, these are one link.
+    """
+    if link != "-":
+        return "".join(link.split())
+    if sys.stdin.isatty():
+        return sys.stdin.readline(LINK_SIZE_MAX + 2).strip()
+    return "".join(sys.stdin.read(2 * LINK_SIZE_MAX).split())
 
 
 def note_reach(reach: str) -> None:

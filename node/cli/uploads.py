@@ -145,7 +145,9 @@ def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ServiceError("bad_input", f"{path} cannot be read: {error.strerror}") from None
+        raise ServiceError(
+            "bad_input", f"{path} cannot be read: {error.strerror}", "look at the path and its permissions"
+        ) from None
 
 
 class _OpenFile:

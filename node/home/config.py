@@ -33,6 +33,8 @@ from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
+_SHOWN_SIZE_MAX: Final = 100
+"""Characters of a value in a message."""
 CONFIG_SIZE_MAX: Final = 1 << 20
 LISTEN_DEFAULT: Final = "*:7474"
 """Every interface, by IPv4 and IPv6. Peers prove their keys, and strangers learn nothing."""
@@ -303,6 +305,12 @@ def read_config(
     )
 
 
+def _shown(value: object) -> str:
+    """A value for a message, cut: a mistake may be of any length."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_SIZE_MAX else f"{text[:_SHOWN_SIZE_MAX]}…"
+
+
 class _Reader:
     """Typed values of a document whose keys are known to be known."""
 
@@ -319,7 +327,7 @@ class _Reader:
     def text(self, section: str, key: str, default: str) -> str:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, str):
-            raise self._bad(section, key, f"[{section}] {key} is a text, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is a text, not {_shown(value)}")
         return value
 
     def flag(self, section: str, key: str, *, default: bool) -> bool:
@@ -343,14 +351,16 @@ class _Reader:
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
         value = self.text(section, key, default)
         if value not in choices:
-            raise self._bad(section, key, f"[{section}] {key} is one of {', '.join(choices)}, not {value!r}")
+            raise self._bad(
+                section, key, f"[{section}] {key} is one of {', '.join(choices)}, not {_shown(value)}"
+            )
         return value
 
     def address(self, section: str, key: str, default: str) -> str:
         value = self.text(section, key, default)
         if not is_address(value):
             raise self._bad(
-                section, key, f"[{section}] {key} is host:port, not {value!r}: {address_problem(value)}"
+                section, key, f"[{section}] {key} is host:port, not {_shown(value)}: {address_problem(value)}"
             )
         return value
 
@@ -374,7 +384,7 @@ class _Reader:
                 "network",
                 "advertise",
                 '[network] advertise is host:port or wss://name that others can dial, or "nothing", '
-                f"not {value!r}: "
+                f"not {_shown(value)}: "
                 f"{address_problem(value)}",
             )
         return value
@@ -382,7 +392,9 @@ class _Reader:
     def loopback(self, section: str, key: str, default: str) -> str:
         value = self.address(section, key, default)
         if not is_loopback(value):
-            raise self._bad(section, key, f"[{section}] {key} must be a loopback address, not {value!r}")
+            raise self._bad(
+                section, key, f"[{section}] {key} must be a loopback address, not {_shown(value)}"
+            )
         return value
 
     def export(self) -> ExportConfig:
@@ -435,9 +447,9 @@ def address_problem(text: str) -> str:
     if not colon or not host:
         return "a port is missing: say HOST:PORT, as in a.example:7474"
     if not (port.isascii() and port.isdigit()):
-        return f"{port!r} is no port number"
+        return f"{_shown(port)} is no port number"
     if not is_address(f"{host}:1"):
-        return f"{host!r} is no host name or address"
+        return f"{_shown(host)} is no host name or address"
     if len(port) > 5 or int(port) >= 65536:
         return "ports go to 65535"
     if int(port) == 0:

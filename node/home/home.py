@@ -283,7 +283,15 @@ def remove_run_file(path: Path) -> None:
     (path / RUN_NAME).unlink(missing_ok=True)
 
 
+_NO_FOLDER: Final = (FileExistsError, NotADirectoryError)
+
+
 def _failed(path: Path, error: OSError) -> ServiceError:
+    if error.errno == errno.ENOSPC:
+        return ServiceError("storage_failed", f"{path} cannot be used: {error}", "make room on that disk")
+    problem = "it, or what it lies in, is a file" if isinstance(error, _NO_FOLDER) else str(error)
     return ServiceError(
-        "storage_failed", f"{path} cannot be used: {error}", "check its permissions, or choose another --home"
+        "storage_failed",
+        f"{path} cannot be used: {problem}",
+        "check its permissions, or choose another --home",
     )

@@ -69,7 +69,10 @@ class Members(RepoActions):
         target = self._find_repo(repo)
         wanted = _permission(permission)
         held = await self._members(target)
-        key = await self._hub.run_blocking(partial(find_user, everyone=True), user, self._hub.replica, target)
+        find = partial(
+            find_user, everyone=True, advice="give the whole id: `ravel id` on their node prints it"
+        )
+        key = await self._hub.run_blocking(find, user, self._hub.replica, target)
         self._check_right(target, held, max(Permission.ADMIN, wanted), f"granting {wanted.name.lower()}")
         if (held.get(key) or 0) >= wanted:
             raise ServiceError(
@@ -278,9 +281,10 @@ def _permission(text: str) -> Permission:
     return found
 
 
-def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False) -> UserId:
+def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False, advice: str = "") -> UserId:
     """A member by name or unique prefix, or anyone by a full id. With `everyone`, also who has a name and is no member.
 
+    `advice` is for a user who is not found, in place of a list of members.
     Raises ServiceError `not_found`, and `ambiguous` also where a name is the beginning of another's id.
     """
     try:
@@ -295,7 +299,12 @@ def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False
         users = list(dict.fromkeys([*users, *replica.people.of(repo.repo_id)]))
     named = replica.people.find(repo.repo_id, text, users)
     if named is None:
-        return resolve("member", text, [(one, "", one) for one in users])
+        try:
+            return resolve("member", text, [(one, "", one) for one in users])
+        except ServiceError as error:
+            if advice and error.code == "not_found":
+                raise ServiceError("not_found", f"nobody here is called {text!r}", advice) from None
+            raise
     prefixed = [one for one in users if len(text) >= PREFIX_SIZE_MIN and id_text(one).startswith(text)]
     if others := [one for one in prefixed if one != named]:
         raise ServiceError(

@@ -76,7 +76,13 @@ def check_name(name: str) -> None:
     """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
     if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable() or name != name.strip():
         raise ServiceError(
-            "bad_request", f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends"
+            "bad_request",
+            f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends",
+            "choose another name",
         )
     if ":" in name or name.startswith("-") or name in (".", ".."):
-        raise ServiceError("bad_request", f"a name has no colon, does not begin with -, and is not {name!r}")
+        raise ServiceError(
+            "bad_request",
+            f"a name has no colon, does not begin with -, and is not {name!r}",
+            "choose another name",
+        )

@@ -55,7 +55,9 @@ class Peers:
         check_dialable(address, "bad_request")
         key = _parse_peer(peer)
         if key == self._node_key:
-            raise ServiceError("bad_request", "that is this node itself")
+            raise ServiceError(
+                "bad_request", "that is this node itself", "`ravel id` on the other node prints that one's id"
+            )
         if key in self._network.banned:
             raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
         await self._hub.write(self._store, key, address, relay)
@@ -89,7 +91,9 @@ class Peers:
         except DecodeError:
             key = self._find(peer, self._known())
         if key == self._node_key:
-            raise ServiceError("bad_request", "that is this node itself")
+            raise ServiceError(
+                "bad_request", "that is this node itself", "`ravel id` on the other node prints that one's id"
+            )
         await self._hub.write(self._store_ban, key)
         self._network.banned.add(key)
         self._network.forget(key)

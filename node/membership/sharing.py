@@ -152,7 +152,11 @@ class Sharing:
         _check_peers(invitation.peers)
         target = find_repo(replica, link.repo)
         if target is not None and await self._hub.run_blocking(self.permission, target) is not None:
-            raise ServiceError("already_exists", f"you are a member of {target.name}")
+            raise ServiceError(
+                "already_exists",
+                f"you are a member of {target.name}",
+                "`ravel repo list` shows what you may do there",
+            )
         if len(await self._hub.run_blocking(find_asked, replica)) >= LOBBY_COUNT_MAX:
             raise ServiceError(
                 "too_large", f"{LOBBY_COUNT_MAX} requests of yours are open", "`ravel requests cancel REPO`"
@@ -406,8 +410,9 @@ def _channel_of(epoch: Epoch, branch: Branch) -> BranchChannel:
 
 
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
+    """What a link says. Spaces and line breaks in it are passed over: mail and chats put them there."""
     try:
-        return parse(text)
+        return parse("".join(text.split()))
     except DecodeError as error:
         advice = "copy the link whole, or ask for a new one"
         problem = error.detail or error.reason

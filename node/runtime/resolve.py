@@ -35,6 +35,12 @@ _LISTS: Final = {
 }
 """What is resolved -> the command that lists it."""
 
+_NONE_YET: Final = (
+    "there is none yet: `ravel repo create NAME` makes one, with a branch called main; or `ravel repo join -`"
+)
+_FIRST: Final = {"repo": _NONE_YET, "branch": _NONE_YET}
+"""What a new user can do where there is nothing to be resolved."""
+
 T = TypeVar("T")
 
 
@@ -64,7 +70,7 @@ def resolve(
         raise ServiceError(
             "not_found",
             f"no {what} is called {text!r}{did_you_mean(text, sorted(names))}",
-            f"`{_LISTS[what]}` shows what there is",
+            f"`{_LISTS[what]}` shows what there is" if known or what not in _FIRST else _FIRST[what],
         )
     if len(found) > 1:
         shown = [

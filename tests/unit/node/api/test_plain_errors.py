@@ -1,6 +1,6 @@
 """What is wrong with a request's JSON is said in words, with the field."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     parts: Annotated[list[Inner], Meta(max_length=1)] = []
     token: Annotated[str, Meta(min_length=2)] = "xx"
     is_good: Annotated[str, Meta(pattern="^[ab]$")] = "a"
+    may: Literal["read", "write"] = "read"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,8 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
         ('{"name": "a", "parts": [{"number": 10}]}', "parts[0].number is above 9"),
         ('{"name": "a", "parts": [{}, {}]}', "parts has more than 1 items"),
         ("[]", "the request must be an object, and is a list"),
-        ('{"name": "a", "is_good": "c"}', "the request is not of the expected form: "),
+        ('{"name": "a", "is_good": "c"}', "is_good is not of the form that it has to have"),
+        ('{"name": "a", "may": "c"}', "may does not take the value 'c'"),
     ],
 )
 def test_the_field_and_what_it_may_be_are_said(text: str, said: str) -> None:
