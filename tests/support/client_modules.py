@@ -311,6 +311,13 @@ def _braced(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
 
 
+def call_text(endpoint: AnyEndpoint) -> str:
+    """How the method of an endpoint is called: names of what must be given by position, and of what may be named."""
+    given = [one.name for one in _required(endpoint)] + (["content"] if endpoint.takes_bytes else [])
+    named = [f"{one.name}={one.default}" for one in _optional(endpoint)]
+    return f"{endpoint.name}({', '.join([*given, *named])})"
+
+
 def _required(endpoint: AnyEndpoint) -> list[Parameter]:
     """Parts of the path, and fields of the body that have no default."""
     found = [Parameter(one.name, "str") for one in endpoint.path_parameters]

@@ -8,6 +8,8 @@ from node.api.openapi import stable_schemas
 from node.contract.endpoint import KEY_ERRORS, PATH_PARAMETERS, PREFIX, QueryParameter
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 from node.contract.values import Id
+from tests.support.client_modules import call_text
+from tests.support.js_client import camel
 
 _ID: Final = msgspec.json.schema(Id)
 _GENERAL: Final = set.intersection(*(set(endpoint.error_codes) for endpoint in ENDPOINTS))
@@ -15,7 +17,9 @@ _MAY_CHANGE: Final = "*May change.*"
 _ABOUT: Final = """\
 Every path is below `{prefix}`. Requests and answers are JSON objects, unless stated otherwise. A field of a request that
 is not listed is refused. Endpoints and types are [stable](api.md#what-is-stable) unless they say *May change*. *Token* says
-what a [token](api.md#tokens) needs. `GET {prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
+what a [token](api.md#tokens) needs. *Clients* names the method of the [Python client](../how-to/write-an-app.md), with its
+defaults, and that of the [JavaScript client](api.md), which takes one object with the same names. `GET
+{prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
 
 Any request may be refused with {general}. One that is not a GET nor an upload may carry an
 [Idempotency-Key](api.md#repeated-requests), and be refused with `key_reused` or `answer_lost`.
@@ -49,6 +53,12 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     lines += ["", _MAY_CHANGE] if endpoint.stability != "stable" else []
     if endpoint.details:
         lines += ["", endpoint.details]
+    clients = f"Clients: `{call_text(endpoint)}`, `{camel(endpoint.name)}`"
+    if endpoint.events:
+        clients += (
+            f"; to follow: `{endpoint.name.replace('follow_', 'watch_')}`, `{camel(endpoint.name)}Stream`"
+        )
+    lines += ["", f"{clients}."]
     lines += ["", f"Token: {', '.join(map(str, endpoint.needs)) or 'any'}."]
     if endpoint.query:
         lines += ["", "| query | type | default | |", "|---|---|---|---|"]

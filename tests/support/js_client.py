@@ -81,7 +81,7 @@ def files() -> dict[Path, str]:
     return made | copies
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
 
 
@@ -106,7 +106,7 @@ def _endpoints() -> str:
             "key": endpoint.takes_key,
             "seconds": int(endpoint.seconds_max),
         }
-        lines.append(f"  {_camel(endpoint.name)}: {json.dumps(entry)},")
+        lines.append(f"  {camel(endpoint.name)}: {json.dumps(entry)},")
     return "\n".join([*lines, "};", ""])
 
 
@@ -126,7 +126,7 @@ def _types() -> str:
 
 
 def _method(endpoint: AnyEndpoint, operation: dict[str, Any]) -> list[str]:
-    name = _camel(endpoint.name)
+    name = camel(endpoint.name)
     fields = [f"{part.name}: string" for part in endpoint.path_parameters]
     kinds = {int: "number", str: "string", bool: "boolean"}
     fields += [
