@@ -259,7 +259,7 @@ def _methods(endpoint: AnyEndpoint, *, is_async: bool) -> list[str]:
     given = [one.name for one in (*parameters, *options)]
     extra = ""
     if endpoint.takes_bytes:
-        content = "Iterable[bytes]" + (" | AsyncIterable[bytes]" if is_async else "")
+        content = "bytes | Iterable[bytes]" + (" | AsyncIterable[bytes]" if is_async else "")
         parameters.append(Parameter("content", content))
         extra = ", content"
     call = f"self._call({endpoint.name.upper()}, {_arguments(given)}{extra})"

@@ -28,7 +28,7 @@ from ravel.exchange import (
     new_key,
     too_slow,
 )
-from ravel.files import Download, cut_short, download_of, range_headers
+from ravel.files import Download, cut_short, download_of, pieces_of, range_headers
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target, find_target
 from ravel.transport import LINE_SIZE_MAX
@@ -111,10 +111,11 @@ class AsyncClient(AsyncAllCalls):
         self,
         operation: Operation[A],
         arguments: Mapping[str, object],
-        content: Iterable[bytes] | AsyncIterable[bytes] | None = None,
+        content: bytes | Iterable[bytes] | AsyncIterable[bytes] | None = None,
     ) -> A:
         key = "" if operation.method == "GET" or operation.takes_bytes else new_key()
-        return operation.read(await self._run(request_of(operation, arguments, key), content))
+        pieces = None if content is None else pieces_of(content)
+        return operation.read(await self._run(request_of(operation, arguments, key), pieces))
 
     def _watch(
         self, operation: Operation[Any], arguments: Mapping[str, object], *, reconnect: bool

@@ -20,7 +20,7 @@ class SyncCaller(ABC):
         self,
         operation: Operation[A],
         arguments: Mapping[str, object],
-        content: Iterable[bytes] | None = None,
+        content: bytes | Iterable[bytes] | None = None,
     ) -> A: ...
 
     @abstractmethod
@@ -37,7 +37,7 @@ class AsyncCaller(ABC):
         self,
         operation: Operation[A],
         arguments: Mapping[str, object],
-        content: Iterable[bytes] | AsyncIterable[bytes] | None = None,
+        content: bytes | Iterable[bytes] | AsyncIterable[bytes] | None = None,
     ) -> A: ...
 
     @abstractmethod

@@ -106,10 +106,18 @@ class Client(AllCalls):
             yield download_of(response.header, _pieces(response))
 
     def _call(
-        self, operation: Operation[A], arguments: Mapping[str, object], content: Iterable[bytes] | None = None
+        self,
+        operation: Operation[A],
+        arguments: Mapping[str, object],
+        content: bytes | Iterable[bytes] | None = None,
     ) -> A:
         key = "" if operation.method == "GET" or operation.takes_bytes else new_key()
-        return operation.read(self._run(request_of(operation, arguments, key), content))
+        request = request_of(operation, arguments, key)
+        if content is None:
+            return operation.read(self._run(request))
+        from ravel.files import pieces_of
+
+        return operation.read(self._run(request, pieces_of(content)))
 
     def _watch(
         self, operation: Operation[Any], arguments: Mapping[str, object], *, reconnect: bool

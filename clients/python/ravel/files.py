@@ -1,9 +1,9 @@
 """Files on their way to a node, and from it."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 from urllib.parse import unquote
 
 import msgspec
@@ -16,6 +16,23 @@ P = TypeVar("P", Iterator[bytes], AsyncIterator[bytes])
 def encode_head(name: str, size: int) -> bytes:
     """The line before a file's content, of `size` bytes, in what `add_files` sends. `name` may be a path, by `/`."""
     return msgspec.json.encode({"name": name, "size": size}) + b"\n"
+
+
+@overload
+def pieces_of(content: bytes | Iterable[bytes]) -> Iterable[bytes]: ...
+@overload
+def pieces_of(
+    content: bytes | Iterable[bytes] | AsyncIterable[bytes],
+) -> Iterable[bytes] | AsyncIterable[bytes]: ...
+def pieces_of(
+    content: bytes | Iterable[bytes] | AsyncIterable[bytes],
+) -> Iterable[bytes] | AsyncIterable[bytes]:
+    """What is to be uploaded, in pieces. Raises RavelError `bad_request` for a text, which has no bytes of its own."""
+    if isinstance(content, str):
+        raise RavelError(
+            "bad_request", "the content is a text, and must be bytes", "encode it: text.encode()"
+        )
+    return (bytes(content),) if isinstance(content, bytes | bytearray | memoryview) else content
 
 
 @dataclass(frozen=True, slots=True)

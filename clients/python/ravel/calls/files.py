@@ -68,11 +68,11 @@ class FilesCalls(SyncCaller):
         """List the files of a branch, window by window."""
         return self._call(LIST_FILES, {"branch": branch, "after": after, "limit": limit})
 
-    def add_file(self, branch: str, content: Iterable[bytes], *, name: str = "") -> FileView:
+    def add_file(self, branch: str, content: bytes | Iterable[bytes], *, name: str = "") -> FileView:
         """Add a file to a branch. It is durable when the answer comes."""
         return self._call(ADD_FILE, {"branch": branch, "name": name}, content)
 
-    def add_files(self, branch: str, content: Iterable[bytes]) -> AddedFiles:
+    def add_files(self, branch: str, content: bytes | Iterable[bytes]) -> AddedFiles:
         """Add many files to a branch, all or none. They are durable when the answer comes.
 
         At most 1024 files, no two of one name. A request may be sent again: what the branch has under the same
@@ -103,12 +103,14 @@ class AsyncFilesCalls(AsyncCaller):
         return await self._call(LIST_FILES, {"branch": branch, "after": after, "limit": limit})
 
     async def add_file(
-        self, branch: str, content: Iterable[bytes] | AsyncIterable[bytes], *, name: str = ""
+        self, branch: str, content: bytes | Iterable[bytes] | AsyncIterable[bytes], *, name: str = ""
     ) -> FileView:
         """Add a file to a branch. It is durable when the answer comes."""
         return await self._call(ADD_FILE, {"branch": branch, "name": name}, content)
 
-    async def add_files(self, branch: str, content: Iterable[bytes] | AsyncIterable[bytes]) -> AddedFiles:
+    async def add_files(
+        self, branch: str, content: bytes | Iterable[bytes] | AsyncIterable[bytes]
+    ) -> AddedFiles:
         """Add many files to a branch, all or none. They are durable when the answer comes.
 
         At most 1024 files, no two of one name. A request may be sent again: what the branch has under the same
