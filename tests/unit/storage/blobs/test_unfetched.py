@@ -1,0 +1,81 @@
+"""Which own files are on this node alone: counted up to a bound, for one user, and given up once others have them."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from node.content.files import FileService
+from protocol.ids import BlockId, PeerId
+from storage.blobs.files import load_files
+from storage.blobs.unfetched import (
+    count_unfetched,
+    drop_unfetched,
+    find_of_others,
+    find_unfetched,
+    note_fetched,
+)
+from storage.commits.arrivals import has_newer
+from storage.peers.holders import Holder, load_holders, put_holders
+from storage.repos.deletion import forget_repo
+from storage.schema.schema import commits
+from tests.support.nodes import Node, open_nodes
+
+
+async def _content(text: bytes) -> AsyncGenerator[bytes]:
+    yield text
+
+
+def _count(node: Node, count_max: int = 1000, of: Node | None = None) -> int:
+    with node.replica.database.read() as connection:
+        num = node.repo().num
+        found = count_unfetched(connection, [num, num + 1], (of or node).author.user, count_max)
+    assert found[num + 1] == 0
+    return found[num]
+
+
+@pytest.mark.slow
+async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        alice.create_repo()
+        files = FileService(alice.hub, alice.author, lambda _: alice.branch())
+        for number in range(3):
+            await files.add("main", f"{number}", _content(b"%d" % number))
+        database, branch = alice.replica.database, alice.branch()
+        assert (_count(alice), _count(alice, 3), _count(alice, 2)) == (3, 3, 2), "one over is not counted"
+        assert _count(alice, of=bob) == 0
+        with database.write() as connection:
+            ids = [row.object_id for row in load_files(connection, branch.num, 0, 10)]
+            found = find_unfetched(connection, branch.num, [BlockId(one) for one in ids])
+            assert sorted(found) == sorted((one, 1) for one in ids)
+            note_fetched(connection, branch.num, ids[0])
+        assert _count(alice) == 2
+        with database.read() as connection:
+            assert find_of_others(connection, alice.author.user) == []
+            others = find_of_others(connection, bob.author.user)
+        assert len(others) == 2
+        with database.write() as connection:
+            drop_unfetched(connection, others[:1])
+        assert _count(alice) == 1
+
+
+def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
+    holder = Holder(PeerId(b"p" * 32), 1_700_000_000_000, 7)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "last")
+        with alice.replica.database.write() as connection:
+            put_holders(connection, {repo.num: [replace(holder, upto=1)]})
+            put_holders(connection, {repo.num: [holder]})
+            assert load_holders(connection) == {repo.num: [holder]}
+            last = connection.execute(select(func.max(commits.c.num))).scalar_one()
+            topics = [one.topic_num for one in alice.replica.on_topics.values()]
+            assert (has_newer(connection, topics, last), has_newer(connection, topics, last - 1)) == (
+                False,
+                True,
+            )
+            assert not has_newer(connection, [], 0)
+            forget_repo(connection, repo.num)
+            assert load_holders(connection) == {}
