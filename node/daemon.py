@@ -118,7 +118,10 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
 def _advice(home: Home) -> str:
     if home.storage_url:
         return "look at [storage] url, and whether that server is up: `ravel doctor` tries it"
-    return "check the disk and the folder's permissions"
+    return (
+        "check the disk and the folder's permissions; if both are good, `ravel fsck` tells what is damaged "
+        "(docs/how-to/repair-a-damaged-store.md)"
+    )
 
 
 async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> None:
@@ -224,7 +227,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
             await service.tokens.save_uses()
-            await service.standings.save()
+            await service.standings.save(is_last=True)
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
 

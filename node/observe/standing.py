@@ -159,9 +159,8 @@ class Standings:
                 if num in hub.replica.repos:
                     held = {one.peer: one for one in holders}
                     self._memories[hub.replica.repos[num].repo_id] = _Memory(holders=held)
-        self._last: dict[
-            int, int
-        ] = {}  # by repo: the last commit's number, of those that connections were told
+        # By repo: the last commit's number, of those that connections were told.
+        self._last: dict[int, int] = {}
         hub.add(self)
 
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
@@ -191,8 +190,11 @@ class Standings:
                 saved_at = trio.current_time()
             await trio.sleep(_LOOK_SECONDS)
 
-    async def save(self) -> None:
-        """Store who held what, where that has changed."""
+    async def save(self, *, is_last: bool = False) -> None:
+        """Store who held what, where that has changed; the last time, also until when those held it that are connected."""
+        for one in self._memories.values():
+            if is_last and one.level_since:
+                one.is_stored = False
         changed = {repo_id: one for repo_id, one in self._memories.items() if not one.is_stored}
         if not changed:
             return
@@ -206,13 +208,18 @@ class Standings:
             with self._hub.replica.database.write() as connection:
                 put_holders(connection, found)
 
-        await self._try(self._hub.write, write)
+        if not await self._try(self._hub.write, write):
+            for one in changed.values():
+                one.is_stored = False  # tried again with the next
 
-    async def _try(self, work: Callable[..., Awaitable[object]], *args: object) -> None:
+    async def _try(self, work: Callable[..., Awaitable[object]], *args: object) -> bool:
+        """Whether the store took part. What is not noted counts as unheld, and a full disk is told of elsewhere."""
         try:
             await work(*args)
-        except StorageError as error:  # what is not noted counts as unheld, and the disk is told of elsewhere
+        except StorageError as error:
             log.error("storage failed", error=str(error))
+            return False
+        return True
 
     async def _drop_files_of_others(self, user: UserId) -> None:
         database = self._hub.replica.database

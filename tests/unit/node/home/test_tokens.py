@@ -38,6 +38,17 @@ def test_what_is_written_is_there_after_a_restart_without_the_secret(tmp_path: P
     assert again.find(digest_of(secret)) is None, "the hash is no token"
 
 
+def test_a_file_without_origins_is_as_older_versions_write_and_read_it(tmp_path: Path) -> None:
+    path = tmp_path / TOKENS_NAME
+    TokenFile(tmp_path, lambda: NOW).replace([_token("chat", "s")])
+    assert "origins" not in path.read_text()
+    origins = ("https://polls.example",)
+    TokenFile(tmp_path, lambda: NOW).replace([_token("chat", "s"), _token("poll", "p", origins=origins)])
+    assert [one.origins for one in _loaded(tmp_path) or []] == [(), origins]
+    path.write_text(path.read_text().replace("polls.example", "evils.example"))
+    assert _loaded(tmp_path) is None, "the checksum is of the origins, too"
+
+
 def test_a_secret_is_256_random_bits_in_one_form() -> None:
     made = {new_secret() for _ in range(100)}
     assert len(made) == 100

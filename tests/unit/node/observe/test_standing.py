@@ -34,6 +34,7 @@ from node.sync.peer_state import PeerState
 from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.text import id_text
+from storage.engine.errors import StorageError
 from storage.peers.holders import Holder, load_holders, put_holders
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, meet, members_of, open_nodes, share, until_equal
@@ -343,6 +344,20 @@ async def test_who_held_what_is_stored_at_a_bounded_rate(
             with trio.move_on_after(2 * SAVE_SECONDS):
                 await standings.run(alice.author.user)
             assert len(stored) <= 1, "nothing is written where nothing changed"
+            del stored[:]
+            await standings.save()
+            assert stored == []
+            await standings.save(is_last=True)
+            assert len(stored) == 1, "at the end: until when it was held"
+            monkeypatch.setattr(standing, "put_holders", _fail)
+            await standings.save(is_last=True)
+            monkeypatch.setattr(standing, "put_holders", counted)
+            await standings.save()
+            assert len(stored) == 2, "what the store did not take is tried again"
+
+
+def _fail(*_: object) -> None:
+    raise StorageError("the disk is full")
 
 
 def test_of_many_peers_those_that_held_most_are_remembered(tmp_path: Path) -> None:
