@@ -142,7 +142,11 @@ def _mapped(handler: Handler) -> Handler:
         except StorageError as error:
             log.error("storage failed", path=request.url.path, error=str(error))
             return error_response(
-                ServiceError("storage_failed", str(error), "check the disk; `ravel status` tells more")
+                ServiceError(
+                    "storage_failed",
+                    str(error),
+                    "make room on the disk, or mend it: `ravel doctor` tells more",
+                )
             )
         except Exception:  # the API's last border: a defect answers 500 without details, and is logged whole
             log.exception("request failed", path=request.url.path)

@@ -223,6 +223,10 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
             return fresh_keys(seed_of(ask_passphrase("").decode()))
         return fresh_keys(seed_of(sys.stdin.readline(TEXT_SIZE_MAX + 1)))
     if from_file is not None:
+        if not from_file.exists():
+            raise ServiceError(
+                "bad_input", f"{from_file} is not there", "give a file that `ravel key export` wrote"
+            )
         file = decode_key_file(read_private(from_file, KEY_FILE_SIZE_MAX), str(from_file), "user")
         passphrase = (
             ask_passphrase(f"Passphrase of {from_file}: ")

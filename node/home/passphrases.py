@@ -50,7 +50,7 @@ def ask_passphrase(prompt: str) -> bytes:
     if not is_terminal():
         raise ServiceError(
             "locked",
-            "the keys are sealed by a passphrase, and there is no terminal to ask at",
+            "a passphrase is needed, and there is no terminal to ask at",
             f"name a file that holds it: --passphrase-file FILE, or {FILE_VARIABLE} (docs/how-to/seal-keys.md)",
         )
     return _of_bytes(getpass.getpass(prompt).encode("utf-8", "surrogateescape"), "what was typed", empty=True)
