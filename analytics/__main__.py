@@ -63,7 +63,7 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
         advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
-    return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
+    return EXIT_MISMATCH if (options.verify != "no" or expected) and not result.is_right else EXIT_OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -81,7 +81,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="what computes: Spark at any size, or DuckDB inside this process, without Java (default: spark)",
     )
     parser.add_argument(
-        "--no-verify", dest="verify", action="store_false", help="do not compare with the node's ranks"
+        "--verify",
+        choices=("ranks", "deep"),
+        default="ranks",
+        help="compare with the node's ranks; deep: also with the engine's own sort by them (default: ranks)",
+    )
+    parser.add_argument(
+        "--no-verify",
+        dest="verify",
+        action="store_const",
+        const="no",
+        help="do not compare with the node's ranks",
     )
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"

@@ -6,8 +6,8 @@
     OUT/csv/<name>.csv     the same on request
     OUT/spark.log          what Spark's JVM printed
 
-The order is computed from acks alone. Verification then compares it with the ranks that the node exported, and with the
-engine's own sort by those ranks, row by row. What is said here holds for every engine.
+The order is computed from acks alone. Verification then compares it with the ranks that the node exported, row by row, and
+on request with the engine's own sort by those ranks. What is said here holds for every engine.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
 from analytics.engines.engine import Catalog, Engine
@@ -33,26 +33,22 @@ if TYPE_CHECKING:
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
-_MISMATCHES: Final = """
-WITH compared AS (
-    SELECT
-        rank,
-        position,
-        exported_rank,
-        is_disputed,
-        row_number() OVER (PARTITION BY branch_id ORDER BY passed, exported_rank NULLS FIRST, commit_id) - 1
-            AS exported_order
-    FROM ordered
-)
-SELECT count(*) AS mismatches
-FROM compared
-WHERE rank IS DISTINCT FROM exported_rank OR position <> exported_order OR is_disputed
-"""
-"""An altered export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
+_CHUNK: Final = 100_000
+"""Places that one task sorts anew: no task holds a branch, and few are compared across chunks."""
 
-_FAULTS: Final = "SELECT fault, count(*) AS commits FROM linearization WHERE fault IS NOT NULL GROUP BY fault"
+_COUNTED: Final = """
+SELECT
+    fault,
+    count(*) AS commits,
+    count(*) FILTER (WHERE rank IS DISTINCT FROM exported_rank OR is_disputed) AS mismatches
+FROM placed
+GROUP BY fault
+"""
+"""The order is that of (checkpoints passed, rank, id): where ranks are those that are stated, so is the order. An altered
+export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
 
 Progress = Callable[[str], None]
+Verification = Literal["ranks", "deep", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ def run(
     out_dir: Path,
     *,
     master: str = "local[*]",
-    verify: bool = True,
+    verify: Verification = "ranks",
     progress: Progress,
     expected: Mapping[str, str] | None = None,
     merge: Sequence[Path] = (),
@@ -93,10 +89,11 @@ def run(
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
 
-    `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
-    this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits and more
-    are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one, and left
-    running.
+    `verify` compares the ranks that were found with those that the export states; "deep" also the places, by the engine's
+    own sort. `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read
+    as one with this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits
+    and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one,
+    and left running.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -131,6 +128,48 @@ def _start(
     return SparkEngine(exports, out, master=master, with_csv=with_csv, spark=spark)
 
 
+def sort_anew(chunk: int = _CHUNK) -> str:
+    """A query that counts what stands elsewhere than by the engine's own sort by what is stated.
+
+    Each branch is sorted in chunks of places; and chunks must follow one another.
+    """
+    return f"""
+WITH keyed AS (
+    SELECT
+        branch_id, passed, exported_rank, commit_id, position, position - position % {chunk} AS chunk,
+        rank IS DISTINCT FROM exported_rank OR is_disputed AS is_other
+    FROM ordered
+), compared AS (
+    SELECT
+        is_other,
+        position - chunk AS place,
+        row_number() OVER (PARTITION BY branch_id, chunk ORDER BY passed, exported_rank NULLS FIRST, commit_id) - 1
+            AS exported_place
+    FROM keyed
+), before AS (
+    SELECT
+        branch_id, position + 1 AS position, passed AS passed_before, exported_rank AS rank_before,
+        commit_id AS commit_before
+    FROM keyed
+    WHERE position % {chunk} = {chunk - 1}
+), crossings AS (
+    SELECT
+        coalesce(
+            passed_before < passed
+            OR (passed_before = passed AND rank_before < exported_rank)
+            OR (passed_before = passed AND rank_before = exported_rank AND commit_before < commit_id),
+            false
+        ) AS is_after
+    FROM keyed
+    LEFT JOIN before USING (branch_id, position)
+    WHERE position > 0 AND position % {chunk} = 0
+)
+SELECT count(*) AS mismatches FROM compared WHERE is_other OR place <> exported_place
+UNION ALL
+SELECT count(*) AS mismatches FROM crossings WHERE NOT is_after
+"""
+
+
 class _Steps:
     """Tells how far a run is: one line as a step begins, with the seconds since the start."""
 
@@ -162,7 +201,7 @@ class _Analysis:
     def run(
         self,
         started: float,
-        verify: bool,
+        verify: Verification,
         expected: Mapping[str, str],
         draw: str | None,
         giant_from: int | None,
@@ -173,18 +212,22 @@ class _Analysis:
             self._engine.order(giant_from)
             self._catalog.write(["linearization"])
             digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
-            faults = {row["fault"]: row["commits"] for row in self._engine.rows(_FAULTS)}
+            counted = self._engine.rows(_COUNTED)
+            faults = {row["fault"]: row["commits"] for row in counted if row["fault"] is not None}
             voids = faults.pop(VOID, 0)
             if voids:
                 self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-        with self._step("verify" if verify else "verify (left out)"):
-            mismatches = self._engine.rows(_MISMATCHES)[0]["mismatches"] if verify else 0
+        with self._step("verify" if verify != "no" else "verify (left out)"):
+            differ = (
+                counted if verify == "ranks" else self._engine.rows(sort_anew()) if verify == "deep" else []
+            )
+            mismatches = sum(row["mismatches"] for row in differ if row.get("fault") is None)
             wrong = tuple(
                 branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
             )
         with self._step("count"):
             self._catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
-            verdict = OrderVerdict(verify, mismatches, faults)
+            verdict = OrderVerdict(verify != "no", mismatches, faults)
             report = Findings(self._engine, self._catalog, self._exports).report(verdict, drawn)
 
         with self._step("write the report"):

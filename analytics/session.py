@@ -18,6 +18,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from analytics.reading.limits import SMALL_ROWS_MAX
+
 JAVA_VERSION_MIN: Final = 17
 """Spark 4's own minimum."""
 
@@ -28,6 +30,10 @@ _DRIVER_MEMORY: Final = "2g"
 """Holds the shuffle of a few million commits; what does not fit is spilled to disk."""
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PARTITION_ROWS: Final = 1_000_000
+"""Rows of a partition that is shuffled: some 300 MB of commits, which a task then sorts mostly in memory."""
+_PARTITIONS_MAX: Final = 2_000
+"""Each costs the driver some milliseconds a stage, and every map task a buffer for it."""
 
 _FOR_FEW_ROWS: Final = {
     # To compile a query takes longer than to interpret it.
@@ -35,6 +41,11 @@ _FOR_FEW_ROWS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Each stage would be a job of its own, and planned twice.
     "spark.sql.adaptive.enabled": "false",
+    # Each table that is sent to all tasks would be a job of its own.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # A task for each core, where one does all.
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
     # Half of a short run's processor time would go to the JVM's second compiler and its collector's threads.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
@@ -49,12 +60,14 @@ class MasterRefused(Exception):
 
 
 def start_session(
-    master: str = "local[*]", *, is_small: bool = False, log_path: Path | None = None
+    master: str = "local[*]", *, rows: int | None = None, log_path: Path | None = None
 ) -> SparkSession:
     """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it).
 
-    A session that `is_small` is for few rows: it spends little on planning, since that takes longer than the work itself.
+    `rows` are those that exports have, if that is known. A session for few (SMALL_ROWS_MAX) spends little on planning,
+    since that takes longer than the work itself.
     """
+    is_small = rows is not None and rows <= SMALL_ROWS_MAX
     is_local = master.startswith("local")
     os.environ["JAVA_HOME"] = str(find_java_home())
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
@@ -72,8 +85,7 @@ def start_session(
         "spark.ui.showConsoleProgress": "false",
     }
     if is_local:
-        # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
-        options[_PARTITIONS] = "2" if is_small else str(max(4, os.cpu_count() or 4))
+        options[_PARTITIONS] = str(partitions_for(rows))
     if is_small:
         options |= _FOR_FEW_ROWS
     if is_local:
@@ -88,6 +100,13 @@ def start_session(
             raise MasterRefused(f"Spark does not start on {master!r}: {cause_of(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def partitions_for(rows: int | None) -> int:
+    """Partitions of a shuffle on one machine. Each costs a Python worker's round; Spark's default of 200 is for clusters."""
+    if rows is not None and rows <= SMALL_ROWS_MAX:
+        return 2 if rows > SMALL_ROWS_MAX // 4 else 1
+    return min(max(4, os.cpu_count() or 4, -(-(rows or 0) // _PARTITION_ROWS)), _PARTITIONS_MAX)
 
 
 def cause_of(error: Exception) -> str:

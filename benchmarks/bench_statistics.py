@@ -103,7 +103,7 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
     """Seconds for the order that all are counted from, and for tables, written to `out`/tables as an analysis does."""
     nothing = F.lit(False)  # a column's value
     commits = spark.read.parquet(str(source)).withColumns({"is_void": nothing, "is_disputed": nothing})
-    placed = place_commits(commits).persist()
+    placed = place_commits(commits).order.persist()
     seconds = {"order": timed(placed.count)}
     writer = TableWriter(spark, out, with_csv=False)
     placed.where(F.col("fault").isNull()).createOrReplaceTempView("ordered")

@@ -25,7 +25,7 @@ from analytics.command import Progress
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.linearize import digest_orders, linearize
 from analytics.order.range_rank_jobs import pin
-from analytics.reading.export_reader import are_small, load_commits, read_parts, read_table
+from analytics.reading.export_reader import are_small, count_rows, load_commits, read_parts, read_table
 from analytics.session import start_session
 from ravel.exports.checking import Export, authors_agree, read_export
 from ravel.exports.schema import BLOCK_TABLES
@@ -84,9 +84,8 @@ def run(
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
-    is_small = are_small(exports)
-    session = spark or start_session(master, is_small=is_small, log_path=out_dir / "spark.log")
-    tables = TableWriter(session, out_dir, is_small=is_small)
+    session = spark or start_session(master, rows=count_rows(exports), log_path=out_dir / "spark.log")
+    tables = TableWriter(session, out_dir, is_small=are_small(exports))
     try:
         progress("3/4 look at every row, and order every branch")
         if not authors_agree(exports):

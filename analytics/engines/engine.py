@@ -21,7 +21,7 @@ class Engine(Protocol):
         ...
 
     def digests(self) -> list[BranchDigest]:
-        """The digest of each branch with a commit that has a place, once the table `linearization` is written."""
+        """The digest of each branch with a commit that has a place."""
         ...
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
@@ -46,8 +46,14 @@ class Catalog:
 
     def __init__(self, engine: Engine, exports: Sequence[Export]) -> None:
         self._engine = engine
-        self._exports = exports
         self._is_alone = len(exports) == 1
+        self._filled = {
+            table
+            for export in exports
+            for table, parts in export.tables.items()
+            if any(part.rows for part in parts)
+        }
+        """Tables of exports that have rows."""
         self._defined = {"placed", "ordered"}
         self._periods: dict[tuple[str, str], Period | None] = {}
         self.is_complete = False
@@ -57,7 +63,7 @@ class Catalog:
         """Write these tables, and what they read first."""
         left = dict.fromkeys(names)
         while left:
-            ready = [name for name in left if not _tables_below(TABLES[name], set()) & left.keys()]
+            ready = [name for name in left if not tables_below(TABLES[name], set()) & left.keys()]
             assert ready, f"tables {', '.join(left)} read one another"
             queries = {name: self._query(TABLES[name]) for name in ready}
             self._engine.write(queries)
@@ -67,7 +73,7 @@ class Catalog:
 
     def has_rows_of(self, tables: Collection[str]) -> bool:
         """Whether any export has rows of one of these tables of exports."""
-        return any(part.rows for export in self._exports for table in tables for part in export.tables[table])
+        return not self._filled.isdisjoint(tables)
 
     def period(self, relation: str, column: str) -> Period | None:
         """The period of a relation's times, which is looked for once."""
@@ -109,7 +115,7 @@ class Catalog:
         return table.fill(period.values() if period else None)
 
 
-def _tables_below(definition: Definition, seen: set[str]) -> set[str]:
+def tables_below(definition: Definition, seen: set[str]) -> set[str]:
     """The tables that a definition reads, also through views."""
     found = set()
     for name in definition.reads - seen:
@@ -117,9 +123,12 @@ def _tables_below(definition: Definition, seen: set[str]) -> set[str]:
         if name in TABLES:
             found.add(name)
         elif name in VIEWS:
-            found |= _tables_below(VIEWS[name], seen)
+            found |= tables_below(VIEWS[name], seen)
     return found
 
+
+DIGESTS: Final = "SELECT branch_id, position + 1 AS commits, digest FROM placed WHERE digest IS NOT NULL"
+"""The digests of branches that one task ordered."""
 
 EXPORT_KINDS: Final[Mapping[str, str]] = {
     "node": "string",

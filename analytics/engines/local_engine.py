@@ -4,22 +4,21 @@ Branches are ordered by the same code as in Spark's tasks, some at a time: as ma
 alone. What does not fit memory DuckDB keeps in a file beside the results, which is deleted in the end.
 """
 
-import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
-from analytics.engines.engine import EXPORT_KINDS, export_rows
+from analytics.engines.duckdb_tables import fetch, quoted, read_files, write_csv
+from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
     CARRIED,
     BranchDigest,
     LargeBranchRefused,
-    OrderDigester,
     linearize_batches,
     placed_schema,
 )
@@ -58,7 +57,6 @@ class LocalEngine:
         for statement in DUCKDB:
             self._database.execute(statement)
         self._has_commits = False
-        self._digests: list[BranchDigest] = []
 
     def define_source(self, name: str) -> None:
         """See Engine."""
@@ -68,7 +66,7 @@ class LocalEngine:
             self._name_exports()
         elif name == "commits_with_node":
             self._need_commits()
-            node = _quoted(self._exports[0].node)
+            node = quoted(self._exports[0].node)
             self.define(name, f"SELECT *, {node} AS node FROM commits", is_kept=False)
         elif name == "relay_topics_by_node":
             self._name_tables(name, "relay_topics", latest_exports(self._exports))
@@ -85,7 +83,7 @@ class LocalEngine:
 
     def digests(self) -> list[BranchDigest]:
         """See Engine."""
-        return self._digests
+        return [BranchDigest(**row) for row in self.rows(DIGESTS)]
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """See Engine."""
@@ -100,36 +98,21 @@ class LocalEngine:
             folder.mkdir(parents=True)
             part = folder / "part-00000.parquet"
             self._database.execute(
-                f"COPY ({query}) TO {_quoted(str(part))} (FORMAT parquet, COMPRESSION snappy)"
+                f"COPY ({query}) TO {quoted(str(part))} (FORMAT parquet, COMPRESSION snappy)"
             )
-            self.define(name, _read_files([part]), is_kept=False)
+            self.define(name, read_files([part]), is_kept=False)
             if self._with_csv:
-                self._write_csv(name)
+                kinds = {column.name: column.kind for column in TABLES[name].columns}
+                write_csv(self._database, name, kinds, self._out / "csv" / f"{name}.csv")
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """See Engine."""
-        result = self._database.execute(query)
-        names = [column[0] for column in result.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+        return fetch(self._database, query)
 
     def close(self) -> None:
         """See Engine."""
         self._database.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def _write_csv(self, name: str) -> None:
-        """As `analytics.engines.spark_tables` writes it."""
-        folder = self._out / "csv"
-        folder.mkdir(exist_ok=True)
-        plain = {
-            "binary": "lower(hex({0})) AS {0}",
-            "string": r"regexp_replace({0}, '^([=+\-@\t\r])', '''\1') AS {0}",
-        }
-        cells = ", ".join(
-            plain.get(column.kind, "{0}").format(column.name) for column in TABLES[name].columns
-        )
-        target = _quoted(str(folder / f"{name}.csv"))
-        self._database.execute(f"COPY (SELECT {cells} FROM {name}) TO {target} (FORMAT csv, HEADER)")
 
     def _need_commits(self) -> None:
         if not self._has_commits:
@@ -189,7 +172,7 @@ class LocalEngine:
                 column if column in there else f"CAST(NULL AS {kind}) AS {column}"
                 for column, kind in columns.items()
             ]
-            more = f"{_quoted(export.node)} AS node, {number} AS source, {export.created_at} AS created_at"
+            more = f"{quoted(export.node)} AS node, {number} AS source, {export.created_at} AS created_at"
             told.append(f"SELECT {', '.join(cells)}, {more} FROM ({_read_parts(export.tables[table])})")
         if not told:
             cells = [f"CAST(NULL AS {kind}) AS {column}" for column, kind in columns.items()]
@@ -242,20 +225,12 @@ class LocalEngine:
             """
         ).to_arrow_reader(_BATCH_ROWS)
         # All are read before: the database then has no other query under way as it takes what comes.
-        ordered = linearize_batches(iter([*reader]), CARRIED, with_shapes=True)
-        digester = OrderDigester()
-
-        def digested() -> Iterator[pa.RecordBatch]:
-            for batch in ordered:
-                self._digests += digester.update(batch.filter(batch["fault"].is_null()))
-                yield batch
-
-        batches = pa.RecordBatchReader.from_batches(placed_schema(), digested())
+        ordered = linearize_batches(iter([*reader]), CARRIED, with_shapes=True, with_digests=True)
+        batches = pa.RecordBatchReader.from_batches(placed_schema(), ordered)
         self._database.register("ordered_batches", batches)
         what = "CREATE OR REPLACE TABLE placed AS" if is_first else "INSERT INTO placed"
         self._database.execute(f"{what} FROM ordered_batches")
         self._database.unregister("ordered_batches")
-        self._digests += digester.finish()
 
 
 def _columns(table: str) -> dict[str, str]:
@@ -266,15 +241,4 @@ def _columns(table: str) -> dict[str, str]:
 
 
 def _read_parts(parts: Sequence[ExportPart]) -> str:
-    return _read_files([part.path.absolute() for part in parts])
-
-
-def _read_files(paths: Sequence[Path]) -> str:
-    # DuckDB takes a path for a pattern; a sign in brackets stands for itself.
-    patterns = [_quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in paths]
-    return f"SELECT * FROM read_parquet([{', '.join(patterns)}], union_by_name = true)"
-
-
-def _quoted(text: str) -> str:
-    """A text as SQL has it."""
-    return "'" + text.replace("'", "''") + "'"
+    return read_files([part.path.absolute() for part in parts])

@@ -14,11 +14,11 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.engines.engine import EXPORT_KINDS, export_rows
+from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
-from analytics.order.linearize import digest_orders, linearize
-from analytics.reading.export_reader import are_small, load_commits, read_by_node, read_table
+from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
+from analytics.reading.export_reader import are_small, count_rows, load_commits, read_by_node, read_table
 from analytics.session import start_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
@@ -27,7 +27,46 @@ _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
 _runs: Final = count(1)
 
 
-class SparkEngine:
+class SparkQueries:
+    """Named queries in a session. Methods raise PySparkException."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._prefix = f"ravel_{next(_runs)}_"
+        self._frames: dict[str, DataFrame] = {}
+        for statement in SPARK:
+            self._spark.sql(statement)
+
+    def frame(self, query: str) -> DataFrame:
+        """A query as a DataFrame."""
+        return self._spark.sql(_READ.sub(self._renamed, query))
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """See Engine."""
+        return [
+            {
+                name: bytes(cell) if isinstance(cell, bytearray) else cell
+                for name, cell in row.asDict().items()
+            }
+            for row in self.frame(query).collect()
+        ]
+
+    def name(self, name: str, frame: DataFrame) -> None:
+        """Have later queries read a DataFrame by this name."""
+        self._frames[name] = frame
+        frame.createOrReplaceTempView(self._prefix + name)
+
+    def drop_views(self) -> None:
+        """Let go of all names. What was made of them can still be computed."""
+        for name in self._frames:
+            self._spark.catalog.dropTempView(self._prefix + name)
+
+    def _renamed(self, read: re.Match[str]) -> str:
+        name = read[3]
+        return f"{read[1]}{read[2]}{self._prefix}{name} AS {name}" if name in self._frames else read[0]
+
+
+class SparkEngine(SparkQueries):
     """An engine in a session of Spark. Methods raise PySparkException; `order` also LargeBranchRefused."""
 
     def __init__(
@@ -41,15 +80,12 @@ class SparkEngine:
     ) -> None:
         """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
         is_small = are_small(exports)
+        self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
         self._is_own = spark is None
-        self._spark = spark or start_session(master, is_small=is_small, log_path=out / "spark.log")
+        super().__init__(spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log"))
         self._tables = TableWriter(self._spark, out, with_csv=with_csv, is_small=is_small)
-        self._prefix = f"ravel_{next(_runs)}_"
-        self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
-        for statement in SPARK:
-            self._spark.sql(statement)
 
     def define_source(self, name: str) -> None:
         """See Engine."""
@@ -69,42 +105,40 @@ class SparkEngine:
             frame = read_by_node(self._spark, self._exports, name.removesuffix("_by_node"))
         else:
             frame = self._by_export(name.removesuffix("_by_export"))
-        self._name(name, frame)
+        self.name(name, frame)
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
-        placed = place_commits(self._commits(), giant_from).persist()
+        self._ordered = place_commits(self._commits(), giant_from, self._commits_max)
+        placed = self._ordered.order.persist()
         self._kept.append(placed)
-        self._name("placed", placed)
-        self._name("ordered", placed.where(F.col("fault").isNull()))
+        self.name("placed", placed)
+        self.name("ordered", placed.where(F.col("fault").isNull()))
 
     def digests(self) -> list[BranchDigest]:
         """See Engine."""
-        rows = digest_orders(self._frames["linearization"]).collect()
-        return [BranchDigest(bytes(row["branch_id"]), row["commits"], row["digest"]) for row in rows]
+        return [BranchDigest(**row) for row in self.rows(DIGESTS)] + digest_giants(self._ordered)
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """See Engine."""
-        frame = self._sql(query)
+        frame = self.frame(query)
         if is_kept:
             self._kept.append(frame.persist())
-        self._name(name, frame)
+        self.name(name, frame)
 
     def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""
-        written = self._tables.write_all({name: self._sql(query) for name, query in queries.items()})
+        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()})
         for name, frame in written.items():
-            self._name(name, frame)
+            self.name(name, frame)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """See Engine."""
-        return [
-            {
-                name: bytes(cell) if isinstance(cell, bytearray) else cell
-                for name, cell in row.asDict().items()
-            }
-            for row in self._sql(query).collect()
-        ]
+        read = {name for _, _, name in _READ.findall(query)} & self._frames.keys()
+        answered = self._tables.rows(query, read)
+        if answered is not None:
+            return answered
+        return super().rows(query)
 
     def close(self) -> None:
         """See Engine."""
@@ -113,12 +147,12 @@ class SparkEngine:
             return
         for frame in self._kept:
             frame.unpersist()
-        for name in self._frames:
-            self._spark.catalog.dropTempView(self._prefix + name)
+        self.drop_views()
 
     def _load_commits(self) -> DataFrame:
         commits = load_commits(self._spark, *self._exports)
-        if len(self._exports) > 1:  # else rows are the files', which are read as fast as what is kept of them
+        # Of one large export the rows are the files', which are read as fast as what is kept of them.
+        if len(self._exports) > 1 or are_small(self._exports):
             self._kept.append(commits.persist())
         return commits
 
@@ -140,22 +174,20 @@ class SparkEngine:
             ],
         )
 
-    def _sql(self, query: str) -> DataFrame:
-        return self._spark.sql(_READ.sub(self._renamed, query))
 
-    def _renamed(self, read: re.Match[str]) -> str:
-        name = read[3]
-        return f"{read[1]}{read[2]}{self._prefix}{name} AS {name}" if name in self._frames else read[0]
-
-    def _name(self, name: str, frame: DataFrame) -> None:
-        self._frames[name] = frame
-        frame.createOrReplaceTempView(self._prefix + name)
-
-
-def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
-    """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
+def place_commits(
+    commits: DataFrame, giant_from: int | None = None, commits_max: int | None = None
+) -> OrderedBranches:
+    """All commits with what `order_branches` says of them, and what else is compared and counted: all but ids and acks.
 
     The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
     """
     stated = commits.withColumn("exported_rank", F.col("rank"))
-    return linearize(stated, giant_from, carried=CARRIED, with_shapes=True)
+    return order_branches(
+        stated,
+        giant_from,
+        carried=CARRIED,
+        with_shapes=True,
+        with_digests=True,
+        commits_max=commits_max,
+    )

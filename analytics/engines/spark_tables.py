@@ -1,26 +1,37 @@
 """Writes result tables as Parquet and CSV.
 
-The driver writes the tables of a small analysis. Spark's own way takes two jobs and some ten processes for each table: its
-file system calls `chmod` for each file and folder.
+The driver writes the tables of a small analysis, and answers queries of them. Spark's own way takes two jobs and some ten
+processes for each table: its file system calls `chmod` for each file and folder. Tables that do not need one another are
+computed in one job: to plan and start one is most of what a table of few rows costs.
 
 In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names
 are chosen by anybody.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+
+from analytics.tables.functions import DUCKDB
+
+if TYPE_CHECKING:
+    import duckdb
 
 _WRITERS: Final = 4
 """Tables that are written at the same time: while one is planned or ends, tasks of another run. Tasks take turns for cores,
 so this needs no memory for each."""
+_TOGETHER: Final = "ravel_together_"
+"""Views of tables while they are collected."""
+_PART: Final = "part-00000.parquet"
 
 
 class TableWriter:
@@ -30,40 +41,78 @@ class TableWriter:
         self, spark: SparkSession, out: Path, *, with_csv: bool = False, is_small: bool = False
     ) -> None:
         self._spark = spark
-        self._out = out
+        self._out = out.absolute()
         self._with_csv = with_csv
         self._is_small = is_small
+        self._here: set[str] = set()
+        """Tables that the driver wrote."""
+        self._database: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table and read it back, so that what follows says what the table says, and nothing is computed twice."""
-        folder = (self._out / "tables" / name).absolute()
-        path = str(folder)
-        if self._is_small:
-            rows = table.toArrow()
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            pq.write_table(rows, folder / "part-00000.parquet")
-        else:
-            table.write.mode("overwrite").parquet(path)
-        written = self._spark.read.schema(table.schema).parquet(path)
-        if self._with_csv:
-            self._write_csv(name, written)
-        return written
+        return self.write_all({name: table})[name]
 
     def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Write tables that do not need one another, and read them back."""
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            return dict(zip(tables, pool.map(self.write, tables, tables.values()), strict=True))
+        if self._is_small:
+            for name, rows in collect_together(self._spark, tables).items():
+                self._write_here(name, rows)
+        else:
+            with ThreadPoolExecutor(_WRITERS) as pool:
+                [*pool.map(self._write_there, tables, tables.values())]
+        return {name: self._read_back(name, table) for name, table in tables.items()}
 
-    def write_empty(self, name: str, schema: str) -> DataFrame:
-        """Write a table without rows."""
-        return self.write(name, self._spark.createDataFrame([], schema))
+    def rows(self, query: str, tables: Collection[str]) -> list[dict[str, Any]] | None:
+        """The rows of a query that reads these tables, or None if the driver did not write all of them."""
+        if not tables or not self._here.issuperset(tables):
+            return None
+        from analytics.engines.duckdb_tables import fetch
+
+        return fetch(self._open(tables), query)
+
+    def _write_here(self, name: str, rows: pa.Table) -> None:
+        folder = self._folder(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        pq.write_table(rows, folder / _PART)
+        self._here.add(name)
+        if self._with_csv:
+            from analytics.engines.duckdb_tables import write_csv
+
+            kinds = {field.name: str(field.type) for field in rows.schema}
+            write_csv(self._open([name]), name, kinds, self._out / "csv" / f"{name}.csv")
+
+    def _write_there(self, name: str, table: DataFrame) -> None:
+        table.write.mode("overwrite").parquet(str(self._folder(name)))
+        if self._with_csv:
+            self._write_csv(name, self._read_back(name, table))
+
+    def _read_back(self, name: str, table: DataFrame) -> DataFrame:
+        return self._spark.read.schema(table.schema).parquet(str(self._folder(name)))
+
+    def _folder(self, name: str) -> Path:
+        return self._out / "tables" / name
+
+    def _open(self, tables: Collection[str]) -> "duckdb.DuckDBPyConnection":
+        """A database with views of these tables, which the driver wrote."""
+        import duckdb
+
+        from analytics.engines.duckdb_tables import read_files
+
+        if self._database is None:
+            self._database = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+            for statement in DUCKDB:
+                self._database.execute(statement)
+        for name in tables:
+            query = read_files([self._folder(name) / _PART])
+            self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {query}')
+        return self._database
 
     def _write_csv(self, name: str, table: DataFrame) -> None:
         folder = self._out / "csv"
         beside = folder / f".{name}"
         plain = table.select(*[_plain(field.name, field.dataType) for field in table.schema])
-        plain.coalesce(1).write.mode("overwrite").csv(str(beside.absolute()), header=True, escape='"')
+        plain.coalesce(1).write.mode("overwrite").csv(str(beside), header=True, escape='"')
         # Without rows Spark writes no part, and so no line of names.
         part = next(beside.glob("part-*.csv"), None)
         target = folder / f"{name}.csv"
@@ -72,6 +121,36 @@ class TableWriter:
         else:
             part.replace(target)
         shutil.rmtree(beside)
+
+
+def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+    """The rows of several small tables, by one job: each a struct in a column of its own."""
+    # Columns that cannot be null are so beside rows of other tables, and Arrow refuses that.
+    kinds = [
+        StructType([StructField(field.name, field.dataType) for field in table.schema]).simpleString()
+        for table in tables.values()
+    ]
+    # As a text, which is looked through once: each union of DataFrames looks through all before it.
+    selects = [
+        f"SELECT {place} AS place, "
+        + ", ".join(
+            f"{'struct(*)' if place == other else f'CAST(NULL AS {kind})'} AS table_{other}"
+            for other, kind in enumerate(kinds)
+        )
+        + f" FROM {_TOGETHER}{place}"
+        for place in range(len(kinds))
+    ]
+    for place, table in enumerate(tables.values()):
+        table.createOrReplaceTempView(f"{_TOGETHER}{place}")
+    try:
+        found: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).toArrow())
+    finally:
+        for place in range(len(kinds)):
+            spark.catalog.dropTempView(f"{_TOGETHER}{place}")
+    return {
+        name: pa.Table.from_struct_array(found.filter(pc.field("place") == place)[f"table_{place}"])
+        for place, name in enumerate(tables)
+    }
 
 
 def _plain(name: str, kind: DataType) -> Column:

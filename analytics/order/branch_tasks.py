@@ -59,7 +59,7 @@ class LargeBranchRefused(Exception):
 
 
 def placed_schema() -> pa.Schema:
-    """The columns of `linearize_batches` with shapes and all of CARRIED."""
+    """The columns of `linearize_batches` with shapes, digests and all of CARRIED."""
     ids: list[tuple[str, pa.DataType]] = [("branch_id", pa.binary()), ("commit_id", pa.binary())]
     order: list[tuple[str, pa.DataType]] = [
         ("passed", _INT),
@@ -72,17 +72,19 @@ def placed_schema() -> pa.Schema:
         ("acked_at", pa.list_(_INT)),
         ("causes_from", _INT),
         ("causes_until", _INT),
+        ("digest", pa.string()),
     ]
     carried = [(name, _CARRIED_KINDS.get(name, pa.binary())) for name in CARRIED]
     return pa.schema([*ids, *order, *shape, *carried])
 
 
 def linearize_batches(
-    batches: Iterator[pa.RecordBatch], carried: Sequence[str], with_shapes: bool
+    batches: Iterator[pa.RecordBatch], carried: Sequence[str], with_shapes: bool, with_digests: bool
 ) -> Iterator[pa.RecordBatch]:
     """The order of all branches of these batches (branch_id, commit_id, acks, sequence, mark, and what is carried).
 
-    Rows leave branch by branch, each in its order, what has no place last. Raises ValueError as the kernel does.
+    Rows leave branch by branch, each in its order, what has no place last. With digests, a branch's last commit that has a
+    place bears that of the branch. Raises ValueError as the kernel does.
     """
     # The same few branches, authors and kinds are named again and again: held once, and as numbers until they leave.
     parts = [_shorten(batch, ("branch_id", *carried)) for batch in batches]
@@ -105,6 +107,8 @@ def linearize_batches(
     faults: Any = pa.array([None, *FAULTS.values()])
     names = ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
     more: dict[str, Any] = _shapes(order, ack_offsets, table["time"].to_numpy()) if with_shapes else {}
+    if with_digests:
+        more["digest"] = _digests(order, commit_ids)
     more |= {name: table[name].combine_chunks() for name in carried}
     for start in range(0, len(order.row), _ROWS_PER_BATCH):
         part = slice(start, start + _ROWS_PER_BATCH)
@@ -120,6 +124,23 @@ def linearize_batches(
             *(_lengthen(column.take(pa.array(rows))) for column in more.values()),
         ]
         yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
+
+
+def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # noqa: ANN401  # as in `columns`
+    """The column `digest`, in the order of the input: null but of a branch's last place."""
+    placed = order.row[order.fault == kernel.NO_FAULT]
+    # Places of a branch follow one another, and the next branch begins at 0 again.
+    position = order.position[order.fault == kernel.NO_FAULT]
+    ends = np.flatnonzero(np.diff(position, append=0) != 1)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    found = [
+        blake3(commit_ids[placed[start : end + 1]].tobytes()).hexdigest()
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    at = np.full(len(order.row), -1, np.int64)
+    at[placed[ends]] = np.arange(len(ends))
+    indices: Any = pa.array(at, mask=at < 0)
+    return pa.array(found, pa.string()).take(indices)
 
 
 def _shorten(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
@@ -156,6 +177,14 @@ def digest_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     yield from map(_digest_row, digester.finish())
 
 
+def join_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The ids of each batch as one value `ids`."""
+    for batch in batches:
+        if batch.num_rows:
+            ids = columns.ids(pa.chunked_array([batch["commit_id"]])).tobytes()
+            yield pa.RecordBatch.from_pydict({"ids": pa.array([ids], pa.binary())})
+
+
 @dataclass(frozen=True, slots=True)
 class BranchDigest:
     """BLAKE3 (hex) over the commit ids of a branch in order, and how many these are."""
@@ -177,9 +206,14 @@ class OrderDigester:
         for run in _runs(batch):
             if run.branch_id != self._branch:
                 yield from self.finish()
-                self._branch, self._count, self._hasher = run.branch_id, 0, blake3()
-            self._hasher.update(run.commit_ids)
-            self._count += len(run.commit_ids) // kernel.ID_SIZE
+            self.add(run.branch_id, run.commit_ids)
+
+    def add(self, branch_id: bytes, commit_ids: bytes) -> None:
+        """Take the next ids of a branch, of which the one before was finished."""
+        if self._branch is None:
+            self._branch, self._count, self._hasher = branch_id, 0, blake3()
+        self._hasher.update(commit_ids)
+        self._count += len(commit_ids) // kernel.ID_SIZE
 
     def finish(self) -> Iterator[BranchDigest]:
         """The last branch, if there was any."""

@@ -9,6 +9,7 @@ What tasks do is in `analytics.order.branch_tasks`.
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,7 +20,15 @@ from analytics.order import branch_tasks, columns, kernel, shapes
 from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import range_ranks as waves
 from analytics.order import rank_check as witness
-from analytics.order.branch_tasks import FAULTS, LargeBranchRefused, digest_batches, linearize_batches
+from analytics.order.branch_tasks import (
+    FAULTS,
+    BranchDigest,
+    LargeBranchRefused,
+    OrderDigester,
+    digest_batches,
+    join_ids,
+    linearize_batches,
+)
 from analytics.order.large_branches import order_giants
 from analytics.reading import limits
 from analytics.reading.shipping import ship_by_value
@@ -37,6 +46,15 @@ _KEY: Final = ["commit_id", "branch_id"]
 """The id first: where rows are sorted to be joined, branches would leave whole ids to be compared."""
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedBranches:
+    """The order of every branch, and which of them many tasks ordered."""
+
+    order: DataFrame
+    giants: Mapping[bytes, int]  # branch -> its commits
+    range_size: int  # commits that a task of a giant gets, about
+
+
 def linearize(
     commits: DataFrame,
     giant_from: int | None = None,
@@ -51,12 +69,33 @@ def linearize(
     which saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits'
     `time`. Raises LargeBranchRefused.
     """
+    return order_branches(commits, giant_from, carried=carried, with_shapes=with_shapes).order
+
+
+def order_branches(
+    commits: DataFrame,
+    giant_from: int | None = None,
+    *,
+    carried: Sequence[str] = (),
+    with_shapes: bool = False,
+    with_digests: bool = False,
+    commits_max: int | None = None,
+) -> OrderedBranches:
+    """As `linearize`, and what else an analysis wants to know.
+
+    `with_digests` adds `digest` after the shapes: at the last place of each branch that one task ordered, null elsewhere.
+    `commits_max` is how many commits there are at most, if that is known: too few for a giant need not be counted.
+    """
     _ship_code()
     threshold = giant_from or limits.LARGE_BRANCH_FROM
     read = dict.fromkeys(
         ["branch_id", "commit_id", "acks", "sequence", "rank", *(["time"] if with_shapes else []), *carried]
     )
     rows = commits.select(*read, _mark().alias("mark"))
+    at_once = _shuffle_partitions(commits)
+    if commits_max is not None and commits_max < min(threshold, limits.TASK_COMMITS):
+        small = _linearize_small(rows, at_once, carried, with_shapes, with_digests)
+        return OrderedBranches(small, {}, threshold)
     is_large = F.col("size") >= threshold
     found = (
         rows.groupBy("branch_id")
@@ -70,28 +109,34 @@ def linearize(
     giants = {bytes(row["branch_id"]): int(row["size"]) for row in found["giants"]}
     rest = found["rest"] or 0
     # A multiple of what runs in one go: one task more than that would leave the other cores without any.
-    at_once = _shuffle_partitions(commits)
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
-        return _linearize_small(rows, partitions, carried, with_shapes)
+        small = _linearize_small(rows, partitions, carried, with_shapes, with_digests)
+        return OrderedBranches(small, {}, threshold)
     is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
-    ordered = order_giants(rows, giants, max(1, threshold // 2)).order
+    range_size = max(1, threshold // 2)
+    ordered = order_giants(rows, giants, range_size).order
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
     large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
     if with_shapes:
         large = _add_shapes(large, rows.where(is_large), giants)
     if carried:
         large = large.join(rows.where(is_large).select(*_KEY, *carried), on=_KEY)
-    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes)
-    return small.unionByName(large)
+    if with_digests:
+        large = large.withColumn("digest", F.lit(None).cast("string"))
+    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests)
+    return OrderedBranches(small.unionByName(large), giants, range_size)
 
 
 def _linearize_small(
-    rows: DataFrame, partitions: int, carried: Sequence[str], with_shapes: bool
+    rows: DataFrame, partitions: int, carried: Sequence[str], with_shapes: bool, with_digests: bool
 ) -> DataFrame:
     schema = [LINEARIZATION_SCHEMA, *([SHAPES_SCHEMA] if with_shapes else [])]
+    schema += ["digest string"] if with_digests else []
     schema += [f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried]
-    task = partial(linearize_batches, carried=tuple(carried), with_shapes=with_shapes)
+    task = partial(
+        linearize_batches, carried=tuple(carried), with_shapes=with_shapes, with_digests=with_digests
+    )
     needed = [name for name in rows.columns if name != "rank"]
     return rows.select(*needed).repartition(partitions, "branch_id").mapInArrow(task, ", ".join(schema))
 
@@ -161,6 +206,31 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
         .sortWithinPartitions("branch_id", "position")
         .mapInArrow(digest_batches, DIGEST_SCHEMA)
     )
+
+
+def digest_giants(ordered: OrderedBranches) -> list[BranchDigest]:
+    """The digests of branches that many tasks ordered: no task holds one of them, and neither does the driver.
+
+    A digest is one hash over all ids in order. Tasks sort the ids of some places each, and the driver hashes those of one
+    task after another: 32 bytes a commit.
+    """
+    _ship_code()
+    found: list[BranchDigest] = []
+    for branch_id, size in ordered.giants.items():
+        places = ordered.order.where((F.col("branch_id") == F.lit(branch_id)) & F.col("fault").isNull())
+        pieces = (
+            places.select("commit_id", "position")
+            .repartitionById(
+                -(-size // ordered.range_size), F.floor(F.col("position") / ordered.range_size).cast("int")
+            )
+            .sortWithinPartitions("position")
+            .mapInArrow(join_ids, "ids binary")
+        )
+        digester = OrderDigester()
+        for piece in pieces.toLocalIterator():
+            digester.add(branch_id, bytes(piece["ids"]))
+        found += digester.finish()
+    return found
 
 
 def _mark() -> Column:

@@ -53,7 +53,12 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
 
 def are_small(exports: Sequence[Export]) -> bool:
     """Whether all their rows together are at most SMALL_ROWS_MAX."""
-    return sum(export.rows_in_all for export in exports) <= SMALL_ROWS_MAX
+    return count_rows(exports) <= SMALL_ROWS_MAX
+
+
+def count_rows(exports: Sequence[Export]) -> int:
+    """The rows of all their tables."""
+    return sum(export.rows_in_all for export in exports)
 
 
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
@@ -67,10 +72,11 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     rows = read_table(spark, exports, "commits")
     voids = read_table(spark, exports, "voids")
     # Of several exports most commits have copies, so nobody looks whether none has.
-    if len(exports) == 1 and _ids_differ(rows):
+    # Few are grouped sooner than a job looks.
+    if len(exports) == 1 and not are_small(exports) and _ids_differ(rows):
         found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
     else:
-        found = _one_row_per_id(rows, authors_agree(exports))
+        found = one_row_per_id(rows, authors_agree(exports))
     marked = voids.distinct().withColumn("is_void", F.lit(True))  # as above
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
@@ -84,7 +90,7 @@ def _ids_differ(rows: "DataFrame") -> bool:
     return bool(counted[0] == counted[1])
 
 
-def _one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
+def one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
     """One row per commit id, with `is_disputed`; whether copies must agree in their author, too."""
     from pyspark.sql import functions as F
 

@@ -232,7 +232,9 @@ class Findings:
             )
             for row in reversed(last)
         )
-        (total,) = self._rows(f"{shown} SELECT count(*) AS commits FROM shown")
+        (total,) = self._rows(
+            f"SELECT placed + void AS commits FROM faults WHERE branch_id = {_ids([drawn])}"
+        )
         return Drawing(last[0]["branch_name"], drawn, commits, total["commits"])
 
 

@@ -48,7 +48,15 @@ def analyze(
         typer.Option(help="Compute with Spark at any size, or with DuckDB in one process, without Java."),
     ] = "spark",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    verify: Annotated[bool, typer.Option(help="Compare computed ranks with the node's own.")] = True,
+    verify: Annotated[
+        Literal["ranks", "deep"],
+        typer.Option(
+            help="Compare computed ranks with the node's own; deep: sort by these, and compare places too."
+        ),
+    ] = "ranks",
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Compare nothing with the node's ranks.")
+    ] = False,
     draw: Annotated[
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
@@ -59,7 +67,7 @@ def analyze(
     """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
     destination, environment = (export_folder, {}) if export_folder else _own_export(context)
     options = ["--out", str(out), "--master", master, "--engine", engine]
-    options += [] if verify else ["--no-verify"]
+    options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
     options += _large_branch_options(giant_from)

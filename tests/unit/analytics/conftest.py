@@ -8,13 +8,14 @@ from pyspark.sql import SparkSession
 
 from analytics.audit import audit
 from analytics.engines import spark_engine
+from analytics.reading.limits import SMALL_ROWS_MAX
 from analytics.session import start_session
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = start_session("local[2]", is_small=True, log_path=log)
+    session = start_session("local[2]", rows=SMALL_ROWS_MAX, log_path=log)
     yield session
     session.stop()
 

@@ -69,6 +69,15 @@ def test_a_machine_without_java_is_told_what_to_install(
         session.find_java_home()
 
 
+def test_partitions_follow_the_rows_of_the_exports() -> None:
+    few = [session.partitions_for(rows) for rows in (0, 25_000, 25_001, 100_000)]
+    assert few == [1, 1, 2, 2]
+    unknown = session.partitions_for(None)
+    assert session.partitions_for(100_001) == unknown >= 4
+    assert session.partitions_for(500_000_000) == 500
+    assert session.partitions_for(1 << 62) == 2_000, "each has a cost"
+
+
 def test_a_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

@@ -60,7 +60,7 @@ def test_pandas_and_duckdb_get_the_same_rows(folders: list[Path]) -> None:
 @pytest.mark.slow
 @pytest.mark.extended
 def test_spark_reads_the_same_rows_itself(folders: list[Path], tmp_path: Path) -> None:
-    session: SparkSession = start_session("local[1]", is_small=True, log_path=tmp_path / "spark.log")
+    session: SparkSession = start_session("local[1]", rows=0, log_path=tmp_path / "spark.log")
     try:
         export = ravel.open_export(folders)
         for name in ("commits", "voids", "topics"):

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from analytics.order import large_branches as giants
 from analytics.order import rank_check as witness
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.order.linearize import digest_orders, linearize
+from analytics.order.linearize import digest_giants, digest_orders, linearize, order_branches
 from analytics.reading import limits
 from analytics.reading.export_reader import load_commits
 from ravel.exports.checking import read_export
@@ -187,9 +187,14 @@ def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSessio
     }
     world.close()
     commits = load_commits(spark, read_export(tmp_path / "export")).persist()
-    rows = digest_orders(linearize(commits, 6)).collect()
+    ordered = order_branches(commits, 6, with_digests=True)
+    rows = digest_orders(ordered.order).collect()
+    of_giants = {one.branch_id: one.digest for one in digest_giants(ordered)}
+    of_others = ordered.order.where("digest IS NOT NULL").collect()
     commits.unpersist()
     assert {bytes(row["branch_id"]): row["digest"] for row in rows} == expected
+    assert of_giants.keys() == ordered.giants.keys() == {world.branch.branch_id}
+    assert of_giants | {bytes(row["branch_id"]): row["digest"] for row in of_others} == expected
 
 
 def test_an_id_twice_in_a_giant_is_refused(spark: SparkSession) -> None:
