@@ -135,7 +135,7 @@ def read_export(
         if created_at > CREATED_AT_MAX:
             raise ExportError(f"{path} says that it was made after the year 2199: created_at is {created_at}")
         tables = {
-            table: tuple(_find_part(part, folder) for part in parts)
+            table: tuple(find_part(part, folder) for part in parts)
             for table, parts in list_tables(manifest, folder, path, with_blocks=with_blocks).items()
         }
         _check_parts(tables, version, progress)
@@ -240,7 +240,7 @@ def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> lis
     return parts
 
 
-def _find_part(part: ExportPart, folder: Path) -> ExportPart:
+def find_part(part: ExportPart, folder: Path) -> ExportPart:
     """The part by the path that it has longest.
 
     Where the exporter gives parts two names, that is the one under KEPT_NAME: the other goes when the part is replaced,
@@ -277,7 +277,7 @@ def _check_parts(
     # Hashing and reading files leave the interpreter to other threads.
     with ThreadPoolExecutor(min(_THREADS_MAX, 2 * (os.cpu_count() or 1))) as threads:
         try:
-            for count, _ in enumerate(threads.map(lambda one: _check_part(*one), every), 1):
+            for count, _ in enumerate(threads.map(lambda one: check_part(*one), every), 1):
                 if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
                     progress(f"    {count:,} of {len(every):,} parts")
                     told_at = time.monotonic()
@@ -286,7 +286,8 @@ def _check_parts(
             raise
 
 
-def _check_part(part: ExportPart, expected: pa.Schema) -> None:
+def check_part(part: ExportPart, expected: pa.Schema) -> None:
+    """A part is what the manifest says, and has these columns. Raises ExportError, OSError."""
     if not part.path.is_file():
         raise ExportError(f"{part.path} is missing, but the manifest lists it")
     size = part.path.stat().st_size

@@ -42,22 +42,24 @@ def fetch_exports(
     """
     folders = []
     for number, source in enumerate(sources, 1):
-        url = _URL.fullmatch(source)
-        if url is None:
-            folders.append(Path(source))
-        elif url[1] == "file":
-            folders.append(Path(unquote(url[2])))
-        else:
+        folder = local_folder(source)
+        if folder is None:
             progress(f"fetch {source}")
-            folders.append(_fetch(source, out / FOLDER_NAME / str(number), with_blocks=with_blocks))
+            folder = _fetch(source, out / FOLDER_NAME / str(number), with_blocks=with_blocks)
+        folders.append(folder)
     return folders
 
 
-def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    manifest_path = folder / MANIFEST_NAME
+def local_folder(source: str) -> Path | None:
+    """The folder that a path or URL names, None where it is elsewhere."""
+    url = _URL.fullmatch(source)
+    if url is None:
+        return Path(source)
+    return Path(unquote(url[2])) if url[1] == "file" else None
+
+
+def fetch_manifest(url: str, folder: Path) -> None:
+    """Bring the manifest of an export into a folder. Raises ExportError, OSError."""
     files, root = _driven(url, lambda: _connect(url))
     try:
         size = _driven(url, lambda: files.info(f"{root}/{MANIFEST_NAME}")["size"])
@@ -67,7 +69,22 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
         raise ExportError(
             f"{url}/{MANIFEST_NAME} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest"
         )
-    _driven(url, lambda: files.get_file(f"{root}/{MANIFEST_NAME}", str(manifest_path)))
+    _driven(url, lambda: files.get_file(f"{root}/{MANIFEST_NAME}", str(folder / MANIFEST_NAME)))
+
+
+def bring_part(url: str, part: ExportPart) -> None:
+    """Bring one part of an export to its path. Raises ExportError, OSError."""
+    files, root = _driven(url, lambda: _connect(url))
+    _bring(files, root, part, url)
+
+
+def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    fetch_manifest(url, folder)
+    files, root = _driven(url, lambda: _connect(url))
+    manifest_path = folder / MANIFEST_NAME
     manifest = load_manifest(manifest_path)
     try:
         tables = list_tables(manifest, folder, manifest_path, with_blocks=with_blocks)

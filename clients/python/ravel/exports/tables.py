@@ -85,9 +85,7 @@ class Table:
 
     def schema(self) -> pa.Schema:
         """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
-        fields = [field.with_type(_plain(field.type)).with_nullable(True) for field in TABLES[self.name]]
-        described: dict[bytes | str, bytes | str] = dict(list((TABLES[self.name].metadata or {}).items()))
-        return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=described)
+        return plain_schema(self.name)
 
     def arrow(self) -> pa.Table:
         """As a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
@@ -99,7 +97,7 @@ class Table:
                     rows = pq.read_table(part.path, partitioning=None)
                 except FileNotFoundError:
                     raise ExportError(f"{part.path} is gone: open the export again") from None
-                read.append(_fit(rows, schema, export.node))
+                read.append(fit_rows(rows, schema, export.node))
         return pa.concat_tables(read)
 
     def pandas(self) -> "pd.DataFrame":
@@ -131,11 +129,18 @@ class Table:
         return united
 
 
+def plain_schema(table: str) -> pa.Schema:
+    """The columns of a table, and NODE, of types that all readers take."""
+    fields = [field.with_type(_plain(field.type)).with_nullable(True) for field in TABLES[table]]
+    described: dict[bytes | str, bytes | str] = dict(list((TABLES[table].metadata or {}).items()))
+    return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=described)
+
+
 def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
 
 
-def _fit(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
+def fit_rows(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
     """Rows of one part, with all columns of this version, in its types."""
     columns = []
     for field in schema:

@@ -1,0 +1,43 @@
+"""Ravel's figures from a notebook with Spark: editors and jupytext open its cells (`# %%`).
+
+Needs `pip install 'ravel-node[analytics]'` and Java 17. RAVEL_EXPORT is the folder or URL of an export.
+"""
+
+# %% Read commits. Each part is checked by the task that reads it.
+import os
+
+from pyspark.sql import SparkSession
+
+import analytics.frames as figures
+
+url = os.environ["RAVEL_EXPORT"]
+spark = SparkSession.Builder().getOrCreate()
+commits = spark.read.format("ravel").load(url)
+voids = spark.read.format("ravel").option("table", "voids").load(url)
+
+# %% The canonical order, from parents alone. All other figures start from it, so it is kept.
+order = figures.order(commits, voids).persist()
+timeline = (
+    order.where("fault IS NULL")
+    .orderBy("branch_id", "position")
+    .select("branch_name", "rank", "author", "time")
+    .toPandas()
+)
+print(timeline)
+
+# %% How many commits share a rank, at most, in each branch?
+widest = (
+    figures.branches(order).where("merges > 0").select("branch_name", "width_max", "concurrency").toPandas()
+)
+widest = widest.rename(columns={"width_max": "width"})
+print(widest)
+
+# %% How long do merges wait for what they merge?
+waits = figures.merges(order).toPandas()
+print(waits[["merges", "waited_p50", "waited_p90"]])
+
+# %% Which places have no commit, and why?
+print(figures.faults(order).toPandas())
+
+# %% Let go of what was kept.
+order.unpersist()
