@@ -1,6 +1,7 @@
 """Main analysis job: reads exports, recomputes the order, compares, counts, and writes report and tables.
 
     OUT/report.html        for a person
+    OUT/summary.json       what the next analysis into OUT compares itself with
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same on request
@@ -25,6 +26,7 @@ from analytics.order.kernel import MISSING_CAUSE
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import text_id
 from analytics.report.report import OrderVerdict, render
+from analytics.report.standing import load_summary, save_summary
 from ravel.exports.checking import Export, read_export
 
 if TYPE_CHECKING:
@@ -228,7 +230,8 @@ class _Analysis:
         with self._step("count"):
             self._catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
             verdict = OrderVerdict(verify != "no", mismatches, faults)
-            report = Findings(self._engine, self._catalog, self._exports).report(verdict, drawn)
+            before = load_summary(self._out)
+            report = Findings(self._engine, self._catalog, self._exports, before).report(verdict, drawn)
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"
@@ -238,6 +241,7 @@ class _Analysis:
             }
             digests_path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
             report_path.write_text(render(report), encoding="utf-8")
+            save_summary(self._out, report.standing.now)
         for fault, count in sorted(faults.items()):
             self._step.note(f"{count:,} commits have no place in the order: {fault}")
         return AnalysisResult(

@@ -20,6 +20,7 @@ from analytics.report.report import (
     ReplicationLine,
     Report,
 )
+from analytics.report.standing import Summary, find_standing
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import Period, Rows
 from ravel.exports.checking import Export
@@ -60,10 +61,13 @@ def find_branch(rows: Rows, wanted: str) -> bytes:
 class Findings:
     """All that is found in one run, of which `commits` are there, their order, and the table `linearization`."""
 
-    def __init__(self, engine: Engine, catalog: Catalog, exports: Sequence[Export]) -> None:
+    def __init__(
+        self, engine: Engine, catalog: Catalog, exports: Sequence[Export], before: Summary | None
+    ) -> None:
         self._rows = engine.rows
         self._catalog = catalog
         self._exports = exports
+        self._before = before
 
     def report(self, verdict: OrderVerdict, drawn: bytes | None) -> Report:
         """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError."""
@@ -83,9 +87,15 @@ class Findings:
             "SELECT branch_name, merges.* FROM merges JOIN (SELECT branch_id, branch_name FROM branches) AS names "
             f"USING (branch_id) ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
         )
+        nodes = tuple(dict.fromkeys(export.node for export in self._exports))
+        exported_at = max(export.created_at for export in self._exports)
+        of_receipts = self._catalog.period("receipts", "received_at")
         return Report(
-            nodes=tuple(dict.fromkeys(export.node for export in self._exports)),
-            exported_at=max(export.created_at for export in self._exports),
+            nodes=nodes,
+            exported_at=exported_at,
+            standing=find_standing(self._rows, self._before, of_receipts, nodes, exported_at, total),
+            waits=self._shares("SELECT waited_until / 1000 AS size, merges AS count FROM waits", "count"),
+            concurrency=self._shares("SELECT width AS size, width AS count FROM widths", "count"),
             commits=total["commits"] or 0,
             branches=total["branches"],
             repos=total["repos"],
@@ -113,6 +123,20 @@ class Findings:
             shapes=self._shapes(period, largest[:_SHAPES_MAX]),
             drawing=self._drawing(drawn),
         )
+
+    def _shares(self, query: str, counted: str) -> tuple[tuple[float, float], ...]:
+        """The distribution of a query's `size`, each as often as it counts: the share of all that is at most so large."""
+        rows = self._rows(
+            f"WITH sized AS ({query}) "
+            f"SELECT size, sum({counted}) AS number FROM sized GROUP BY size ORDER BY size NULLS LAST"
+        )
+        total = sum(int(row["number"]) for row in rows)
+        below, points = 0, []
+        for row in rows:
+            below += int(row["number"])
+            if row["size"] is not None:
+                points.append((float(row["size"]), below / total))
+        return tuple(points)
 
     def _feed_forks(self, authors: Sequence[bytes]) -> dict[bytes, int]:
         """How many places of their feeds these authors have used more than once, over all branches."""

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 # Matplotlib knows no CSS variables: it draws in colours that nothing else uses, which are then replaced.
 QUIET: Final = "#010101"
@@ -113,6 +113,36 @@ def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> s
         _count_axis(axes)
         axes.set_title("heads", loc="left", fontsize=11)
         return svg_of(figure, "Heads over time")
+
+
+def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int) -> str:
+    """Bytes that a node received over time, in MiB, as `draw_heads` does."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"received-{number}"}):
+        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        axes = figure.subplots()
+        edges, sizes = _levels(points, bucket)
+        axes.fill_between(edges, sizes / (1 << 20), color=MAIN_SOFT, linewidth=0, step="post")
+        axes.step(edges, sizes / (1 << 20), color=MAIN, linewidth=1.5, where="post")
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        axes.set_title("MiB in all", loc="left", fontsize=11)
+        return svg_of(figure, "Commits received over time")
+
+
+def draw_shares(points: Sequence[tuple[float, float]], label: str, unit: str) -> str:
+    """A distribution: which share of all is at most so large. Points are (size, share), in order; sizes are from 1 on."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"shares-{label}"}):
+        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        axes = figure.subplots()
+        sizes, shares = np.array(points).T
+        axes.step(sizes, shares * 100, color=MAIN, linewidth=1.8, where="post", marker="o", markersize=3)
+        axes.set_xscale("log")
+        axes.set_ylim(0, 102)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
+        axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(unit)
+        return svg_of(figure, label)
 
 
 def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:

@@ -9,7 +9,15 @@ from html import escape
 from analytics.report import page
 from analytics.report.drawing import LEGEND, Drawing, draw_tangle
 from analytics.report.member_page import MemberFigures, StoreLine, render_members, render_stores
-from analytics.report.pictures import WidthBin, bins_are_wide, draw_growth, draw_heads, draw_widths
+from analytics.report.pictures import (
+    WidthBin,
+    bins_are_wide,
+    draw_growth,
+    draw_heads,
+    draw_shares,
+    draw_widths,
+)
+from analytics.report.standing import Standing, render_standing
 from analytics.tables.definitions import TABLES
 
 
@@ -130,6 +138,11 @@ class Report:
     merges: int
     size: int
     verdict: OrderVerdict
+    standing: Standing
+    waits: tuple[tuple[float, float], ...]  # (seconds that merges waited at most, share of them)
+    concurrency: tuple[
+        tuple[float, float], ...
+    ]  # (commits of a rank, share of all commits in ranks of at most so many)
     branch_lines: tuple[BranchLine, ...]  # the largest first, perhaps not all
     author_lines: tuple[AuthorLine, ...]
     merge_lines: tuple[MergeLine, ...]  # those with most merges
@@ -147,10 +160,9 @@ def render(report: Report) -> str:
     are_told = any(line.blocks is not None for line in report.store_lines)
     sections = [
         f"{_verdict(report)}<dl>{_tiles(report)}</dl>",
+        f"<h2>At a glance</h2>{render_standing(report.standing)}",
         f"<h2>Growth over time</h2>{_growth(report.growth)}",
-        '<h2>Width and concurrency</h2><p class="note">Commits of one rank were written without knowing of one another. '
-        "Along a quiet branch the width is one. Heads are what nothing follows yet.</p>",
-        "".join(_shape(one, number) for number, one in enumerate(report.shapes)),
+        _widths(report),
         f"<h2>Merge latency</h2>{_merges(report)}",
         f"<h2>Members and epochs</h2>{render_members(report.members)}" if report.members.lines else "",
         f"<h2>Stores</h2>{render_stores(report.store_lines)}" if are_told else "",
@@ -188,8 +200,8 @@ def _verdict(report: Report) -> str:
         lines.append(
             (
                 "good",
-                "Spark computed the order of every branch anew, from acks alone, "
-                f"and agrees with the node on all {report.commits:,} commits.",
+                "The order of every branch was computed anew, from parents alone. "
+                f"It is the node's own for all {report.commits:,} commits.",
             )
         )
     for fault, count in sorted(report.verdict.faults.items()):
@@ -231,6 +243,22 @@ def _growth(growth: Growth | None) -> str:
     )
 
 
+def _widths(report: Report) -> str:
+    """Branches along which something is concurrent; of others there is nothing to see."""
+    if not report.shapes:
+        return ""
+    wide = [shape for shape in report.shapes if any(one.widest > 1 for one in shape.bins)]
+    if not wide:
+        return "<h2>Width and concurrency</h2><p>Nothing was written concurrently: every rank has one commit.</p>"
+    return (
+        '<h2>Width and concurrency</h2><p class="note">Commits of one rank were written without knowing of one another. '
+        "Along a quiet branch the width is one. Heads are what nothing follows yet.</p>"
+        f"<figure><h3>All branches</h3>{draw_shares(report.concurrency, 'Distribution of widths', 'commits of the rank')}"
+        "<figcaption>Share of all commits that share their rank with at most so many, themselves included.</figcaption>"
+        "</figure>" + "".join(_shape(one, number) for number, one in enumerate(wide))
+    )
+
+
 def _shape(shape: BranchShape, number: int) -> str:
     note = f"{shape.concurrency:.1%} of the commits share their rank with others."
     if bins_are_wide(shape.bins, shape.ranks):
@@ -258,15 +286,22 @@ def _merges(report: Report) -> str:
     heads = (
         "branch",
         "merges",
-        "half waited",
-        "nine of ten",
+        "waited, median",
+        "p90",
         "longest",
-        "half apart",
-        "nine of ten",
+        "apart, median",
+        "p90",
         "backdated",
     )
+    picture = (
+        f"<figure>{draw_shares(report.waits, 'Distribution of merge latency', 'seconds')}"
+        "<figcaption>Share of the merges of all branches that waited at most so long.</figcaption></figure>"
+        if len(report.waits) > 1
+        else ""
+    )
     return (
-        page.table(heads, rows)
+        picture
+        + page.table(heads, rows)
         + '<p class="note">Waited: from the last commit that a merge acks to the merge. Apart: from the first of them. By '
         "the times that authors state; a merge older than what it merges is backdated, and not timed.</p>"
     )
@@ -284,7 +319,7 @@ def _replication(report: Report) -> str:
         )
         for line in report.replication_lines
     ]
-    heads = ("branch", "node", "commits", "lacks", "first here", "half within", "nine of ten", "slowest")
+    heads = ("branch", "node", "commits", "lacks", "first here", "delay, median", "p90", "longest")
     return (
         page.table(heads, rows)
         + '<p class="note">From the first of these nodes that had a commit to this one, each by its own clock.</p>'

@@ -25,6 +25,7 @@ from string import Template
 from typing import Final
 
 from analytics.reading.limits import PERCENTILE_ACCURACY
+from analytics.tables.periods import WAITS
 from ravel.exports.schema import PERMISSIONS, REASONS
 
 SOURCES: Final[Mapping[str, str]] = {
@@ -59,6 +60,9 @@ CONSTANTS: Final[Mapping[str, str]] = {
     "permissions": _texts(PERMISSIONS),
     "admins": _texts(PERMISSIONS[-2:]),
     "reasons": _texts(REASONS),
+    "waits": " ".join(
+        f"WHEN plausible(time) - plausible(causes_until) <= {most} THEN {most}" for most in WAITS
+    ),
 }
 
 

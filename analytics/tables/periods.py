@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from analytics.reading.times import DAY, bucket_for
+from analytics.reading.times import BUCKETS, DAY, bucket_for
 
 _SHARES_ACCURACY: Final = 10_000
+
+WAITS: Final = tuple(width for width in BUCKETS if width <= 365 * DAY)
+"""Milliseconds by which the lengths of merges are told apart."""
 
 Rows = Callable[[str], Sequence[Mapping[str, Any]]]
 

@@ -247,7 +247,13 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
 ) -> None:
     page = analysed.report.read_text(encoding="utf-8")
     pictures = set(re.findall(r'<svg[^>]* role="img" aria-label="([^":]*)', page))
-    assert pictures == {"Commits over time", "Width per rank", "Heads over time", "Drawing of a tangle"}
+    assert pictures == {
+        "Commits over time",
+        "Distribution of widths",
+        "Width per rank",
+        "Heads over time",
+        "Drawing of a tangle",
+    }
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "default-src 'none'" in page

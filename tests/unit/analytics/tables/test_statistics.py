@@ -18,7 +18,7 @@ from analytics.tables.periods import Period
 from ravel.exports.checking import Holdings, read_export
 from tests.support.analyses import Counted
 from tests.support.drawn_exports import histories
-from tests.support.exports import T0_MS, Row, id_of, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 pytestmark = pytest.mark.slow
 
@@ -244,3 +244,14 @@ def test_holdings_are_those_of_the_latest_export(
     with Counted(exports, tmp_path / "out") as counted:
         counted.catalog.write(["stores"])
         assert counted.table("stores", "node")["one"]["block_bytes"] == block_bytes, "not counted last: null"
+
+
+def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:
+    rows = [Row("root")]
+    for number, waited in enumerate((0, 1_000, 1_001, 60_000, 400 * DAY_MS, -1)):
+        sides = [Row(f"{number}{side}", ("root",), time=T0_MS) for side in "ab"]
+        rows += [*sides, Row(f"m{number}", (f"{number}a", f"{number}b"), time=T0_MS + waited)]
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        counted.catalog.write(["waits"])
+        found = counted.table("waits", "waited_until")
+    assert {until: row["merges"] for until, row in found.items()} == {1_000: 2, 5_000: 1, 60_000: 1, None: 1}

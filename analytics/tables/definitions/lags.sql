@@ -1,0 +1,24 @@
+-- Rows: branch and node that lacks commits of it
+-- What each node lacks of a branch that another of these nodes has, and since when.
+--
+-- branch_id binary: the branch
+-- node string: the node that lags
+-- lacking bigint: commits (all) that it lacks
+-- since bigint (ms since 1970-01-01 UTC): first receipt of the earliest of these by another node
+WITH lagging AS (
+    SELECT branch_id, node
+    FROM replication
+    WHERE lacking > 0
+), known AS (
+    SELECT branch_id, commit_id, min(plausible(first_received)) AS first_received
+    FROM compared
+    GROUP BY branch_id, commit_id
+), lacked AS (
+    SELECT branch_id, node, commit_id, first_received
+    FROM lagging
+    JOIN known USING (branch_id)
+    ANTI JOIN compared USING (branch_id, node, commit_id)
+)
+SELECT branch_id, node, count(*) AS lacking, min(first_received) AS since
+FROM lacked
+GROUP BY branch_id, node

@@ -1,0 +1,112 @@
+"""What an operator reads first: sentences about what changed, who lags, what grows, and what is wrong."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analytics import analyze
+from analytics.reading.times import DAY
+from analytics.report.standing import (
+    SUMMARY_NAME,
+    Lag,
+    Received,
+    Standing,
+    Summary,
+    load_summary,
+    render_standing,
+    save_summary,
+)
+from tests.support.exports import DAY_MS, T0_MS, Row, write_export
+
+NOW = Summary(("alice",), T0_MS // 1000, 10, 2, 5 << 20, 0, 0, 0, 0)
+NOTHING = Standing(NOW, None, (), (), None)
+
+
+def _said(standing: Standing) -> list[str]:
+    items = re.findall(r"<li[^>]*>(.*?)</li>", render_standing(standing))
+    return [re.sub(r"<[^>]*>", "", item) for item in items]
+
+
+def test_a_calm_node_alone_is_told_so() -> None:
+    assert _said(NOTHING) == [
+        "This folder has no earlier analysis of these nodes: the next one says here what has changed.",
+        "One node's export says nothing of its peers: analyze the exports of several together.",
+        "No author forked a feed.",
+        "No branch has several heads.",
+        "No parent of a commit is missing.",
+    ]
+
+
+def test_changes_are_told_against_the_analysis_before() -> None:
+    before = replace(NOW, commits=4, branches=1, size=2 << 20, exported_at=NOW.exported_at - 86_400)
+    assert _said(replace(NOTHING, before=before))[0].endswith("6 commits and 1 branch came: 3.0 MiB.")
+    assert _said(replace(NOTHING, before=NOW))[0].endswith("nothing has changed.")
+    assert "3 commits fewer" in _said(replace(NOTHING, before=replace(NOW, commits=13)))[0]
+    worse = replace(NOW, forked=2, unmerged=1, missing=3)
+    told = _said(Standing(worse, replace(NOW, missing=1), (), (), T0_MS - 4 * DAY))
+    assert told[2].startswith("2 authors used a place of a feed twice")
+    assert "(0 before)" in told[2]
+    assert told[3].startswith("1 branch has several heads (0 before). The oldest is of ")
+    assert ", 4 days before the export." in told[3]
+    assert told[4].startswith("3 parents of commits are missing (1 before)")
+
+
+def test_nodes_that_lag_and_nodes_that_grow_are_named_and_escaped() -> None:
+    now = replace(NOW, nodes=("alice", "<b>"), lacking=7)
+    received = Received("<b>", ((T0_MS, 10), (T0_MS + DAY, 1 << 20)), DAY, 1 << 20, 2 * DAY)
+    standing = Standing(now, None, (Lag("<b>", 2, 7, T0_MS),), (received,), None)
+    page = render_standing(standing)
+    assert "<b>" not in page
+    assert page.count("<svg") == 1
+    told = [text.replace("&lt;b&gt;", "B") for text in _said(standing)]
+    assert told[1].startswith(
+        "Node B lacks 7 commits of 2 branches. Another node has had the earliest since 2023-11-14"
+    )
+    assert told[2] == (
+        "Node B received 1.0 MiB of commits in 2 days. At that pace they take 182.5 MiB more disk space in a year."
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{", '{"nodes": []}', '{"nodes": [1]}', "[" * 100_000],
+    ids=["empty", "a list", "cut", "incomplete", "of numbers", "deep"],
+)
+def test_what_is_no_summary_is_passed_over(tmp_path: Path, content: str) -> None:
+    assert load_summary(tmp_path) is None
+    (tmp_path / SUMMARY_NAME).write_text(content, encoding="utf-8")
+    assert load_summary(tmp_path) is None
+    save_summary(tmp_path, NOW)
+    assert load_summary(tmp_path) == NOW
+    padded = (tmp_path / SUMMARY_NAME).read_bytes().ljust(1 << 20)
+    (tmp_path / SUMMARY_NAME).write_bytes(padded)
+    assert load_summary(tmp_path) == NOW
+    (tmp_path / SUMMARY_NAME).write_bytes(padded + b" ")
+    assert load_summary(tmp_path) is None
+    values = json.loads(padded)
+    for wrong in (-1, 1.5, True, 1 << 62, "1"):
+        (tmp_path / SUMMARY_NAME).write_text(json.dumps(values | {"commits": wrong}), encoding="utf-8")
+        assert load_summary(tmp_path) is None
+
+
+@pytest.mark.slow
+def test_two_analyses_of_two_nodes_say_who_lags_and_what_came(tmp_path: Path) -> None:
+    rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), received=T0_MS + n * DAY_MS) for n in range(6)]
+    rows += [Row("side", ("c2",), received=T0_MS + 9 * DAY_MS, time=T0_MS - DAY_MS)]
+    all_rows = write_export(tmp_path / "alice", rows, node="alice")
+    few = write_export(tmp_path / "bob", rows[:4], node="bob")
+
+    def page(*folders: Path) -> str:
+        first, *merge = folders
+        result = analyze.run(first, tmp_path / "out", merge=merge, progress=lambda _: None, engine="local")
+        return re.sub(r"<[^>]*>", "", result.report.read_text(encoding="utf-8"))
+
+    told = page(all_rows, few)
+    assert "Node bob lacks 3 commits of 1 branch. Another node has had the earliest since 2023-11-18" in told
+    assert "1 branch has several heads. The oldest is of 2023-11-13" in told
+    assert "1 day before the export" in told
+    assert "nothing has changed" in page(all_rows, few)
+    assert "no earlier analysis of these nodes" in page(all_rows), "of other nodes"
