@@ -9,6 +9,7 @@ durable at any moment, so SIGKILL costs nothing but the goodbye.
 import errno
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from node.api.binding import check_bindings
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
+from node.api.remote import Remote
 from node.api.repeats import new_run
 from node.api.service import NodeService
 from node.authoring.author import Author
@@ -29,7 +31,7 @@ from node.content.post_relations import RelationReader
 from node.content.search_indexer import SearchIndexer
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
-from node.home.config import PeerConfig
+from node.home.config import PeerConfig, is_unspecified
 from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
@@ -139,9 +141,10 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     if (accepted := sum(map(len, retry_kept(replica, now_ms()).accepted.values()))) > 0:
         log.info("commits accepted that were kept until they could be", count=accepted)
     host, _, port = home.config.api.listen.rpartition(":")
-    with _listening(home, "api", home.config.api.listen):
+    with _listening(home, "api.listen", home.config.api.listen):
         api_listener = open_api_listener(host.strip("[]"), int(port))
-    with _listening(home, "network", home.config.network.listen):
+    remote, remote_listener = _open_remote(home)
+    with _listening(home, "network.listen", home.config.network.listen):
         listeners = await open_listener(home.config.network.listen)
     listen = listening_address(listeners)
     web = await _web_listener(home)
@@ -184,6 +187,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         tokens=tokens,
         clock=now_seconds,
         has_search=home.config.search.enabled,
+        remote=remote,
     )
     run = new_run()
     with (
@@ -195,7 +199,12 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)
-            nursery.start_soon(serve_api, create_app(service, callers, streams, run), api_listener)
+            app = create_app(service, callers, streams, run)
+            nursery.start_soon(serve_api, app, api_listener)
+            if remote is not None and remote_listener is not None:
+                nursery.start_soon(serve_api, app, remote_listener, remote)
+                nursery.start_soon(remote.run, hub.run_blocking)
+                log.info("other machines may come", tls=home.config.api.tls, port=remote.port)
             await nursery.start(network.run, listeners, web)
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, announced_address(listen), watch_lan).run)
@@ -249,7 +258,7 @@ async def _web_listener(home: Home) -> "WebListener | None":
                 f"[network] websocket_certificate cannot be used: {error}",
                 "it is a PEM file with the chain, websocket_key one with its key, and both can be read by this user",
             ) from None
-    with _listening(home, "network", config.websocket_listen, "websocket_listen"):
+    with _listening(home, "network.websocket_listen", config.websocket_listen):
         return WebListener(await open_listener(config.websocket_listen), tls)
 
 
@@ -273,8 +282,28 @@ def _load_peers(
     ]
 
 
+def _open_remote(home: Home) -> tuple[Remote | None, socket.socket | None]:
+    """The listener for other machines and its socket, if there is to be one."""
+    address = home.config.api.tls
+    if not address:
+        return None, None
+    remote = Remote(home, now_seconds, lambda: _hosts_at(address))
+    host, _, port = address.rpartition(":")
+    with _listening(home, "api.tls", address):
+        listener = open_api_listener(host.strip("[]"), int(port))
+    remote.port = listener.getsockname()[1]
+    return remote, listener
+
+
+def _hosts_at(address: str) -> list[str]:
+    """The hosts at which other machines reach a listener."""
+    if not is_unspecified(address):
+        return [address.rpartition(":")[0].strip("[]")]
+    return [str(one.host) for one in list_addresses()] or ["127.0.0.1"]
+
+
 @contextmanager
-def _listening(home: Home, section: str, address: str, key: str = "listen") -> Iterator[None]:
+def _listening(home: Home, key: str, address: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -283,7 +312,7 @@ def _listening(home: Home, section: str, address: str, key: str = "listen") -> I
         raise ServiceError(
             "bad_config",
             f"cannot listen on {address}: {error}{held_by}",
-            f"choose another port: {command_for(home.path)} config set {section}.{key} "
+            f"choose another port: {command_for(home.path)} config set {key} "
             f"{address.rpartition(':')[0]}:PORT",
         ) from None
 

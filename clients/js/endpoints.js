@@ -117,4 +117,7 @@ export const ENDPOINTS = {
   listTokens: {"method": "GET", "path": "/tokens", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   revokeToken: {"method": "DELETE", "path": "/tokens/{token}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   showToken: {"method": "GET", "path": "/token", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  makePairingCode: {"method": "POST", "path": "/browsers/codes", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  listBrowsers: {"method": "GET", "path": "/browsers", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  revokeBrowser: {"method": "DELETE", "path": "/browsers/{browser}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
 };

@@ -1609,7 +1609,7 @@ export interface TokenRequest {
   expires_seconds?: number;
 }
 
-/** The tokens of this node, but its own. */
+/** The tokens of apps and pages. */
 export interface TokenList {
   tokens: TokenView[];
 }
@@ -1620,7 +1620,7 @@ export interface TokenView {
   created_at: number | null;
   expired: boolean;
   expires_at: number | null;
-  kind: "app" | "page" | "home";
+  kind: "app" | "page" | "browser" | "home";
   last_used_at: number | null;
   may: ("admin" | "manage" | "node" | "read" | "write")[];
   name: string;
@@ -1639,6 +1639,36 @@ export interface TokenBranch {
 export interface TokenRepo {
   name: string | null;
   repo: string;
+}
+
+/** A code that pairs a browser. */
+export interface PairingCode {
+  addresses: string[];
+  code: string;
+  expires_seconds: number;
+  fingerprint: string;
+}
+
+/** The paired browsers of this node. */
+export interface BrowserList {
+  browsers: BrowserView[];
+  remote: RemoteView | null;
+}
+
+/** A paired browser. */
+export interface BrowserView {
+  created_at: number;
+  expired: boolean;
+  expires_at: number;
+  last_used_at: number | null;
+  name: string;
+}
+
+/** Where browsers of other machines reach the page. */
+export interface RemoteView {
+  addresses: string[];
+  certificate_ends_at: number;
+  fingerprint: string;
 }
 
 export class Ravel {
@@ -1894,4 +1924,11 @@ export class Ravel {
   revokeToken(values: { token: string }, options?: RequestOptions): Promise<Empty>;
   /** Show the token that this request carries. */
   showToken(values?: {}, options?: RequestOptions): Promise<TokenView>;
+  // Browsers
+  /** Make a code by which a browser of another machine gets a token of its own, once. */
+  makePairingCode(values?: {}, options?: RequestOptions): Promise<PairingCode>;
+  /** List paired browsers with when they last came, and where they reach this node. */
+  listBrowsers(values?: {}, options?: RequestOptions): Promise<BrowserList>;
+  /** Revoke a paired browser, at once and for good. */
+  revokeBrowser(values: { browser: string }, options?: RequestOptions): Promise<Empty>;
 }

@@ -45,7 +45,7 @@ class Access:
         if caller.is_home:
             return
         for need in endpoint.needs:
-            if need.about == "home":
+            if need.about == "home" or (need.about == "person" and not caller.is_page):
                 raise _needs_home(caller, endpoint)
             if need.action not in caller.may:
                 raise refusal(caller, endpoint, need, arguments)
@@ -149,8 +149,9 @@ def _insufficient(caller: Caller, needed: str, actions: Sequence[str], option: s
 def _needs_home(caller: Caller, endpoint: Endpoint[Any]) -> ServiceError:
     return ServiceError(
         "insufficient_scope",
-        f"`{endpoint.method} {endpoint.path}` needs the node's own token, and the token {caller.name!r} is another",
-        "use the command: `ravel token` and `ravel open` have it, from the file api-token of the node's folder",
+        f"`{endpoint.method} {endpoint.path}` is for the node's own token"
+        f"{' and for pages' if endpoint.needs[0].about == 'person' else ''}, and the token {caller.name!r} is another",
+        "use the command, which has that token from the file api-token of the node's folder, or open the page: ravel open",
     )
 
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from node.api.access import Access, check_node
-from node.api.authentication import Gate, error_response
+from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.callers import Callers, caller_of
 from node.api.event_streams import EventStreams
@@ -57,13 +57,18 @@ def create_app(
     repeats = Repeats(run)
 
     async def give_token(request: Request) -> Response:
-        codes.redeem(await read_code(request))
+        remote, given = remote_of(request.scope), await read_code(request)
+        if remote is not None:
+            # Counted before it is looked at: a right code must not tell itself from a wrong one that came too fast.
+            remote.limits.take_try(remote.subnet_of(request.scope))
+            return JSONResponse({"token": await service.browsers.pair(given.code, given.name)})
+        codes.redeem(given.code)
         return JSONResponse({"token": await service.tokens.make_for_page()})
 
     probes = _Probes(service.watching)
     access = Access(service.targets, callers, service.run_blocking)
     handlers = _other_handlers(service, streams or EventStreams(), access)
-    handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.make())
+    handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     routes = [
         Route("/healthz", _health),
         Route("/readyz", _mapped(probes.readiness)),
@@ -75,9 +80,7 @@ def create_app(
         handler = admitted(endpoint, handler, access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(
-        StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS | {"/healthz", "/readyz"}
-    )
+    return Gate(StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS)
 
 
 def route_path(endpoint: AnyEndpoint) -> str:

@@ -1,9 +1,9 @@
 """Authentication of the HTTP API: checks Host, Origin and token of every request, and formats its refusals.
 
-Anyone who holds a token, from this machine; `callers` tells whose it is, and `access` what it may. A page in a browser
-does not: it cannot send the header to another origin without being asked about (and is refused, unless a token was made
-for its origin), and a name that was rebound to 127.0.0.1 is refused by the Host check. A token in a URL is never
-accepted, since URLs end up in logs.
+Anyone who holds a token, from this machine or, over TLS, by the listener for others (`remote`); `callers` tells whose it
+is, and `access` what it may. A page in a browser does not: it cannot send the header to another origin without being asked
+about (and is refused, unless a token was made for its origin), and a name that was rebound to an address of this node is
+refused by the Host check. A token in a URL is never accepted, since URLs end up in logs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
+from node.api.remote import REMOTE, Remote
 from node.contract.endpoint import PREFIX
 from node.runtime.errors import ServiceError, kind_of
 
@@ -22,6 +23,8 @@ _RETRY_SECONDS: Final = 5
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names of this machine that nobody else can give an address."""
 _HEALTH_PATH: Final = "/healthz"
+_PROBES: Final = frozenset({_HEALTH_PATH, "/readyz"})
+"""What says no more than that the node runs, and whether it can work. Without a token on this machine alone."""
 _PREFLIGHT_SECONDS: Final = 600
 """How long a browser need not ask again."""
 _SHARED_HEADERS: Final = (
@@ -33,8 +36,8 @@ _Headers = Mapping[bytes, Sequence[bytes]]
 
 
 class Gate:
-    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, and the token must be there
-    for all but the open paths."""
+    """In front of everything: the Host must be a name of this node, a foreign Origin is refused, and the token must be there
+    for all but the open paths. What comes of other machines without a token is counted."""
 
     def __init__(self, application: ASGIApp, callers: Callers, open_paths: frozenset[str]) -> None:
         self._application = application
@@ -44,7 +47,10 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
         if scope["type"] == "http":
+            remote = remote_of(scope)
             try:
+                if remote is not None and scope["path"] in self._open_paths:
+                    remote.limits.take_request(remote.subnet_of(scope))
                 headers = _headers_of(scope)
                 origin = self._check_place(scope, headers)
                 if origin:
@@ -54,9 +60,9 @@ class Gate:
                         return
                 self._check_token(scope, headers, origin)
             except ServiceError as error:
-                await error_response(error)(scope, receive, send)
+                await error_response(_count_refused(scope, remote, error))(scope, receive, send)
                 return
-            if scope["path"] not in self._open_paths:
+            if CALLER in scope:
                 scope.get("extensions", {}).get(TRUSTED, lambda: None)()
         elif scope["type"] != "lifespan":
             return  # no WebSockets here; the server refuses what nothing accepts
@@ -66,18 +72,26 @@ class Gate:
         """The foreign origin that a request comes from, where it may; else nothing. Raises ServiceError."""
         hosts = headers.get(b"host", ())
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
-        if _host_name(host) not in _LOOPBACK_NAMES:
+        remote = remote_of(scope)
+        if remote is None and _host_name(host) not in _LOOPBACK_NAMES:
             raise ServiceError("forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}")
+        if remote is not None and not remote.has_name(_host_name(host)):
+            raise ServiceError(
+                "forbidden_host",
+                f"this node does not answer as {host[:100]!r}",
+                "if that is its name, add it to [api] tls_names",
+            )
+        own = f"http://{host}" if remote is None else f"https://{host}".lower()  # browsers write names so
         foreign = [
             origin.decode("latin-1")
             for origin in headers.get(b"origin", ())
-            if origin.decode("latin-1") != f"http://{host}"
+            if origin.decode("latin-1") != own
         ]
         if not foreign:
             return ""
         # Not the web page's files and codes: they are for its own origin.
         is_api = scope["path"].startswith(f"{PREFIX}/") or scope["path"] == _HEALTH_PATH
-        if len(foreign) > 1 or not is_api or not self._callers.may_share(foreign[0]):
+        if len(foreign) > 1 or remote is not None or not is_api or not self._callers.may_share(foreign[0]):
             raise ServiceError(
                 "forbidden_origin",
                 "this API does not answer pages of other origins",
@@ -87,9 +101,16 @@ class Gate:
 
     def _check_token(self, scope: Scope, headers: _Headers, origin: str) -> None:
         """Refuse a request, or note in its scope who calls. Raises ServiceError."""
-        if scope["path"] in self._open_paths:
+        remote = remote_of(scope)
+        if scope["path"] in self._open_paths or (remote is None and scope["path"] in _PROBES):
             return
         caller = self._callers.identify(headers.get(b"authorization", ()))
+        if remote is not None and caller.is_home:
+            raise ServiceError(
+                "unauthorized",
+                "the node's own token is good on the node's machine alone",
+                "`ravel open --remote` pairs a browser; `ravel token create` makes a token for an app",
+            )
         if origin and (caller.token is None or origin not in caller.token.origins):
             raise ServiceError(
                 "forbidden_origin",
@@ -97,6 +118,22 @@ class Gate:
                 f"`ravel token create --origin {origin}` makes one",
             )
         scope[CALLER] = caller
+
+
+def remote_of(scope: Scope) -> Remote | None:
+    """The listener for other machines, if a request came by it."""
+    found: Remote | None = scope.get("extensions", {}).get(REMOTE)
+    return found
+
+
+def _count_refused(scope: Scope, remote: Remote | None, error: ServiceError) -> ServiceError:
+    """Count a refused request of another machine. Gives the error to answer with: another for one too many."""
+    if remote is not None and error.code != "busy":
+        try:
+            remote.limits.take_request(remote.subnet_of(scope))
+        except ServiceError as busy:
+            return busy
+    return error
 
 
 def _headers_of(scope: Scope) -> _Headers:

@@ -20,6 +20,11 @@ HOME_NAME: Final = "home"
 """What the node's own token is called."""
 _SCHEME: Final = b"Bearer "
 _TOKEN_SIZE_MAX: Final = 256  # bytes
+_AGAIN: Final = {
+    "page": "`ravel open` opens the page again",
+    "browser": "`ravel open --remote` pairs the browser again",
+}
+"""Kind of token -> what to do where it has expired."""
 _WHERE: Final = "send it as `Authorization: Bearer TOKEN`; `ravel token create` makes one for an app"
 
 
@@ -38,6 +43,11 @@ class Caller:
     def is_home(self) -> bool:
         """Whether it has the node's own token."""
         return self.token is None
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a page that the person of this node has opened."""
+        return self.token is not None and self.token.kind == "page"
 
     @property
     def is_limited(self) -> bool:
@@ -104,16 +114,17 @@ class Callers:
             return
         self._check_time(caller.token)
         if not self._tokens.is_good(caller.token):
-            raise ServiceError("unauthorized", f"the API token {caller.name!r} was revoked", _WHERE)
+            what, advice = (
+                ("browser", _AGAIN["browser"]) if caller.token.kind == "browser" else ("API token", _WHERE)
+            )
+            raise ServiceError("unauthorized", f"the {what} {caller.name!r} was revoked", advice)
 
     def _check_time(self, token: Token) -> None:
         if self._tokens.is_expired(token):
             raise ServiceError(
                 "token_expired",
                 f"the API token {token.name!r} has expired",
-                "`ravel open` opens the page again"
-                if token.kind == "page"
-                else f"`ravel token create --name {token.name}` makes another",
+                _AGAIN.get(token.kind, f"`ravel token create --name {token.name}` makes another"),
             )
 
 

@@ -1,4 +1,4 @@
-"""Serves the API (ASGI) under trio with hypercorn, on a loopback socket that is already open.
+"""Serves the API (ASGI) under trio with hypercorn, on a socket that is already open: of loopback, or for others over TLS.
 
 hypercorn's parts serve one connection each; which connections there are, and what becomes of one that goes wrong, is
 decided here: hypercorn's own loop ends the whole server when a client upgrades to HTTP/2 or WebSocket with nonsense.
@@ -20,8 +20,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.authentication import TRUSTED
 from node.api.event_streams import CUT
+from node.api.remote import REMOTE, Remote
+from node.runtime.subnets import address_of, subnet_of
 from protocol.limits.formats import KIB
-from protocol.limits.users import API_CONNECTIONS_MAX, API_STRANGER_SECONDS, API_STRANGERS_MAX
+from protocol.limits.users import (
+    API_CONNECTIONS_MAX,
+    API_STRANGER_SECONDS,
+    API_STRANGERS_MAX,
+    REMOTE_CONNECTIONS_MAX,
+    REMOTE_STRANGERS_MAX,
+    REMOTE_STRANGERS_SUBNET_MAX,
+)
 
 log = structlog.get_logger()
 
@@ -32,10 +41,18 @@ _BACKLOG = 128
 
 
 def open_api_listener(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError when the address is taken."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    """A listening socket; the host `*` is every interface. Raises OSError when the address is taken."""
+    is_everywhere = host == "*"
+    family = (
+        socket.AF_INET6 if ":" in host or (is_everywhere and socket.has_dualstack_ipv6()) else socket.AF_INET
+    )
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_everywhere:
+            host = ""
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
         listener.setblocking(False)
@@ -45,9 +62,14 @@ def open_api_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve_api(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until cancelled, then close the listener. What is over API_CONNECTIONS_MAX waits to be accepted."""
-    slots, strangers = trio.Semaphore(API_CONNECTIONS_MAX), Strangers()
+async def serve_api(app: ASGIApp, listener: socket.socket, remote: Remote | None = None) -> None:
+    """Serve until cancelled, then close the listener. What is over API_CONNECTIONS_MAX waits to be accepted.
+
+    With `remote` it is the listener for other machines: over TLS, and with bounds of its own, so that what comes there
+    takes nothing from programs of this machine.
+    """
+    slots = trio.Semaphore(API_CONNECTIONS_MAX if remote is None else REMOTE_CONNECTIONS_MAX)
+    strangers = Strangers(remote)
 
     async def serve_one(stream: trio.SocketStream) -> None:
         try:
@@ -64,6 +86,8 @@ async def serve_connection(
     app: ASGIApp, stream: trio.SocketStream, strangers: "Strangers | None" = None
 ) -> None:
     """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
+    strangers = strangers or Strangers()
+    remote = strangers.remote
     config = Config()
     config.accesslog = None
     config.errorlog = None
@@ -72,12 +96,14 @@ async def serve_connection(
     # limit (keep_alive_timeout, 5 s) holds; for its body, the API's own; for both, until it shows the token, Stranger's.
     config.include_server_header = False
     config.include_date_header = False  # hypercorn's reading of a clock past 2262 would end each answer
-    watched, stranger = _Watched(stream), Stranger()
+    watched, stranger = _Watched(stream, remote), Stranger(_subnet_at(stream, remote))
 
     async def cuttable(scope: Scope, receive: Receive, send: Send) -> None:
         extensions = scope.setdefault("extensions", {})
         extensions[CUT] = partial(trio.aclose_forcefully, stream)
         extensions[TRUSTED] = stranger.trust
+        if remote is not None:
+            extensions[REMOTE] = remote
         with stranger.asking(scope):
             await app(scope, partial(stranger.listen, receive), send)
 
@@ -85,8 +111,9 @@ async def serve_connection(
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(_watch, watched, nursery.cancel_scope))
-            with (strangers or Strangers()).admitting(stranger, nursery.cancel_scope):
-                await server.run()
+            with strangers.admitting(stranger, nursery.cancel_scope):
+                if await watched.begin():
+                    await server.run()
             nursery.cancel_scope.cancel()
     except Exception as error:  # the border of one connection
         log.warning("API connection failed", error=repr(error))
@@ -102,10 +129,19 @@ async def _watch(stream: "_Watched", scope: trio.CancelScope) -> None:
         await trio.aclose_forcefully(stream.stream)
 
 
+def _subnet_at(stream: trio.SocketStream, remote: Remote | None) -> str:
+    """The subnet whose connections are counted together; empty where they are not: of this machine and of proxies."""
+    if remote is None:
+        return ""
+    address = address_of(stream)
+    return "" if remote.is_proxy(address.rpartition(":")[0].strip("[]")) else subnet_of(address)
+
+
 class Stranger:
     """A connection until a request on it has shown the token."""
 
-    def __init__(self) -> None:
+    def __init__(self, subnet: str = "") -> None:
+        self.subnet = subnet
         self.scope = trio.CancelScope()
         self.is_trusted = False
         self.leave: Callable[[], object] = lambda: None
@@ -143,16 +179,18 @@ class Stranger:
 class Strangers:
     """Connections that have not shown the token: few at a time, so that they cannot take all that are served."""
 
-    def __init__(self) -> None:
+    def __init__(self, remote: Remote | None = None) -> None:
+        self.remote = remote
         self._here: dict[Stranger, None] = {}  # the oldest first
 
     @contextmanager
     def admitting(self, stranger: Stranger, scope: trio.CancelScope) -> Iterator[None]:
         """While a connection lasts, of which `scope` ends all. Of too many strangers the oldest goes: it had its time."""
-        if len(self._here) >= API_STRANGERS_MAX:
-            oldest = next(iter(self._here))
-            del self._here[oldest]
-            oldest.scope.cancel()
+        near = [one for one in self._here if stranger.subnet and one.subnet == stranger.subnet]
+        if len(near) >= REMOTE_STRANGERS_SUBNET_MAX:
+            self._end(near[0])
+        elif len(self._here) >= (API_STRANGERS_MAX if self.remote is None else REMOTE_STRANGERS_MAX):
+            self._end(next(iter(self._here)))
         stranger.scope, stranger.leave = scope, partial(self._here.pop, stranger, None)
         stranger.wait_for_request()
         self._here[stranger] = None
@@ -160,6 +198,10 @@ class Strangers:
             yield
         finally:
             stranger.leave()
+
+    def _end(self, stranger: Stranger) -> None:
+        del self._here[stranger]
+        stranger.scope.cancel()
 
 
 class _Turnstile(trio.abc.Listener[trio.SocketStream]):
@@ -184,24 +226,44 @@ class _Turnstile(trio.abc.Listener[trio.SocketStream]):
 
 
 class _Watched:
-    """A connection's stream that remembers when its client has said its last byte."""
+    """A connection's stream, over TLS for other machines, that remembers when its client has said its last byte.
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    hypercorn is not shown that there is TLS: it would do the handshake with a deadline of its own.
+    """
+
+    def __init__(self, stream: trio.SocketStream, remote: Remote | None) -> None:
         self.stream = stream
         self.socket = stream.socket
         self.client_left = trio.Event()
+        self._tls = (
+            None
+            if remote is None
+            # Browsers close without a word, and most others too.
+            else trio.SSLStream(stream, remote.context, server_side=True, https_compatible=True)
+        )
+        self._inner: trio.SocketStream | trio.SSLStream[trio.SocketStream] = self._tls or stream
+
+    async def begin(self) -> bool:
+        """Agree on TLS, where there is any. False: the client speaks something else, or left."""
+        if self._tls is not None:
+            try:
+                await self._tls.do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return False
+        return True
 
     async def receive_some(self, count_max: int) -> bytes | bytearray:
-        data = await self.stream.receive_some(count_max)
+        data = await self._inner.receive_some(count_max)
         if not data:
             self.client_left.set()
         return data
 
     async def send_all(self, data: bytes) -> None:
-        await self.stream.send_all(data)
+        await self._inner.send_all(data)
 
     async def send_eof(self) -> None:
-        await self.stream.send_eof()
+        if self._tls is None:  # TLS ends with `aclose`
+            await self.stream.send_eof()
 
     async def aclose(self) -> None:
-        await self.stream.aclose()
+        await self._inner.aclose()

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from node.api.browsers import Browsers
 from node.api.edits import Edits
 from node.api.live_texts import LiveTexts
 from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
 from node.api.relay_admin import Relaying
+from node.api.remote import Remote
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
@@ -89,6 +91,7 @@ class NodeService:
         tokens: TokenFile,
         clock: Callable[[], float],
         has_search: bool = True,
+        remote: Remote | None = None,
     ) -> None:
         self._hub = hub
         self.replica = hub.replica
@@ -102,6 +105,7 @@ class NodeService:
         self.targets = Targets(hub.replica)
         self.run_blocking = hub.run_blocking
         self.tokens = Tokens(tokens, self.targets, hub.run_blocking)
+        self.browsers = Browsers(self.tokens, remote, hub.run_blocking)
         self.files = FileService(hub, author, self._branch, lambda: bool(network.relays))
         self.posts = Posts(hub, author, self._branch)
         self.search = Search(hub, is_enabled=has_search)

@@ -1,8 +1,8 @@
 """Makes, lists and revokes tokens, and writes when they were last used."""
 
 import secrets
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 import structlog
 import trio
@@ -11,15 +11,19 @@ from msgspec import structs
 from node.api.callers import HOME_NAME, Caller
 from node.api.targets import Targets
 from node.contract.access import ACTIONS, Action
+from node.contract.browsers import BrowserView
 from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
 from node.contract.values import Empty
-from node.home.tokens import Token, TokenFile, digest_of, new_secret
+from node.home.tokens import Kind, Token, TokenFile, digest_of, new_secret
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
     API_TOKEN_TARGETS_MAX,
     API_TOKEN_USE_SECONDS,
     API_TOKENS_MAX,
+    BROWSER_NAME_SIZE_MAX,
+    BROWSER_SECONDS,
+    BROWSERS_MAX,
     PAGE_TOKEN_SECONDS,
     PAGE_TOKENS_MAX,
 )
@@ -65,7 +69,7 @@ class Tokens:
         of_branches = dict.fromkeys(self._targets.name(self._targets.branch(text)) for text in branches)
         async with self._lock:
             kept = self.file.tokens()
-            named = next((one for one in kept if one.name == name), None)
+            named = next((one for one in kept if one.name == name and one.kind != "browser"), None)
             if name == HOME_NAME or (named is not None and not self.file.is_expired(named)):
                 raise ServiceError(
                     "already_exists", f"there is a token called {name!r}", f"ravel token revoke {name}"
@@ -92,7 +96,7 @@ class Tokens:
             kept = self.file.tokens()
             pages = [one for one in kept if one.kind == "page" and not self.file.is_expired(one)]
             ended = pages[: len(pages) - PAGE_TOKENS_MAX + 1] if len(pages) >= PAGE_TOKENS_MAX else []
-            kept = [one for one in kept if one.kind == "app" or (one in pages and one not in ended)]
+            kept = [one for one in kept if one.kind != "page" or (one in pages and one not in ended)]
             secret = new_secret()
             name = f"page-{secrets.token_hex(_PAGE_NAME_SIZE)}"
             token = self._make(name, secret, "page", ACTIONS, PAGE_TOKEN_SECONDS, (), ())
@@ -100,23 +104,66 @@ class Tokens:
         log.info("token made for the web page", name=name)
         return secret
 
+    async def make_for_browser(self, name: str) -> str:
+        """A token for a browser of another machine, with all actions. Raises ServiceError `too_large`."""
+        async with self._lock:
+            kept = [
+                one for one in self.file.tokens() if one.kind != "browser" or not self.file.is_expired(one)
+            ]
+            taken = {one.name for one in kept if one.kind == "browser"}
+            if len(taken) >= BROWSERS_MAX:
+                raise ServiceError(
+                    "too_large",
+                    f"{BROWSERS_MAX} browsers are paired, and not more",
+                    "revoke one that `ravel browser list` shows as unused",
+                )
+            secret = new_secret()
+            token = self._make(_free_name(name, taken), secret, "browser", ACTIONS, BROWSER_SECONDS, (), ())
+            await self._run_blocking(self.file.replace, [*kept, token])
+        log.info("browser paired", name=token.name)
+        return secret
+
     async def list_all(self) -> TokenList:
-        """All tokens but the node's own, expired ones too."""
+        """All tokens of apps and pages, expired ones too."""
         await trio.lowlevel.checkpoint()
-        return {"tokens": [self._view(one) for one in self.file.tokens()]}
+        return {"tokens": [self._view(one) for one in self.file.tokens() if one.kind != "browser"]}
+
+    async def list_browsers(self) -> list[BrowserView]:
+        """All paired browsers, expired ones too."""
+        await trio.lowlevel.checkpoint()
+        return [_browser_view(self._view(one)) for one in self.file.tokens() if one.kind == "browser"]
 
     async def revoke(self, token: str) -> Empty:
-        """End a token. Raises ServiceError `not_found`."""
-        async with self._lock:
-            kept = self.file.tokens()
-            rest = [one for one in kept if one.name != token]
-            if len(rest) == len(kept):
-                raise ServiceError(
-                    "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
-                )
-            await self._run_blocking(self.file.replace, rest)
+        """End a token of an app or a page. Raises ServiceError `not_found`."""
+        await self._remove(
+            lambda one: one.name == token and one.kind != "browser",
+            ServiceError(
+                "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
+            ),
+        )
         log.info("token revoked", name=token)
         return {}
+
+    async def revoke_browser(self, browser: str) -> Empty:
+        """End a pairing. Raises ServiceError `not_found`."""
+        await self._remove(
+            lambda one: one.name == browser and one.kind == "browser",
+            ServiceError(
+                "not_found",
+                f"no paired browser is called {browser[:100]!r}",
+                "`ravel browser list` shows them",
+            ),
+        )
+        log.info("browser revoked", name=browser)
+        return {}
+
+    async def _remove(self, is_meant: Callable[[Token], bool], error: ServiceError) -> None:
+        async with self._lock:
+            kept = self.file.tokens()
+            rest = [one for one in kept if not is_meant(one)]
+            if len(rest) == len(kept):
+                raise error
+            await self._run_blocking(self.file.replace, rest)
 
     async def show(self, caller: Caller) -> TokenView:
         """The token of a caller."""
@@ -156,7 +203,7 @@ class Tokens:
         self,
         name: str,
         secret: str,
-        kind: Literal["app", "page"],
+        kind: Kind,
         may: tuple[Action, ...],
         seconds: int,
         repos: tuple[str, ...],
@@ -191,3 +238,26 @@ class Tokens:
             return {"repo": repo, "branch": branch, "name": self._targets.branch(name).name}
         except ServiceError:  # as above
             return {"repo": repo, "branch": branch, "name": None}
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or with a number where another browser has it."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        end = f" {number}"
+        found = name[: BROWSER_NAME_SIZE_MAX - len(end)] + end
+    return found
+
+
+def _browser_view(token: TokenView) -> BrowserView:
+    created, expires = token["created_at"], token["expires_at"]
+    assert created is not None, "all but the node's own have a time"
+    assert expires is not None, "the same"
+    return {
+        "name": token["name"],
+        "created_at": created,
+        "expires_at": expires,
+        "last_used_at": token["last_used_at"],
+        "expired": token["expired"],
+    }

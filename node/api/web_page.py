@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from node.api.codes import OneTimeCodes
 from node.api.requests import Handler, read_json
 from node.contract.node import PageCode, PageCodeRequest
-from node.runtime.errors import ServiceError
 from protocol.limits.users import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
 
 _FOLDER: Final = Path(__file__).parents[1] / "web"
@@ -55,27 +55,23 @@ _HEADERS: Final = {
 }
 
 
-class PageCodes:
-    """Codes that were made and not used. `clock` counts seconds."""
+class PageCodes(OneTimeCodes):
+    """Codes that were made for pages on this machine, and not used. `clock` counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
-        self._clock = clock
-        self._expires: dict[str, float] = {}
+        super().__init__(
+            lambda: secrets.token_urlsafe(24),
+            seconds=PAGE_CODE_SECONDS,
+            count_max=PAGE_CODES_MAX,
+            tries_max=None,  # nobody guesses 192 bits
+            advice="`ravel open` makes another",
+            clock=clock,
+        )
 
-    async def make(self) -> PageCode:
-        """A code. Of too many, the oldest is good no more."""
-        while len(self._expires) >= PAGE_CODES_MAX:
-            del self._expires[next(iter(self._expires))]
-        code = secrets.token_urlsafe(24)
-        self._expires[code] = self._clock() + PAGE_CODE_SECONDS
+    async def answer(self) -> PageCode:
+        """A code, and where it goes."""
+        code = self.make()
         return {"code": code, "path": f"/#code={code}", "expires_seconds": PAGE_CODE_SECONDS}
-
-    def redeem(self, code: str) -> None:
-        """Use a code up. Raises ServiceError `unauthorized`."""
-        if self._expires.pop(code, 0.0) <= self._clock():
-            raise ServiceError(
-                "unauthorized", "that code was used, or is too old", "`ravel open` makes another"
-            )
 
 
 def page_routes(give_token: Handler) -> list[Route]:
@@ -84,9 +80,9 @@ def page_routes(give_token: Handler) -> list[Route]:
     return [*files, Route(CODE_PATH, give_token, methods=["POST"])]
 
 
-async def read_code(request: Request) -> str:
-    """The code of a request. Raises ServiceError."""
-    return (await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)).code
+async def read_code(request: Request) -> PageCodeRequest:
+    """The code of a request, and what a paired browser calls itself. Raises ServiceError."""
+    return await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)
 
 
 def _serve(name: str, kind: str) -> Handler:

@@ -23,7 +23,7 @@ import msgspec
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME
-from node.home.home import hold_content, open_home
+from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ServiceError
@@ -43,12 +43,13 @@ _FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
 _FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _NOT_KEPT: Final = re.compile(
-    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|.*\.(?:new|part|lock|log)|"
+    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|{re.escape(OWN_CERTIFICATE_NAME)}|.*\.(?:new|part|lock|log)|"
     rf"{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
 )
 """Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way.
 
-Tokens of apps are of the moment too: a restore would bring back those that were revoked since.
+Tokens of apps are of the moment too: a restore would bring back those that were revoked since. A node makes its
+certificate again, so that a backup cannot pose as the page.
 """
 
 

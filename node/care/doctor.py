@@ -254,7 +254,10 @@ def _check_ports(home: Home) -> Iterator[Check]:
     for key, address in (
         ("network.listen", home.config.network.listen),
         ("api.listen", home.config.api.listen),
+        ("api.tls", home.config.api.tls),
     ):
+        if not address:
+            continue
         host, _, port = address.rpartition(":")
         host = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104  # it is only looked whether it is free
         try:

@@ -68,6 +68,7 @@ COMMANDS: Final = MappingProxyType(
         "peer": "peer_commands:peer",
         "relay": "relay_commands:relay",
         "token": "token_commands:token",
+        "browser": "browser_commands:browser",
         "api": "api_commands:api",
         "debug": "care_commands:debug",
     }

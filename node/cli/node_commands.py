@@ -18,7 +18,11 @@ from node.cli.shared import (
     unlocked,
 )
 
+_PAIRS_A_LINE = 8
+"""Of a fingerprint's 32 pairs of digits: what a person compares at a look."""
+
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel.types.browsers import PairingCode
     from ravel.types.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
     from ravel.types.peers import TopicView
     from ravel.types.search import SearchIndexView
@@ -185,10 +189,23 @@ def open_page(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
     ] = True,
+    remote: Annotated[
+        bool,
+        typer.Option(
+            "--remote",
+            help="Pair a browser of another machine, such as a phone: print address, code and QR code.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Open the node's web page. The address holds a code that is good once, for a minute, on this machine."""
+    """Open the node's web page. The address holds a code that is good once, for a minute, on this machine.
+
+    With --remote it holds one that pairs a browser of another machine, once, within 10 minutes. That needs [api] tls.
+    """
     api = client(context)
+    if remote:
+        _print_pairing(api.make_pairing_code(), as_json=as_json)
+        return
     answer = api.make_page_code()
     address = api.url + answer["path"]
     if as_json:
@@ -199,3 +216,27 @@ def open_page(
         import webbrowser
 
         webbrowser.open(address)
+
+
+def _print_pairing(answer: "PairingCode", *, as_json: bool) -> None:
+    """All that a person needs to come in from another machine, and to see that it is this node that answers there."""
+    from node.api.qr import print_qr
+
+    if as_json:
+        print_json(answer)
+        return
+    addresses, pairs = answer["addresses"], answer["fingerprint"].split(":")
+    print_qr_of = addresses[0]
+    print(print_qr(print_qr_of), end="")
+    print(f"\nScan it, or open one of these there, within {answer['expires_seconds'] // 60} minutes, once:\n")
+    for address in addresses:
+        print(f"  {address.partition('#')[0]}")
+    print(f"\ncode         {answer['code']}")
+    for number in range(0, len(pairs), _PAIRS_A_LINE):
+        print(
+            f"{'fingerprint' if not number else '':<11}  {':'.join(pairs[number : number + _PAIRS_A_LINE])}"
+        )
+    print(
+        "\nThe browser warns, unless the certificate is one that it knows. Have it show the certificate, and go on only if "
+        "the SHA-256 fingerprint is this one."
+    )

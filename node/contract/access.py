@@ -12,7 +12,17 @@ ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node"
 """What tokens may be given. docs/reference/api.md says what each allows."""
 
 About = Literal[
-    "repo", "branch", "repo of branch", "commit", "branches", "repos", "readable", "all repos", "node", "home"
+    "repo",
+    "branch",
+    "repo of branch",
+    "commit",
+    "branches",
+    "repos",
+    "readable",
+    "all repos",
+    "node",
+    "person",
+    "home",
 ]
 """What a need is about.
 
@@ -23,6 +33,7 @@ About = Literal[
 - `readable`: branches of any repo. The handler looks at those that a token is for, as if there were no others.
 - `all repos`: repos that the request does not name. A token that is for some repos is refused.
 - `node`: the node itself. A token with this action is never for some repos only.
+- `person`: the node's own token, or that of a page: who has one is the person of this node, and no app.
 - `home`: the node's own token, in its folder. No other token is enough, whatever it may.
 """
 
@@ -38,7 +49,7 @@ class Need:
     def __str__(self) -> str:
         """As documents state it: `read` in `source`."""
         where = _WHERE[self.about].format(field=self.field)
-        return "the node's own" if self.about == "home" else f"`{self.action}`{where}"
+        return _WHOSE.get(self.about) or f"`{self.action}`{where}"
 
 
 _WHERE: Final[dict[About, str]] = {
@@ -51,13 +62,16 @@ _WHERE: Final[dict[About, str]] = {
     "readable": ", of which a token gets what is in its own repos and branches",
     "all repos": " in all repos",
     "node": "",
+    "person": "",
     "home": "",
 }
+_WHOSE: Final[dict[About, str]] = {"person": "the node's own or a page's", "home": "the node's own"}
 
 
 ANY_TOKEN: Final[tuple[Need, ...]] = ()
 """Needs of what every valid token may do: nothing of a repo or of the node is shown or changed."""
 HOME_ONLY: Final = (Need("node", "home"),)
+PERSON: Final = (Need("node", "person"),)
 NODE: Final = (Need("node", "node"),)
 READ_LISTS: Final = (Need("read", "repos"),)
 READ_ANY: Final = (Need("read", "readable"),)

@@ -69,6 +69,7 @@ PATH_PARAMETERS: Final = {
     for one in (
         PathParameter("repo", "A repo: its id, a unique prefix of 4 or more characters, or its name.", True),
         PathParameter("branch", "A branch: its id, a unique prefix, its name, or `REPO:NAME`.", True),
+        PathParameter("browser", "A paired browser: its name.", True, errors=("not_found",)),
         PathParameter("commit", "A commit: its id or a unique prefix."),
         PathParameter("device", "A device: the id of its user, a unique prefix, or its name."),
         PathParameter("file", "A file: its name, its id, or a unique prefix.", True),

@@ -12,7 +12,7 @@ from node.contract.search import SearchIndexView
 from node.contract.timelines import ClosingEvent
 from node.contract.values import ByteCount, Count, Id, Request, one_of
 from protocol.limits.formats import LINK_SIZE_MAX
-from protocol.limits.users import EXPORT_SECONDS_MAX
+from protocol.limits.users import BROWSER_NAME_SIZE_MAX, EXPORT_SECONDS_MAX
 
 JsonObject = dict[str, Any]
 """An OpenAPI document: JSON of a form that OpenAPI states, and no type here."""
@@ -28,6 +28,9 @@ class PageCodeRequest(Request, frozen=True):
     """Gives a page's code for a token (`POST /open`, outside of `/api/v1`)."""
 
     code: Annotated[str, Meta(min_length=1, max_length=64)]
+    name: Annotated[
+        str, Meta(max_length=BROWSER_NAME_SIZE_MAX, description="What to call a browser that is paired.")
+    ] = ""
 
 
 class DamagedCounts(TypedDict):

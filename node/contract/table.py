@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from node.contract import (
     branches,
+    browsers,
     commits,
     devices,
     documents,
@@ -54,6 +55,7 @@ SUBJECTS: Final = {
     "Files and imports": _endpoints_of(files),
     "Peers and relays": _endpoints_of(peers),
     "Tokens": _endpoints_of(tokens),
+    "Browsers": _endpoints_of(browsers),
 }
 """Title of each subject -> its endpoints."""
 

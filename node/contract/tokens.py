@@ -87,8 +87,11 @@ class TokenView(TypedDict):
     kind: Annotated[
         str,
         one_of(
-            "app", "page", "home",
-            description="`page`: of a web page that `ravel open` opened. `home`: the node's own, for the command.",
+            "app", "page", "browser", "home",
+            description=(
+                "`page`: of a web page that `ravel open` opened. `browser`: of a paired browser. `home`: the node's own, "
+                "for the command."
+            ),
         ),
     ]  # fmt: skip
     may: list[Action]
@@ -110,7 +113,7 @@ class NewToken(TypedDict):
 
 
 class TokenList(TypedDict):
-    """The tokens of this node, but its own."""
+    """The tokens of apps and pages."""
 
     tokens: list[TokenView]
 

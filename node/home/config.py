@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from node.home.api_config import API_KEYS, API_LISTEN_DEFAULT, ApiConfig, Network, api_text
 from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.home.relay_config import (
     ACCEPT_CHOICES,
@@ -28,6 +29,7 @@ from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, Storage
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
+from protocol.limits.users import TLS_NAMES_MAX
 from protocol.text import parse_id
 from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.urls import check_url
@@ -38,7 +40,6 @@ _SHOWN_SIZE_MAX: Final = 100
 CONFIG_SIZE_MAX: Final = 1 << 20
 LISTEN_DEFAULT: Final = "*:7474"
 """Every interface, by IPv4 and IPv6. Peers prove their keys, and strangers learn nothing."""
-API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
 WORKERS_DEFAULT: Final = 4
 """Three read as fast as one process judges and stores; the fourth is for relayed topics and for other repos."""
 WORKERS_MAX: Final = 64
@@ -89,13 +90,6 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiConfig:
-    """[api]"""
-
-    listen: str = API_LISTEN_DEFAULT
-
-
-@dataclass(frozen=True, slots=True)
 class SearchConfig:
     """[search]: `enabled`: whether the node keeps an index by which posts are searched."""
 
@@ -137,7 +131,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "websocket_certificate",
         "websocket_key",
     ),
-    "api": ("listen",),
+    "api": API_KEYS,
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
     "storage": STORAGE_KEYS,
@@ -198,10 +192,7 @@ websocket_listen = ""
 websocket_certificate = ""
 websocket_key = ""
 
-[api]
-# host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
-listen = {_quoted(api)}
-
+{api_text(_quoted(api))}
 {EXPORT_TEXT}
 {RELAY_TEXT}
 {storage_text(_quoted(storage))}
@@ -288,7 +279,7 @@ def read_config(
             reader.text("network", "websocket_certificate", ""),
             reader.text("network", "websocket_key", ""),
         ),
-        ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
+        reader.api(),
         reader.export(),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
@@ -397,6 +388,43 @@ class _Reader:
             )
         return value
 
+    def api(self) -> ApiConfig:
+        certificate, key = self.text("api", "tls_certificate", ""), self.text("api", "tls_key", "")
+        if bool(certificate) != bool(key):
+            lacking = "tls_key" if certificate else "tls_certificate"
+            raise self._bad("api", lacking, "[api] tls_certificate and tls_key are both set, or both empty")
+        return ApiConfig(
+            self.loopback("api", "listen", API_LISTEN_DEFAULT),
+            self.optional_address("api", "tls"),
+            tuple(self._tls_name(name) for name in self.texts("api", "tls_names")),
+            certificate,
+            key,
+            tuple(self._network(name) for name in self.texts("api", "trusted_proxies")),
+        )
+
+    def texts(self, section: str, key: str) -> list[str]:
+        value = self._document.get(section, {}).get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self._bad(section, key, f'[{section}] {key} is a list of texts, as in ["a", "b"]')
+        if len(value) > TLS_NAMES_MAX:
+            raise self._bad(section, key, f"[{section}] {key} has at most {TLS_NAMES_MAX} items")
+        return value
+
+    def _tls_name(self, name: str) -> str:
+        if is_unspecified(f"{name}:1") or not (is_dialable(name) or _is_host(name)):
+            raise self._bad(
+                "api", "tls_names", f"[api] tls_names has hosts, each without or with a port, not {name!r}"
+            )
+        return name.lower()
+
+    def _network(self, name: str) -> Network:
+        try:
+            return ipaddress.ip_network(name, strict=False)
+        except ValueError:
+            raise self._bad(
+                "api", "trusted_proxies", f"[api] trusted_proxies has addresses and networks, not {name!r}"
+            ) from None
+
     def export(self) -> ExportConfig:
         return read_export(
             self._document.get("export", {}), lambda key, problem: self._bad("export", key, problem)
@@ -469,6 +497,12 @@ def is_dialable(text: str) -> bool:
 def is_loopback(address: str) -> bool:
     """Whether an address is one that only this machine can dial."""
     return address.rpartition(":")[0] in _LOOPBACK_HOSTS
+
+
+def host_of_name(name: str) -> str:
+    """The host of an item of `[api] tls_names`, which may have a port; an IPv6 address without its brackets."""
+    host = name.rpartition(":")[0] if is_address(name) else name
+    return host.strip("[]")
 
 
 def is_unspecified(address: str) -> bool:

@@ -5,6 +5,7 @@ Says nothing of a running daemon, which reads the file when it starts.
 
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -125,15 +126,16 @@ def _check_not_locked_out(
     home: Path, place: tuple[str, str], old: Document, config: Config, origin: SettingOrigin
 ) -> None:
     """Refuse what the daemon starts with, or cannot, in a way that its user could not have meant."""
-    network, api = config.network.listen, config.api.listen
-    (network_host, _, network_port), (api_host, _, api_port) = network.rpartition(":"), api.rpartition(":")
-    is_same_host = network_host == api_host or is_unspecified(network)
-    if (
-        place in (("network", "listen"), ("api", "listen"))
-        and network_port == api_port != "0"
-        and is_same_host
-    ):
-        raise bad_config(origin, f"network.listen ({network}) and api.listen ({api}) cannot share a port")
+    listeners = {
+        "network.listen": config.network.listen,
+        "api.listen": config.api.listen,
+        "api.tls": config.api.tls,
+    }
+    for first, second in combinations(listeners, 2):
+        if ".".join(place) in (first, second) and _share_port(listeners[first], listeners[second]):
+            raise bad_config(
+                origin, f"{first} ({listeners[first]}) and {second} ({listeners[second]}) cannot share a port"
+            )
     if place != ("storage", "url"):
         return
     was, url = old.get("storage", {}).get("url", ""), config.storage.url
@@ -145,6 +147,13 @@ def _check_not_locked_out(
             f"the node's store is in {away}: with another storage.url it would start without its repos",
             "move the store first: `ravel backup` and `ravel restore --storage-url` (docs/how-to/use-postgresql.md)",
         )
+
+
+def _share_port(first: str, second: str) -> bool:
+    """Whether two listeners want one port of the same address. An empty one listens nowhere."""
+    (first_host, _, first_port), (second_host, _, second_port) = first.rpartition(":"), second.rpartition(":")
+    is_same_host = first_host == second_host or is_unspecified(first) or is_unspecified(second)
+    return first_port == second_port not in ("", "0") and is_same_host
 
 
 def overriding_variable(name: str, environment: Mapping[str, str]) -> str:

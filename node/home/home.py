@@ -4,6 +4,7 @@
     people.json   what this user calls itself and others (`node.home.people_file`)
     keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
     run.json      where the running daemon answers          tokens.json tokens of apps (`node.home.tokens`)
+    api-tls.pem   certificate and key of the listener for other machines (`node.home.certificate`)
     pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
@@ -41,6 +42,7 @@ if (
 ):  # what opens keys is imported where some are made or adopted: most commands read the token alone
     from node.home.key_file import Keys, Protection
 
+OWN_CERTIFICATE_NAME: Final = "api-tls.pem"
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _KEY_CHECKSUM_LENGTH: Final = 8
 _PSEUDONYM_KEY: Final = re.compile(

@@ -23,6 +23,7 @@ from protocol.limits.users import (
     API_TOKEN_NAME_SIZE_MAX,
     API_TOKENS_FILE_SIZE_MAX,
     API_TOKENS_MAX,
+    BROWSERS_MAX,
     PAGE_TOKENS_MAX,
 )
 from protocol.text import base32_text
@@ -36,12 +37,16 @@ _FORMAT: Final = "ravel-tokens1"
 _SECRET_SIZE: Final = 32  # bytes
 
 
+Kind = Literal["app", "page", "browser"]
+"""Whose a token is: an app's, a page's on this machine, or a paired browser's of another."""
+
+
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A token as it is kept. Repos are ids as text; branches are `REPO:BRANCH`, both ids. Times are unix seconds."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=API_TOKEN_NAME_SIZE_MAX)]
     digest: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-    kind: Literal["app", "page"]
+    kind: Kind
     may: tuple[Action, ...]
     created_at: int
     expires_at: int
@@ -54,7 +59,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["ravel-tokens1"]
-    tokens: Annotated[list[Token], msgspec.Meta(max_length=API_TOKENS_MAX + PAGE_TOKENS_MAX)]
+    tokens: Annotated[list[Token], msgspec.Meta(max_length=API_TOKENS_MAX + PAGE_TOKENS_MAX + BROWSERS_MAX)]
     checksum: str
 
 

@@ -132,6 +132,47 @@ PAGE_TOKENS_MAX: Final = 16
 """Tokens of web pages that were opened. One more ends the oldest."""
 PAGE_TOKEN_SECONDS: Final = 30 * 86_400
 """Seconds for which such a token is good: a tab is opened again within a month."""
+PAIRING_CODE_SECONDS: Final = 600
+"""Seconds for which a code that pairs a browser is good: a phone is found, unlocked and held before a screen."""
+PAIRING_CODES_MAX: Final = 4
+"""Such codes that are good at once: a person pairs one browser after the other."""
+PAIRING_CODE_SIZE: Final = 10
+"""Characters of such a code, 5 random bits each: short enough to type on a phone, and guessed by PAIRING_TRIES_MAX tries
+with a chance of one in 2^43."""
+PAIRING_TRIES_MAX: Final = 100
+"""Wrong codes after which no code that was made before is good any more, from whatever addresses they came."""
+PAIRING_TRIES_AT_ONCE_MAX: Final = 10
+"""Codes that one subnet may try at once: a person mistypes one twice."""
+PAIRING_TRY_SECONDS: Final = 10.0
+"""Seconds for each further one: in the time of a code, one subnet has fewer than end it for all."""
+BROWSERS_MAX: Final = 32
+"""Browsers that are paired with a node: each is looked at when tokens are listed and written. A person has a few."""
+BROWSER_NAME_SIZE_MAX: Final = 64
+"""Characters of a paired browser's name."""
+BROWSER_SECONDS: Final = 180 * 86_400
+"""Seconds for which a paired browser may come. One that was forgotten in a drawer ends one day."""
+REMOTE_CONNECTIONS_MAX: Final = 256
+"""Connections of other machines to the API that are served at once; more wait. A browser has six."""
+REMOTE_STRANGERS_MAX: Final = 64
+"""Connections among them that have not shown a token. One more ends the oldest."""
+REMOTE_STRANGERS_SUBNET_MAX: Final = 16
+"""Of these, from one subnet: two browsers that open the page at once. One more ends that subnet's oldest."""
+REMOTE_SUBNETS_MAX: Final = 1024
+"""Subnets whose requests without a token are counted, some 500 bytes each. One more forgets which came longest ago."""
+REMOTE_REQUESTS_AT_ONCE_MAX: Final = 400
+"""Requests without a token that one subnet may make at once: the page has some 70 files, and a household five browsers."""
+REMOTE_REQUESTS_PER_SECOND_MAX: Final = 5.0
+"""Further ones of it, each second."""
+TLS_NAMES_MAX: Final = 16
+"""Names under which browsers reach a node, and as many proxies that are believed: each is compared at every request."""
+TLS_FILE_SIZE_MAX: Final = 256 * KIB
+"""Bytes of a file with a certificate or its key: a chain of four has some 8 KiB."""
+TLS_LOOK_SECONDS: Final = 60.0
+"""Seconds between two looks whether these files have changed: what renews them does so weeks before their end."""
+CERTIFICATE_SECONDS: Final = 820 * 86_400
+"""Seconds for which a certificate of the node's own is valid: Apple's systems refuse more than 825 days."""
+CERTIFICATE_RENEWED_SECONDS: Final = 30 * 86_400
+"""Seconds before its end at which it is made anew."""
 API_TOKEN_USE_SECONDS: Final = 60.0
 """Seconds between two writes of when tokens were last used: a file of some KiB, synced to the disk."""
 API_TOKENS_FILE_SIZE_MAX: Final = MIB

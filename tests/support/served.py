@@ -1,5 +1,7 @@
 """A node's API over a real server and a real connection, in this process."""
 
+import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from node.api.api import create_app
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
+from node.api.remote import Remote
 from node.api.service import NodeService
 from node.exports.exports import Exports
+from node.home.api_config import ApiConfig
 from node.home.config import Config
 from node.home.home import Home
 from node.home.tokens import TokenFile
@@ -37,6 +41,7 @@ def service_of(
     listen: str = "127.0.0.1:7474",
     advertise: str = "",
     clock: Callable[[], float] | None = None,
+    remote: Remote | None = None,
 ) -> NodeService:
     """A node's service, as a daemon makes it. `clock` is that of tokens."""
     return NodeService(
@@ -56,6 +61,7 @@ def service_of(
         ),
         tokens=TokenFile(folder, clock or (lambda: 1_700_000_000.0)),
         clock=lambda: 1_700_000_000.0,
+        remote=remote,
     )
 
 
@@ -72,22 +78,41 @@ class Served:
     client: httpx.AsyncClient
     streams: EventStreams
     service: NodeService
+    remote: Remote | None = None
+
+    def elsewhere(self, **headers: str) -> httpx.AsyncClient:
+        """A browser of another machine, which trusts the node's certificate."""
+        assert self.remote is not None, "it is served for other machines, too"
+        context = ssl.create_default_context(cafile=self.remote.certificate.path)
+        return httpx.AsyncClient(base_url=self.remote.addresses()[0], headers=headers, verify=context)
 
 
 @asynccontextmanager
-async def served(folder: Path, clock: Callable[[], float] | None = None) -> AsyncIterator[Served]:
-    """A node and its server, for at most half a minute. The client checks every answer against the table."""
+async def served(
+    folder: Path, clock: Callable[[], float] | None = None, api: ApiConfig | None = None
+) -> AsyncIterator[Served]:
+    """A node and its server, for at most half a minute. The client checks every answer against the table.
+
+    With a `tls` in `api`, for other machines too.
+    """
     with fail_after(30), open_nodes(folder, "alice") as (node,):
         streams = EventStreams()
-        service = service_of(node, folder, clock=clock)
+        remote = None
+        if api is not None:
+            remote = Remote(Home(folder, Config(api=api)), time.time, lambda: ["127.0.0.1"])
+        service = service_of(node, folder, clock=clock, remote=remote)
         app = app_of(service, streams)
         async with trio.open_nursery() as nursery:
             listener = open_api_listener("127.0.0.1", 0)
             port = listener.getsockname()[1]
             nursery.start_soon(streams.run)
             nursery.start_soon(serve_api, app, listener)
+            if remote is not None:
+                over_tls = open_api_listener("127.0.0.1", 0)
+                remote.port = over_tls.getsockname()[1]
+                nursery.start_soon(serve_api, app, over_tls, remote)
             async with httpx.AsyncClient(
                 base_url=f"http://127.0.0.1:{port}", headers=AUTH, event_hooks=CHECKED
             ) as client:
-                yield Served(node, client, streams, service)
+                yield Served(node, client, streams, service, remote)
             nursery.cancel_scope.cancel()

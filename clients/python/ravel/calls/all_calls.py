@@ -1,6 +1,7 @@
 """All calls in two classes. Made from the table of endpoints by `make reference`."""
 
 from ravel.calls.branches import AsyncBranchesCalls, BranchesCalls
+from ravel.calls.browsers import AsyncBrowsersCalls, BrowsersCalls
 from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
 from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
 from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
@@ -37,6 +38,7 @@ class AllCalls(
     FilesCalls,
     PeersCalls,
     TokensCalls,
+    BrowsersCalls,
 ):
     """All methods that wait."""
 
@@ -59,5 +61,6 @@ class AsyncAllCalls(
     AsyncFilesCalls,
     AsyncPeersCalls,
     AsyncTokensCalls,
+    AsyncBrowsersCalls,
 ):
     """All methods to be awaited."""

@@ -16,7 +16,7 @@ class NewToken(TypedDict):
 
 
 class TokenList(TypedDict):
-    """The tokens of this node, but its own."""
+    """The tokens of apps and pages."""
 
     tokens: list[TokenView]
 
@@ -26,7 +26,9 @@ class TokenView(TypedDict):
 
     name: str
     kind: str
-    """`page`: of a web page that `ravel open` opened. `home`: the node's own, for the command."""
+    """`page`: of a web page that `ravel open` opened. `browser`: of a paired browser. `home`: the node's own, for
+    the command.
+    """
     may: list[str]
     repos: list[TokenRepo]
     """No repos and no branches: it is for all."""

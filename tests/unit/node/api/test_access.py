@@ -15,9 +15,10 @@ from node.api.callers import Caller, Callers, caller_of_token
 from node.api.event_streams import Event
 from node.api.targets import Targets
 from node.contract.access import ACTIONS
+from node.contract.browsers import MAKE_PAIRING_CODE, REVOKE_BROWSER
 from node.contract.table import ENDPOINTS, AnyEndpoint
 from node.contract.values import Request
-from node.home.tokens import Token, TokenFile
+from node.home.tokens import Kind, Token, TokenFile
 from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from protocol.limits.users import API_TOKEN_TARGETS_MAX, API_TOKENS_MAX, PAGE_TOKENS_MAX
@@ -33,7 +34,7 @@ FIELDS = {
     "branch": ("branch", "repo of branch"),
     "source": ("branch",),
     "commit": ("commit",),
-    "": ("repos", "readable", "all repos", "node", "home"),
+    "": ("repos", "readable", "all repos", "node", "person", "home"),
 }
 """What a need may be about, by its field."""
 
@@ -66,6 +67,17 @@ def test_only_what_shows_nothing_is_for_every_token() -> None:
 def test_only_the_nodes_own_token_makes_tokens() -> None:
     home = {one.name for one in ENDPOINTS if any(need.about == "home" for need in one.needs)}
     assert home == {"create_token", "list_tokens", "revoke_token", "make_page_code"}
+
+
+def test_pages_of_this_machine_pair_browsers_and_those_pair_none(world: "_World") -> None:
+    kinds: tuple[Kind, ...] = ("app", "page", "browser")
+    callers = {
+        kind: Caller(kind, frozenset(ACTIONS), token=Token(kind, "0" * 64, kind, ACTIONS, 0, 0))
+        for kind in kinds
+    }
+    for endpoint in (MAKE_PAIRING_CODE, REVOKE_BROWSER):
+        verdicts = {kind: world.verdict(endpoint, caller) for kind, caller in callers.items()}
+        assert verdicts == {"app": "insufficient_scope", "page": "admitted", "browser": "insufficient_scope"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +155,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_World]:
 @EACH
 def test_a_token_without_a_needed_action_is_refused(world: _World, endpoint: AnyEndpoint) -> None:
     needed = {need.action for need in endpoint.needs}
-    is_home = any(need.about == "home" for need in endpoint.needs)
+    is_home = any(need.about in ("home", "person") for need in endpoint.needs)
     for action in ACTIONS:
         rest = world.caller(*set(ACTIONS) - {action})
         refused = is_home or action in needed

@@ -15,6 +15,9 @@ VALUES = {
     "network.advertise": "a.example:7474",
     "network.peers": f'[{{ address = "b.example:7474", peer = "{PEER}", relay = true }}]',
     "api.listen": "[::1]:1",
+    "api.tls": "*:7476",
+    "api.tls_names": '["ravel.example", "[2001:db8::1]:443"]',
+    "api.trusted_proxies": '["127.0.0.1", "fd00::/64"]',
     "export.destination": "file:///tmp/Ann \"A\" # one\n'two'",
     "export.options": '{ anon = true, key = "secret" }',
     "relay.accept": "known",
@@ -22,6 +25,9 @@ VALUES = {
     "log.level": "debug",
     "network.websocket_listen": "127.0.0.1:9443",
 }
+
+_PAIRS = {"api.tls_certificate": "tls_key", "api.tls_key": "tls_certificate"}
+"""Key -> which is set whenever it is."""
 
 
 @pytest.fixture
@@ -47,6 +53,9 @@ def _value_for(section: str, key: str, said: Document) -> str:
 def test_a_key_changes_and_all_else_stays(path: Path, name: str) -> None:
     section, key = find_key(name)
     before = path.read_text()
+    if name in _PAIRS:  # which is valid with the other alone
+        path.write_text(before := before.replace(f'{_PAIRS[name]} = ""', f'{_PAIRS[name]} = "y"'))
+        path.write_text(before := before.replace(f'\n{key} = ""', f'\n{key} = "z"'))
     said = parse_document(path, before)
     text = _value_for(section, key, said)
     assert set_key(path, name, text).is_change
@@ -87,6 +96,16 @@ def test_a_key_of_an_older_name_is_replaced(path: Path) -> None:
         ("", "x", "SECTION.KEY"),
         ("api.listen", "0.0.0.0:7475", "must be a loopback address"),
         ("api.listen", "127.0.0.1:7474", "cannot share a port"),
+        ("api.tls", "127.0.0.1:7474", "cannot share a port"),
+        ("api.tls", "*:7475", "cannot share a port"),
+        ("api.tls", "7476", "host:port"),
+        ("api.tls_key", "key.pem", "both set"),
+        ("api.tls_names", '["https://ravel.example"]', "has hosts"),
+        ("api.tls_names", '["*:443"]', "has hosts"),
+        ("api.tls_names", '["ravel.example:0"]', "has hosts"),
+        ("api.tls_names", "[1]", "list of texts"),
+        ("api.tls_names", str(["a.example"] * 17), "at most 16"),
+        ("api.trusted_proxies", '["proxy.example"]', "addresses and networks"),
         ("network.listen", "0.0.0.0:7475", "cannot share a port"),
         ("network.listen", "nonsense", "host:port"),
         ("network.advertise", "0.0.0.0:7474", "others can dial"),

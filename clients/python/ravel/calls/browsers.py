@@ -1,0 +1,66 @@
+"""Calls: browsers. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from ravel.types.browsers import BrowserList, PairingCode
+    from ravel.types.values import Empty
+
+MAKE_PAIRING_CODE: Final[Operation[PairingCode]] = Operation(
+    name="make_pairing_code", method="POST", path="/browsers/codes", answer="browsers.PairingCode"
+)
+LIST_BROWSERS: Final[Operation[BrowserList]] = Operation(
+    name="list_browsers", method="GET", path="/browsers", answer="browsers.BrowserList"
+)
+REVOKE_BROWSER: Final[Operation[Empty]] = Operation(
+    name="revoke_browser", method="DELETE", path="/browsers/{browser}", answer="values.Empty"
+)
+
+
+class BrowsersCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def make_pairing_code(self) -> PairingCode:
+        """Make a code by which a browser of another machine gets a token of its own, once.
+
+        The browser gives it to `POST /open`, with a name, at the listener of `[api] tls`.
+        """
+        return self._call(MAKE_PAIRING_CODE, {})
+
+    def list_browsers(self) -> BrowserList:
+        """List paired browsers with when they last came, and where they reach this node."""
+        return self._call(LIST_BROWSERS, {})
+
+    def revoke_browser(self, browser: str) -> Empty:
+        """Revoke a paired browser, at once and for good.
+
+        Its event streams end within 15 s, and get no event before that.
+        """
+        return self._call(REVOKE_BROWSER, {"browser": browser})
+
+
+class AsyncBrowsersCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def make_pairing_code(self) -> PairingCode:
+        """Make a code by which a browser of another machine gets a token of its own, once.
+
+        The browser gives it to `POST /open`, with a name, at the listener of `[api] tls`.
+        """
+        return await self._call(MAKE_PAIRING_CODE, {})
+
+    async def list_browsers(self) -> BrowserList:
+        """List paired browsers with when they last came, and where they reach this node."""
+        return await self._call(LIST_BROWSERS, {})
+
+    async def revoke_browser(self, browser: str) -> Empty:
+        """Revoke a paired browser, at once and for good.
+
+        Its event streams end within 15 s, and get no event before that.
+        """
+        return await self._call(REVOKE_BROWSER, {"browser": browser})

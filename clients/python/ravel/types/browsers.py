@@ -1,0 +1,48 @@
+"""Types of answers: browsers. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class PairingCode(TypedDict):
+    """A code that pairs a browser."""
+
+    code: str
+    """Good once. Upper and lower case, spaces and hyphens do not matter."""
+    addresses: list[str]
+    """Of the page, with the code behind the `#`. The first is the best to give away."""
+    fingerprint: str
+    """SHA-256 of the certificate, as browsers show it."""
+    expires_seconds: int
+
+
+class BrowserList(TypedDict):
+    """The paired browsers of this node."""
+
+    browsers: list[BrowserView]
+    remote: RemoteView | None
+    """Null: `[api] tls` is empty, so none can come."""
+
+
+class BrowserView(TypedDict):
+    """A paired browser."""
+
+    name: str
+    created_at: int
+    """Unix seconds."""
+    expires_at: int
+    """Unix seconds."""
+    last_used_at: int | None
+    """Unix seconds. Null: never."""
+    expired: bool
+
+
+class RemoteView(TypedDict):
+    """Where browsers of other machines reach the page."""
+
+    addresses: list[str]
+    fingerprint: str
+    """SHA-256 of the certificate, as browsers show it."""
+    certificate_ends_at: int
+    """Unix seconds."""

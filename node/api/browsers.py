@@ -1,0 +1,103 @@
+"""Pairs browsers of other machines with this node by codes that are good once, lists and revokes them.
+
+A paired browser has a token of its own (`tokens`), with all actions but what needs this machine: it cannot pair others.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from node.api.codes import OneTimeCodes
+from node.api.remote import Remote
+from node.api.tokens import Tokens
+from node.contract.browsers import BrowserList, PairingCode, RemoteView
+from node.contract.values import Empty
+from node.runtime.blocking import RunBlocking
+from node.runtime.errors import ServiceError
+from protocol.limits.users import (
+    BROWSER_NAME_SIZE_MAX,
+    PAIRING_CODE_SECONDS,
+    PAIRING_CODE_SIZE,
+    PAIRING_CODES_MAX,
+    PAIRING_TRIES_MAX,
+)
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_DROPPED: Final = str.maketrans("", "", "- ")
+_NAME: Final = "browser"
+"""What a browser is called that says nothing."""
+
+
+class Browsers:
+    """The paired browsers of a node; `remote` is where they come in, None if nowhere. `clock` counts seconds."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        remote: Remote | None,
+        run_blocking: RunBlocking,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._tokens = tokens
+        self._remote = remote
+        self._run_blocking = run_blocking
+        self._codes = OneTimeCodes(
+            _new_code,
+            seconds=PAIRING_CODE_SECONDS,
+            count_max=PAIRING_CODES_MAX,
+            tries_max=PAIRING_TRIES_MAX,
+            advice="`ravel open --remote` on the node's machine makes another",
+            clock=clock,
+        )
+
+    async def make_code(self) -> PairingCode:
+        """A code, and the addresses that hold it. Raises ServiceError `bad_config` where no other machine can come."""
+        if self._remote is None:
+            raise ServiceError(
+                "bad_config",
+                "no other machine can reach the page: [api] tls is empty",
+                'ravel config set api.tls "*:7476", and start the daemon again',
+            )
+        view = await self._view(self._remote)
+        code = self._codes.make()
+        half = PAIRING_CODE_SIZE // 2
+        shown = f"{code[:half]}-{code[half:]}"
+        digits = self._remote.certificate.fingerprint.hex()
+        return {
+            "code": shown,
+            "addresses": [f"{one}/#pair={shown}&sha256={digits}" for one in view["addresses"]],
+            "fingerprint": view["fingerprint"],
+            "expires_seconds": PAIRING_CODE_SECONDS,
+        }
+
+    async def list_all(self) -> BrowserList:
+        """All paired browsers, and where they reach this node."""
+        remote = None if self._remote is None else await self._view(self._remote)
+        return {"browsers": await self._tokens.list_browsers(), "remote": remote}
+
+    async def revoke(self, browser: str) -> Empty:
+        """End a pairing. Raises ServiceError `not_found`."""
+        return await self._tokens.revoke_browser(browser)
+
+    async def pair(self, code: str, name: str) -> str:
+        """Use a code up, and give a token to who had it. Raises ServiceError `unauthorized`, `bad_request`, `too_large`."""
+        name = name.strip() or _NAME
+        if len(name) > BROWSER_NAME_SIZE_MAX or not name.isprintable():
+            raise ServiceError(
+                "bad_request", f"a browser's name has at most {BROWSER_NAME_SIZE_MAX} printable characters"
+            )
+        self._codes.redeem(code.lower().translate(_DROPPED))
+        return await self._tokens.make_for_browser(name)
+
+    async def _view(self, remote: Remote) -> RemoteView:
+        return {
+            "addresses": await self._run_blocking(remote.addresses),
+            "fingerprint": remote.fingerprint,
+            "certificate_ends_at": int(remote.certificate.ends_at),
+        }
+
+
+def _new_code() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(PAIRING_CODE_SIZE))

@@ -1,0 +1,58 @@
+"""Codes that are good once and for a while, in memory: what gives a browser a token of its own."""
+
+from collections.abc import Callable
+from hmac import compare_digest
+
+import trio
+
+from node.runtime.errors import ServiceError
+
+
+class OneTimeCodes:
+    """Codes that were made and not used, at most `count_max`. After `tries_max` wrong ones none of them is good any more.
+
+    `make` gives a new code, `advice` is for who comes with one that is not good. `clock` counts seconds.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], str],
+        *,
+        seconds: float,
+        count_max: int,
+        tries_max: int | None,
+        advice: str,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._make = make
+        self._seconds = seconds
+        self._count_max = count_max
+        self._tries_max = tries_max
+        self._advice = advice
+        self._clock = clock
+        self._expires: dict[str, float] = {}
+        self._wrong = 0
+
+    def make(self) -> str:
+        """A code. Of too many, the oldest is good no more."""
+        while len(self._expires) >= self._count_max:
+            del self._expires[next(iter(self._expires))]
+        if not self._expires:
+            self._wrong = 0  # they were for codes that are gone
+        code = self._make()
+        self._expires[code] = self._clock() + self._seconds
+        return code
+
+    def redeem(self, code: str) -> None:
+        """Use a code up. Raises ServiceError `unauthorized`."""
+        now = self._clock()
+        self._expires = {one: until for one, until in self._expires.items() if until > now}
+        given = code.encode("utf-8", "surrogatepass")
+        # All are compared, each in a time that does not depend on how much of it is right.
+        found = [one for one in self._expires if compare_digest(one.encode(), given)]
+        if not found:
+            self._wrong += 1
+            if self._tries_max is not None and self._wrong >= self._tries_max:
+                self._expires.clear()
+            raise ServiceError("unauthorized", "that code was used, or is too old, or is wrong", self._advice)
+        del self._expires[found[0]]

@@ -1,0 +1,83 @@
+"""Browsers of other machines: make codes that pair them, list and revoke them."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.access import NODE, PERSON
+from node.contract.endpoint import Endpoint
+from node.contract.values import Empty, UnixSeconds
+
+
+class PairingCode(TypedDict):
+    """A code that pairs a browser."""
+
+    code: Annotated[
+        str, Meta(description="Good once. Upper and lower case, spaces and hyphens do not matter.")
+    ]
+    addresses: Annotated[
+        list[str],
+        Meta(description="Of the page, with the code behind the `#`. The first is the best to give away."),
+    ]
+    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
+    expires_seconds: int
+
+
+class BrowserView(TypedDict):
+    """A paired browser."""
+
+    name: str
+    created_at: UnixSeconds
+    expires_at: UnixSeconds
+    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
+    expired: bool
+
+
+class RemoteView(TypedDict):
+    """Where browsers of other machines reach the page."""
+
+    addresses: list[str]
+    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
+    certificate_ends_at: UnixSeconds
+
+
+class BrowserList(TypedDict):
+    """The paired browsers of this node."""
+
+    browsers: list[BrowserView]
+    remote: Annotated[RemoteView | None, Meta(description="Null: `[api] tls` is empty, so none can come.")]
+
+
+MAKE_PAIRING_CODE: Final = Endpoint(
+    name="make_pairing_code",
+    method="POST",
+    path="/browsers/codes",
+    stability="may change",
+    needs=PERSON,
+    summary="Make a code by which a browser of another machine gets a token of its own, once.",
+    details="The browser gives it to `POST /open`, with a name, at the listener of `[api] tls`.",
+    service="browsers.make_code",
+    answer=PairingCode,
+    errors=("bad_config",),
+)
+LIST_BROWSERS: Final = Endpoint(
+    name="list_browsers",
+    method="GET",
+    path="/browsers",
+    stability="may change",
+    needs=NODE,
+    summary="List paired browsers with when they last came, and where they reach this node.",
+    service="browsers.list_all",
+    answer=BrowserList,
+)
+REVOKE_BROWSER: Final = Endpoint(
+    name="revoke_browser",
+    method="DELETE",
+    path="/browsers/{browser}",
+    stability="may change",
+    needs=PERSON,
+    summary="Revoke a paired browser, at once and for good.",
+    details="Its event streams end within 15 s, and get no event before that.",
+    service="browsers.revoke",
+    answer=Empty,
+)
