@@ -173,15 +173,15 @@ class Browser:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own in `folder`, ended afterwards."""
+def browser(folder: Path, *options: str) -> Iterator[Browser]:
+    """A browser with a profile of its own in `folder`, and these options, ended afterwards."""
     assert CHROMIUM is not None
     theirs_in, commands = os.pipe()
     answers, theirs_out = os.pipe()
     # Chromium takes commands on descriptor 3 and answers on 4; a shell can put ours there.
     shell = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash"]
     process = subprocess.Popen(
-        [*shell, CHROMIUM, *_OPTIONS, f"--user-data-dir={folder}"],
+        [*shell, CHROMIUM, *_OPTIONS, *options, f"--user-data-dir={folder}"],
         pass_fds=(theirs_in, theirs_out),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -2,9 +2,10 @@
 
 import { RavelError, connect } from "../client/ravel.js";
 import { text } from "../strings/en.js";
-import { signal } from "../vendor/signals.js";
+import { batch, signal } from "../vendor/signals.js";
 
-const TOKEN = "ravel-token"; // in this tab's session storage, and nowhere else
+// In this tab's session storage, and nowhere else; a paired browser's in its local storage, where it stays.
+const TOKEN = "ravel-token";
 const NOTICE_MS = 12_000; // how long an undo is offered
 const NOTICES_MAX = 3;
 
@@ -17,6 +18,12 @@ export const problem = signal("");
 export const notices = signal([]);
 /** What the token may do (docs/reference/api.md#tokens): a page of `ravel open` has all actions, a pasted token may not. */
 export const actions = signal([]);
+/** Whose token it is: `page`, `browser` (a paired one), `app` or `home`. */
+export const tokenKind = signal("");
+/** What a link for pairing said: `{ code, fingerprint }`, both may be empty. */
+export const pairing = signal({ code: "", fingerprint: "" });
+/** Whether the page came over TLS: from another machine, where `ravel open` does not lead. */
+export const isRemote = location.protocol === "https:";
 /** The client, while the page is open. */
 export let api = null;
 
@@ -34,14 +41,35 @@ export async function begin() {
   if (code) {
     history.replaceState(null, "", "/");
     try {
-      sessionStorage.setItem(TOKEN, await redeem(code));
+      sessionStorage.setItem(TOKEN, await redeem({ code }));
     } catch (error) {
       loginError.value = sentenceOf(error);
     }
   }
-  const token = sessionStorage.getItem(TOKEN);
+  const link = /^#pair=([a-z2-7-]{1,64})(?:&sha256=([0-9a-f]{64}))?$/i.exec(location.hash);
+  if (link) {
+    history.replaceState(null, "", "/");
+    pairing.value = { code: link[1], fingerprint: link[2] ?? "" };
+  }
+  const token = sessionStorage.getItem(TOKEN) ?? localStorage.getItem(TOKEN);
   if (token) await enter(token);
   else lock();
+  if (link) loginError.value = ""; // of a token from before: the code is what counts now
+}
+
+/** Pairs this browser by a code, and opens the page. */
+export async function pair(code, name) {
+  loginError.value = "";
+  let token;
+  try {
+    token = await redeem({ code, name });
+  } catch (error) {
+    loginError.value = sentenceOf(error);
+    return;
+  }
+  pairing.value = { code: "", fingerprint: "" };
+  localStorage.setItem(TOKEN, token);
+  await enter(token);
 }
 
 /** Opens the page with a token, if the node knows it. */
@@ -49,7 +77,11 @@ export async function enter(token) {
   loginError.value = "";
   api = connect({ token });
   try {
-    actions.value = (await api.showToken()).may;
+    const shown = await api.showToken();
+    batch(() => {
+      actions.value = shown.may;
+      tokenKind.value = shown.kind;
+    });
   } catch (error) {
     if (error.code === "not_running") {
       loginError.value = sentenceOf(error);
@@ -59,7 +91,7 @@ export async function enter(token) {
     }
     return;
   }
-  sessionStorage.setItem(TOKEN, token);
+  if (localStorage.getItem(TOKEN) !== token) sessionStorage.setItem(TOKEN, token);
   session.value = "open";
   problem.value = "";
   ends = new AbortController();
@@ -69,6 +101,7 @@ export async function enter(token) {
 export function lock(why = "") {
   ends.abort();
   sessionStorage.removeItem(TOKEN);
+  localStorage.removeItem(TOKEN);
   api = null;
   notices.value = [];
   session.value = "locked";
@@ -106,15 +139,19 @@ export function dismiss(key) {
 export function sentenceOf(error) {
   if (["answer_lost", "interrupted"].includes(error.code) || error.cause?.name === "TimeoutError") return text.errors.lost(error.message);
   if (error.code === "not_running") return text.errors.notRunning;
-  const advice = ["unauthorized", "token_expired"].includes(error.code) ? text.errors.openAgain : error.advice;
+  const advice = ["unauthorized", "token_expired"].includes(error.code) ? openAgain() : error.advice;
   return advice ? `${error.message} (${advice})` : String(error.message);
 }
 
-async function redeem(code) {
+function openAgain() {
+  return isRemote ? text.errors.pairAgain : text.errors.openAgain;
+}
+
+async function redeem(given) {
   const headers = { "Content-Type": "application/json" };
   let answer;
   try {
-    answer = await fetch("/open", { method: "POST", headers, body: JSON.stringify({ code }) });
+    answer = await fetch("/open", { method: "POST", headers, body: JSON.stringify(given) });
   } catch (error) {
     throw new RavelError("not_running", error.message);
   }

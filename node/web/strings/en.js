@@ -13,10 +13,23 @@ export const text = {
     token: "Token",
     button: "Open",
   },
+  pairing: {
+    how: "To pair this browser with the node, run on its machine:",
+    open: "ravel open --remote",
+    code: "Code",
+    name: "What to call this browser",
+    button: "Pair",
+    compare:
+      "Your browser shows the SHA-256 fingerprint of this site's certificate. Compare it with what the node's machine shows. It should be:",
+    other: "Use a token instead",
+    kindOf: (agent) =>
+      ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((one) => agent.includes(one)) ?? "Browser",
+  },
   errors: {
     notRunning: "This node does not answer. Start it on its machine: ravel up",
     lost: (message) => `${sentence(message)} Look whether it happened before you try again.`,
     openAgain: "run `ravel open` for a new link",
+    pairAgain: "run `ravel open --remote` on the node's machine, and pair again",
   },
   live: "live",
   notLive: "not connected, trying again",
@@ -171,6 +184,7 @@ export const text = {
     peers: "Peers",
     people: "Names",
     devices: "Devices",
+    browsers: "Phones and browsers",
     storage: "Storage and export",
     log: "Log",
   },
@@ -463,6 +477,22 @@ export const text = {
   becomeDevice: "Make this a device of another",
   becomeDeviceAbout: "Paste the link that the other device made. This node then takes part in its repos.",
   removeDeviceQuestion: (name) => `Remove the device ${name} from all repos?`,
+
+  // Browsers
+  browsersAbout: "Browsers of other machines, such as a phone. A paired browser may do what you may, until you revoke it.",
+  browsersReach: (addresses) => `They reach this node at ${addresses}`,
+  noBrowsers: "No browser is paired.",
+  noRemote: "Other machines cannot reach this page. In a terminal on the node's machine, then start the node again:",
+  openRemote: 'ravel config set api.tls "*:7476"',
+  pairBrowser: "Pair a browser",
+  pairAbout: (code) => `Scan this with the phone, or open the link there, within 10 minutes. It works once. Code: ${code}`,
+  pairAtMachine: "Browsers are paired and revoked on the node's machine.",
+  paired: (name) => `${name} is paired.`,
+  revokeBrowser: "Revoke",
+  revokeBrowserQuestion: (name) => `Revoke ${name}? It then has to be paired again.`,
+  browserFacts: (paired, used, until, expired) =>
+    [`paired ${paired}`, used ? `last used ${used}` : "never used", expired ? "expired" : `until ${until}`].join(" · "),
+  unpairQuestion: "This browser forgets its pairing. To come back you pair it again.",
 
   // Storage and log
   sizes: (store, files, free) => `${store}, of which files ${files} · ${free} free`,

@@ -6,6 +6,7 @@ import { text } from "../strings/en.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
 import { Branches } from "./branches.js";
+import { Browsers } from "./browsers.js";
 import { Commit } from "./commit.js";
 import { Devices } from "./devices.js";
 import { Dict, SetOfItems } from "./documents.js";
@@ -38,6 +39,7 @@ export const PANELS = {
   peers: { needs: "", action: "node", show: Peers },
   people: { needs: "", action: "node", show: People },
   devices: { needs: "", action: "node", show: Devices },
+  browsers: { needs: "", action: "node", show: Browsers },
   storage: { needs: "", action: "node", show: Storage },
   log: { needs: "", action: "node", show: Log },
 };

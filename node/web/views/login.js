@@ -1,29 +1,57 @@
-// The locked page: how one gets in.
+// The locked page: how one gets in. On the node's machine by `ravel open` or a token, elsewhere by pairing this browser.
 
 import { html } from "../parts/html.js";
-import { enter, loginError } from "../state/session.js";
+import { enter, isRemote, loginError, pair, pairing } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 export function Login() {
+  return html`<main id="login" class="login">
+    <h1>${text.name}</h1>
+    ${isRemote ? html`<${Pair} />` : html`<p>${text.login.how} <code>${text.login.open}</code></p><${Token} isFirst />`}
+    <p id="login-error" class="error" role="alert">${loginError.value}</p>
+  </main>`;
+}
+
+function Token({ isFirst = false }) {
   const token = useRef(null);
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => token.current.focus(), []);
+  useEffect(() => {
+    if (isFirst) token.current.focus();
+  }, []);
   const send = async (event) => {
     event.preventDefault();
     setBusy(true);
     await enter(token.current.value.trim());
     setBusy(false);
   };
-  return html`<main id="login" class="login">
-    <h1>${text.name}</h1>
-    <p>${text.login.how} <code>${text.login.open}</code></p>
-    <p>${text.login.paste}</p>
+  return html`<p>${text.login.paste}</p>
     <form id="login-form" onSubmit=${send}>
       <label for="token">${text.login.token}</label>
       <input id="token" ref=${token} type="password" autocomplete="off" required />
       <button disabled=${isBusy}>${text.login.button}</button>
+    </form>`;
+}
+
+/** Asks for the code of `ravel open --remote`, which a link or QR code has filled in, and for what to call this browser. */
+function Pair() {
+  const { code, fingerprint } = pairing.value;
+  const form = useRef(null);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => form.current.elements[code ? "name" : "code"].focus(), [code]);
+  const send = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    await pair(form.current.elements.code.value.trim(), form.current.elements.name.value.trim());
+    setBusy(false);
+  };
+  return html`<p>${text.pairing.how} <code>${text.pairing.open}</code></p>
+    <form id="pair-form" class="form" ref=${form} onSubmit=${send}>
+      <label>${text.pairing.code} <input name="code" key=${code} defaultValue=${code} autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="64" required /></label>
+      <label>${text.pairing.name} <input name="name" defaultValue=${text.pairing.kindOf(navigator.userAgent)} autocomplete="off" maxlength="64" required /></label>
+      <button class="main" disabled=${isBusy}>${text.pairing.button}</button>
     </form>
-    <p id="login-error" class="error" role="alert">${loginError.value}</p>
-  </main>`;
+    ${fingerprint && html`<p>${text.pairing.compare}</p>
+      <p class="id" id="fingerprint">${fingerprint.toUpperCase().match(/../g).join(":")}</p>`}
+    <details><summary>${text.pairing.other}</summary><${Token} /></details>`;
 }

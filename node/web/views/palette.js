@@ -2,10 +2,11 @@
 
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, repos } from "../state/node.js";
-import { actions, lock, session } from "../state/session.js";
+import { actions, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
+import { leave } from "./browsers.js";
 import { PANELS } from "./details.js";
 
 const SHOWN_MAX = 50;
@@ -68,7 +69,7 @@ function commands() {
       list.push({ name: text.goBranch(repo.name, branch.name), run: to(addressOf(branch.branch)) });
     }
   }
-  list.push({ name: text.lock, run: () => lock() });
+  list.push({ name: text.lock, run: leave });
   return list;
 }
 

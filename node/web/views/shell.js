@@ -4,8 +4,9 @@ import { Question } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, current, go, isLive, route, status, view } from "../state/node.js";
-import { dismiss, lock, notices, problem, attempt } from "../state/session.js";
+import { dismiss, notices, problem, attempt } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { leave } from "./browsers.js";
 import { DetailsView } from "./details.js";
 import { ListView } from "./list.js";
 import { Palette, openPalette } from "./palette.js";
@@ -48,7 +49,7 @@ function Head() {
     <p id="status" class="facts" title=${known?.node}>${known && text.node(short(known.node), facts.join(" · "))}</p>
     <p id="live" role="status" class=${isLive.value ? "good" : "alarm"}>${isLive.value ? text.live : text.notLive}</p>
     <button type="button" id="commands" aria-keyshortcuts="Control+K" onClick=${openPalette}>${text.commands} <kbd>${text.ctrlK}</kbd></button>
-    <button id="leave" type="button" onClick=${() => lock()}>${text.lock}</button>
+    <button id="leave" type="button" onClick=${leave}>${text.lock}</button>
   </header>`;
 }
 

@@ -1,0 +1,104 @@
+"""A phone on the page: paired over TLS with the node's own certificate, writes, is revoked, and sees so.
+
+Chromium is told the certificate's key, as a person compares its fingerprint: any other certificate it refuses.
+"""
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from node.home.home import OWN_CERTIFICATE_NAME
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import Peer, run_ravel
+from tests.e2e.test_page_journeys import PHONE, ROWS, WIDE
+from tests.e2e.test_page_journeys import _enter as enter
+from tests.e2e.test_page_journeys import _open as open_panel
+from tests.e2e.test_page_journeys import _picture as look_at
+from tests.e2e.test_page_journeys import _says as says
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extended,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+
+
+def _trust(peer: Peer) -> str:
+    """The option by which Chromium takes certificates with the key of this node's."""
+    loaded = x509.load_pem_x509_certificate((peer.home / OWN_CERTIFICATE_NAME).read_bytes())
+    key = loaded.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"--ignore-certificate-errors-spki-list={base64.b64encode(hashlib.sha256(key).digest()).decode()}"
+
+
+def _pair(phone: Browser, link: str, name: str) -> None:
+    phone.open(link)
+    phone.until("document.querySelector('#pair-form [name=code]')?.value.length > 9")
+    phone.fill("#pair-form [name=name]", name)
+    look_at(phone, "pair")
+    phone.show(*PHONE, "light")
+    phone.click("#pair-form > button")
+
+
+def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
+    alice = Peer(tmp_path / "alice")
+    try:
+        alice.start("--set", "api.tls=127.0.0.1:0")
+        alice.client.create_repo("notes")
+        with (
+            browser(tmp_path / "laptop") as laptop,
+            browser(tmp_path / "phone", _trust(alice)) as phone,
+        ):
+            laptop.show(*WIDE, "light")
+            enter(laptop, alice)
+            open_panel(laptop, "browsers")
+            look_at(laptop, "no-browsers")
+            laptop.click("#pair")
+            laptop.until("document.getElementById('pairing-link')?.value.startsWith('https://127.0.0.1:')")
+            look_at(laptop, "pairing-code")
+            link = laptop.evaluate("document.getElementById('pairing-link').value")
+            phone.show(*PHONE, "light")
+            _pair(phone, link, "Ann's phone")
+            phone.until("document.getElementById('repos') && !document.querySelector('#repos .skeleton')")
+            assert phone.evaluate("[location.hash, sessionStorage.length, localStorage.length]") == ["", 0, 1]
+
+            phone.click("[data-branch]")
+            phone.fill("#text", "from my phone")
+            phone.click("#write .main")
+            laptop.until(says("from my phone", f"{ROWS}[0]"))
+            look_at(phone, "phone")
+            phone.show(*PHONE, "light")
+            phone.open(phone.evaluate("location.origin + '/?again'"))
+            phone.until("document.getElementById('node')")  # it stays paired when its tab was closed
+
+            open_panel(phone, "browsers")
+            phone.until("document.getElementById('browsers').children.length === 1")
+            assert phone.evaluate("document.querySelector('#browsers .danger')") is None, (
+                "that is for the machine"
+            )
+            laptop.until(says("Ann's phone", "document.getElementById('browsers')"))
+            laptop.until("!document.getElementById('pairing-link')")
+            look_at(laptop, "browsers")
+            laptop.click("#browsers .danger")
+            laptop.until("document.querySelector('dialog[open]')")
+            laptop.click("dialog .danger")
+            laptop.until("document.getElementById('browsers').children.length === 0")
+
+            phone.until("document.getElementById('login')", 60)  # its stream ends within 15 s
+            phone.until("document.getElementById('login-error').textContent.includes('revoked')")
+            look_at(phone, "revoked")
+            assert phone.evaluate("localStorage.length") == 0
+            _pair(phone, link, "Eve")
+            phone.until("document.getElementById('login-error').textContent.includes('code was used')")
+            said = [text for text in phone.complaints() if "status of 401" not in text]
+            assert laptop.complaints() == said == []
+        with browser(tmp_path / "stranger") as stranger:
+            stranger.call("Page.navigate", url=link.partition("#")[0])
+            stranger.until("document.readyState === 'complete'")
+            assert "Ravel" not in stranger.text(), "a certificate that nobody compared is refused"
+        assert "Ann's phone" not in run_ravel(alice, "browser", "list").stdout
+    finally:
+        alice.close()
