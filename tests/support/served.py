@@ -84,7 +84,8 @@ class Served:
         """A browser of another machine, which trusts the node's certificate."""
         assert self.remote is not None, "it is served for other machines, too"
         context = ssl.create_default_context(cafile=self.remote.certificate.path)
-        return httpx.AsyncClient(base_url=self.remote.addresses()[0], headers=headers, verify=context)
+        url = f"https://127.0.0.1:{self.remote.port}"
+        return httpx.AsyncClient(base_url=url, headers=headers, verify=context)
 
 
 @asynccontextmanager
