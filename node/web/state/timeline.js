@@ -4,9 +4,12 @@ import { signal } from "../vendor/signals.js";
 
 const WINDOW = 200;
 const END = 2 ** 53; // behind every position
-const SHOWN_MAX = 2000;
+const SHOWN_MAX = 2000; // rows after which the other end is forgotten, where one looks further and further
+const FOLLOWED_MAX = 2 * WINDOW; // the same while new ones come by themselves: each drawing looks at all of them
 const VOID_SHOWN_MAX = 20;
 const DRAW_MS = 100; // between two drawings, however many edits come
+const DRAWN_MAX = 25; // new rows of one drawing: a key that is pressed meanwhile waits for all of them
+const REST_MS = 20; // until the next ones of those that came together
 
 export class Timeline {
   /** Of one branch. `onError` is called with what goes wrong while nobody waits. */
@@ -23,6 +26,9 @@ export class Timeline {
     this.start = 0; // position of the first that is shown
     this.total = 0;
     this.plan = 0;
+    this.most = FOLLOWED_MAX;
+    this.drawn = new Set(); // ids of the rows that are shown
+    this.floor = ""; // the least place among `commits` when they were last drawn or forgotten: each edit asks for it
   }
 
   /** Loads the window's end and follows edits until `signal` is aborted. */
@@ -43,6 +49,7 @@ export class Timeline {
     const { branch } = this;
     const window = await this.api.showTimeline({ branch, before_position: before, limit: WINDOW });
     this.commits.clear();
+    this.most = FOLLOWED_MAX;
     this.start = window.items.length ? window.items[0].position : 0;
     this.total = window.total;
     for (const item of window.items) this.commits.set(item.commit, { item, place: item.place, isVoid: false });
@@ -112,10 +119,10 @@ export class Timeline {
       if (known) this.commits.set(edit.commit, { ...known, isVoid: true });
     } else if (known) {
       this.commits.set(edit.commit, { ...known, item: edit.item ?? known.item, place: edit.place, isVoid: false });
-    } else if (edit.item && (this.start === 0 || edit.place > this.#oldest())) {
+    } else if (edit.item && (this.start === 0 || edit.place > this.floor)) {
       if (this.hasNewer.value && edit.place > this.#newest()) return; // behind the window
       this.commits.set(edit.commit, { item: edit.item, place: edit.place, isVoid: false, isNew: true });
-      if (!this.hasNewer.value) this.#forget((sorted) => sorted.slice(SHOWN_MAX), null);
+      if (!this.hasNewer.value && this.commits.size > this.most + SHOWN_MAX) this.#forgetOldest(); // none was drawn for long
     } else if (edit.edit === "insert") {
       this.start += 1; // before the window
     }
@@ -135,6 +142,7 @@ export class Timeline {
   async #grow(work) {
     if (this.isLoading.value) return;
     this.isLoading.value = true;
+    this.most = Math.min(Math.max(this.most, this.commits.size + WINDOW + FOLLOWED_MAX), SHOWN_MAX);
     try {
       await work();
       this.#draw();
@@ -153,6 +161,15 @@ export class Timeline {
       if (!isNewest && !row.isVoid) this.start += 1;
     }
     if (isNewest) this.hasNewer.value = true;
+  }
+
+  #forgetOldest() {
+    if (this.commits.size <= this.most) return;
+    for (const row of this.#sorted().slice(this.most)) {
+      this.commits.delete(row.item.commit);
+      if (!row.isVoid) this.start += 1;
+    }
+    this.floor = this.#oldest();
   }
 
   async #loadVoid() {
@@ -193,15 +210,26 @@ export class Timeline {
     return [...this.commits.values()].sort((a, b) => (a.place < b.place ? 1 : -1));
   }
 
-  #plan() {
+  #plan(wait = DRAW_MS) {
     if (this.plan) return;
-    this.plan = setTimeout(() => this.#draw(), DRAW_MS);
+    this.plan = setTimeout(() => this.#draw(DRAWN_MAX), wait);
   }
 
-  #draw() {
+  /** Shows what there is, but of new rows at most `most`: the lowest, so that none is skipped. The others follow. */
+  #draw(most = Infinity) {
     clearTimeout(this.plan);
     this.plan = 0;
-    this.rows.value = this.#sorted();
+    if (!this.hasNewer.value) this.#forgetOldest();
+    this.floor = this.#oldest();
+    let rows = this.#sorted();
+    const fresh = rows.filter(({ item }) => !this.drawn.has(item.commit));
+    if (fresh.length > most) {
+      const later = new Set(fresh.slice(0, -most));
+      rows = rows.filter((row) => !later.has(row));
+      this.#plan(REST_MS);
+    }
+    this.drawn = new Set(rows.map(({ item }) => item.commit));
+    this.rows.value = rows;
     this.hasOlder.value = this.start > 0;
   }
 }
