@@ -87,7 +87,10 @@ async def serve_connection(
 ) -> None:
     """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
     strangers = strangers or Strangers()
-    remote = strangers.remote
+    remote, subnet = strangers.remote, _subnet_at(stream, strangers.remote)
+    if remote is not None and subnet and not remote.limits.may_connect(subnet):
+        await trio.aclose_forcefully(stream)
+        return
     config = Config()
     config.accesslog = None
     config.errorlog = None
@@ -96,7 +99,7 @@ async def serve_connection(
     # limit (keep_alive_timeout, 5 s) holds; for its body, the API's own; for both, until it shows the token, Stranger's.
     config.include_server_header = False
     config.include_date_header = False  # hypercorn's reading of a clock past 2262 would end each answer
-    watched, stranger = _Watched(stream, remote), Stranger(_subnet_at(stream, remote))
+    watched, stranger = _Watched(stream, remote), Stranger(subnet)
 
     async def cuttable(scope: Scope, receive: Receive, send: Send) -> None:
         extensions = scope.setdefault("extensions", {})

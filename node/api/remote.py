@@ -26,6 +26,8 @@ from node.sync.rate_limit import TokenBucket
 from protocol.limits.users import (
     PAIRING_TRIES_AT_ONCE_MAX,
     PAIRING_TRY_SECONDS,
+    REMOTE_OPENED_AT_ONCE_MAX,
+    REMOTE_OPENED_PER_SECOND_MAX,
     REMOTE_REQUESTS_AT_ONCE_MAX,
     REMOTE_REQUESTS_PER_SECOND_MAX,
     REMOTE_SUBNETS_MAX,
@@ -131,6 +133,9 @@ class Remote:
 class _Subnet:
     """What is left to one subnet."""
 
+    opened: TokenBucket = field(
+        default_factory=partial(TokenBucket, REMOTE_OPENED_AT_ONCE_MAX, REMOTE_OPENED_PER_SECOND_MAX)
+    )
     requests: TokenBucket = field(
         default_factory=partial(TokenBucket, REMOTE_REQUESTS_AT_ONCE_MAX, REMOTE_REQUESTS_PER_SECOND_MAX)
     )
@@ -140,11 +145,15 @@ class _Subnet:
 
 
 class StrangerLimits:
-    """Counts what comes without a token, for each subnet: at most REMOTE_SUBNETS_MAX of them. `clock` counts seconds."""
+    """Counts what costs without a token, for each subnet: at most REMOTE_SUBNETS_MAX of them. `clock` counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
         self._clock = clock
         self._subnets: OrderedDict[str, _Subnet] = OrderedDict()  # which came longest ago first
+
+    def may_connect(self, subnet: str) -> bool:
+        """Count a connection. False: it is one too many."""
+        return self._find(subnet).opened.try_acquire(self._clock())
 
     def take_request(self, subnet: str) -> None:
         """Count a request without a token. Raises ServiceError `busy` for one too many."""

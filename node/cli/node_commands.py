@@ -1,6 +1,6 @@
 """CLI: run, status, storage, id and open."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,14 +18,14 @@ from node.cli.shared import (
     unlocked,
 )
 
-_PAIRS_A_LINE = 8
-"""Of a fingerprint's 32 pairs of digits: what a person compares at a look."""
-
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.browsers import PairingCode
     from ravel.types.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
     from ravel.types.peers import TopicView
     from ravel.types.search import SearchIndexView
+
+_PAIRS_A_LINE: Final = 8
+"""Of a fingerprint's 32 pairs of digits: what a person compares at a look."""
 
 
 def run(
@@ -226,8 +226,7 @@ def _print_pairing(answer: "PairingCode", *, as_json: bool) -> None:
         print_json(answer)
         return
     addresses, pairs = answer["addresses"], answer["fingerprint"].split(":")
-    print_qr_of = addresses[0]
-    print(print_qr(print_qr_of), end="")
+    print(print_qr(addresses[0]), end="")
     print(f"\nScan it, or open one of these there, within {answer['expires_seconds'] // 60} minutes, once:\n")
     for address in addresses:
         print(f"  {address.partition('#')[0]}")

@@ -157,6 +157,10 @@ REMOTE_STRANGERS_MAX: Final = 64
 """Connections among them that have not shown a token. One more ends the oldest."""
 REMOTE_STRANGERS_SUBNET_MAX: Final = 16
 """Of these, from one subnet: two browsers that open the page at once. One more ends that subnet's oldest."""
+REMOTE_OPENED_AT_ONCE_MAX: Final = 100
+"""Connections that one subnet may open at once: each costs this node a signature, before anything is said."""
+REMOTE_OPENED_PER_SECOND_MAX: Final = 5.0
+"""Further ones of it, each second."""
 REMOTE_SUBNETS_MAX: Final = 1024
 """Subnets whose requests without a token are counted, some 500 bytes each. One more forgets which came longest ago."""
 REMOTE_REQUESTS_AT_ONCE_MAX: Final = 400

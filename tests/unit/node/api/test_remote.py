@@ -3,6 +3,7 @@
 import ipaddress
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 from starlette.types import Scope
@@ -23,6 +24,7 @@ from protocol.limits.users import (
     PAIRING_TRIES_AT_ONCE_MAX,
     PAIRING_TRIES_MAX,
     PAIRING_TRY_SECONDS,
+    REMOTE_OPENED_AT_ONCE_MAX,
     REMOTE_REQUESTS_AT_ONCE_MAX,
     REMOTE_SUBNETS_MAX,
 )
@@ -115,6 +117,12 @@ async def test_other_machines_get_less_than_this_one(tmp_path: Path) -> None:
         app = await one.client.post("/api/v1/tokens", json={"name": "chat", "may": ["node"]})
         own = {"Authorization": f"Bearer {app.json()['token']}"}
         assert (await browser.get("/api/v1/status", headers=own)).status_code == 200
+        origin = "https://app.example"
+        request = {"name": "web", "may": ["node"], "origins": [origin]}
+        shared = (await one.client.post("/api/v1/tokens", json=request)).json()["token"]
+        own = {"Authorization": f"Bearer {shared}", "Origin": origin}
+        assert (await one.client.get("/api/v1/status", headers=own)).status_code == 200
+        assert (await browser.get("/api/v1/status", headers=own)).status_code == 403, "on this machine alone"
         assert "strict-transport-security" not in (await browser.get("/")).headers
 
 
@@ -197,7 +205,9 @@ def test_strangers_are_counted_by_subnet_and_forgotten(monkeypatch: pytest.Monke
         limits.take_try("a")
     with pytest.raises(ServiceError, match="too many codes"):
         limits.take_try("a")
+    assert [limits.may_connect("a") for _ in range(REMOTE_OPENED_AT_ONCE_MAX + 1)].count(False) == 1
     now = PAIRING_TRY_SECONDS
+    assert limits.may_connect("a")
     limits.take_try("a")
     with pytest.raises(ServiceError, match="too many codes"):
         limits.take_try("a")
@@ -305,6 +315,17 @@ async def test_who_says_nothing_is_left(tmp_path: Path, autojump_clock: MockCloc
             nursery.start_soon(serve_connection, _refuse, stream, Strangers(_remote(tmp_path)))  # type: ignore[arg-type]  # a stream is enough
             assert await _read_all(client) == b""
     assert trio.current_time() - began <= API_STRANGER_SECONDS + 2
+
+
+async def test_one_connection_too_many_costs_no_handshake(tmp_path: Path) -> None:
+    async with served(tmp_path, api=TLS) as one:
+        assert one.remote is not None
+        while one.remote.limits.may_connect("127.0.0.0/24"):
+            pass
+        async with one.elsewhere() as browser:
+            with pytest.raises(httpx.TransportError):
+                await browser.get("/")
+        assert (await one.client.get("/api/v1/status")).status_code == 200, "this machine is not concerned"
 
 
 async def test_who_speaks_no_tls_is_left(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
         "keys.json.0011223344556677.new",
         "daemon.log",
         "tokens.json",
+        "api-tls.pem",
     ):
         (tmp_path / "home" / name).write_text("x")
     with lock_home(tmp_path / "home"):
