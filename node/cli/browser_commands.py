@@ -28,8 +28,10 @@ def list_browsers(context: typer.Context, as_json: JsonOption = False) -> None:
                 ("certificate until", iso_time(remote["certificate_ends_at"])),
             ]
         )
-    if answer["browsers"]:
-        print()
+    if not answer["browsers"]:
+        print("no browser is paired")
+        return
+    print()
     print_table(
         ("name", "paired", "last used", "until"),
         (
