@@ -188,6 +188,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         clock=now_seconds,
         has_search=home.config.search.enabled,
         remote=remote,
+        settings=home.settings,
     )
     run = new_run()
     with (
@@ -215,6 +216,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(service.tokens.run)
+            nursery.start_soon(service.background.run)
             nursery.start_soon(service.standings.run, author.user)
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from analytics.tables.definitions import TABLES, Column
-from node.home.config import CONFIG_KEYS, default_config_text
-from node.home.config_layers import variable_of
+from node.home.config import CONFIG_KEYS
+from node.home.config_layers import describe_keys, variable_of
 from tests.support import client_modules, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page, with_drawing
@@ -69,19 +69,13 @@ def _configuration() -> str:
         _MADE,
         "`config.toml` in the node's folder. What overrides it: [configure.md](../how-to/configure.md).",
     ]
-    comments: list[str] = []
     section = ""
-    for line in default_config_text().splitlines()[1:]:
-        if line.startswith("["):
-            section, comments = line.strip("[]"), []
+    for name, (default, comment) in describe_keys().items():
+        if section != name.partition(".")[0]:
+            section = name.partition(".")[0]
             lines += ["", f"## [{section}]", "", "| key | default | variable | |", "|---|---|---|---|"]
-        elif line.startswith("#"):
-            comments.append(line.removeprefix("#").strip())
-        elif found := re.fullmatch(r"(\w+) = (.*)", line):
-            about = " ".join(comments).replace("|", "\\|") or "as above"
-            key, default = found.groups()
-            lines.append(f"| `{key}` | `{default}` | `{variable_of(section, key)}` | {about} |")
-            comments = []
+        about, key = comment.replace("|", "\\|") or "as above", name.partition(".")[2]
+        lines.append(f"| `{key}` | `{default}` | `{variable_of(section, key)}` | {about} |")
     made = sum(line.startswith("| `") for line in lines)
     assert made == sum(map(len, CONFIG_KEYS.values())), "a key is not in the commented file, or there twice"
     return "\n".join(lines) + "\n"

@@ -1671,6 +1671,102 @@ export interface RemoteView {
   fingerprint: string;
 }
 
+/** All settings. */
+export interface SettingList {
+  config: string;
+  restart_command: string;
+  settings: SettingView[];
+}
+
+/** A setting as it holds for the next start. Credentials in it are hidden. */
+export interface SettingView {
+  about: string;
+  choices: string[];
+  default: string;
+  hidden: boolean;
+  kind: "flag" | "list" | "number" | "table" | "text";
+  restart: boolean;
+  setting: string;
+  source: "default" | "file" | "environment" | "option";
+  value: string;
+  variable: string;
+}
+
+/** A setting that was changed in the configuration file. */
+export interface SettingChange {
+  before: string;
+  overridden_by: string | null;
+  restart: boolean;
+  setting: string;
+  value: string;
+}
+
+/** Changes a setting. */
+export interface SettingChangeRequest {
+  value: string;
+}
+
+/** What stops the node from working now or soon. */
+export interface HealthReport {
+  checks: HealthCheck[];
+  problems: number;
+}
+
+/** One thing that was looked at. */
+export interface HealthCheck {
+  advice: string;
+  detail: string;
+  name: string;
+  state: "ok" | "problem" | "warning";
+}
+
+/** How the keys are kept. */
+export interface KeyStatus {
+  node: string;
+  protection: "keyring" | "none" | "passphrase";
+  seal_command: string;
+  user: string;
+}
+
+/** The user's key. */
+export interface KeyWords {
+  words: string[];
+}
+
+/** Shows the words of the user's key. */
+export interface WordsRequest {
+  passphrase?: string;
+}
+
+/** The backup that is made, or the last one. */
+export interface BackupStatus {
+  began_at: number | null;
+  error: string;
+  files: number;
+  finished_at: number | null;
+  folder: string;
+  restore_command: string;
+  running: boolean;
+  size: number;
+  size_expected: number;
+  suggested: string;
+}
+
+/** Begins a backup. */
+export interface BackupRequest {
+  folder: string;
+}
+
+/** The report that is made, and the one that is there. */
+export interface ReportStatus {
+  began_at: number | null;
+  error: string;
+  finished_at: number | null;
+  path: string;
+  running: boolean;
+  step: "" | "export" | "analyze";
+}
+
 export class Ravel {
   // The node
   /** Show the node at a glance. */
@@ -1931,4 +2027,25 @@ export class Ravel {
   listBrowsers(values?: {}, options?: RequestOptions): Promise<BrowserList>;
   /** Revoke a paired browser, at once and for good. */
   revokeBrowser(values: { browser: string }, options?: RequestOptions): Promise<Empty>;
+  // Care
+  /** List all settings as they hold for the next start, and where each comes from. */
+  listSettings(values?: {}, options?: RequestOptions): Promise<SettingList>;
+  /** Change a setting in the configuration file, whose comments stay. */
+  changeSetting(values: { setting: string } & SettingChangeRequest, options?: RequestOptions): Promise<SettingChange>;
+  /** Find what stops the node from working now or soon, as `ravel doctor` does. */
+  checkHealth(values?: {}, options?: RequestOptions): Promise<HealthReport>;
+  /** Show how the keys are kept. */
+  showKeys(values?: {}, options?: RequestOptions): Promise<KeyStatus>;
+  /** Show the user's key as 24 words, to be written on paper. */
+  showKeyWords(values?: {} & WordsRequest, options?: RequestOptions): Promise<KeyWords>;
+  /** Begin a backup in a new folder of the node's machine. It has all keys. */
+  startBackup(values: {} & BackupRequest, options?: RequestOptions): Promise<BackupStatus>;
+  /** Show how the backup goes, or how the last one went. */
+  showBackup(values?: {}, options?: RequestOptions): Promise<BackupStatus>;
+  /** Begin to export what is new and to analyze it on this machine. */
+  makeReport(values?: {}, options?: RequestOptions): Promise<ReportStatus>;
+  /** Show how the report goes, and when the one that is there was made. */
+  showReport(values?: {}, options?: RequestOptions): Promise<ReportStatus>;
+  /** Make a path that shows the report in a frame, once. */
+  openReport(values?: {}, options?: RequestOptions): Promise<PageCode>;
 }

@@ -24,7 +24,16 @@ from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json
 from node.api.search import SearchHandler
 from node.api.service import NodeService
-from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
+from node.api.web_page import (
+    CODE_QUERY,
+    OPEN_PATHS,
+    REPORT_PATH,
+    PageCodes,
+    page_routes,
+    read_code,
+    report_response,
+)
+from node.contract.care import OPEN_REPORT
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
@@ -52,7 +61,7 @@ def create_app(
 
     Raises WrongBinding where the service lacks a method that the table names.
     """
-    codes = PageCodes()
+    codes, report_codes = PageCodes(), PageCodes(address=f"{REPORT_PATH}?{CODE_QUERY}=")
     run = new_run() if run is None else run
     repeats = Repeats(run)
 
@@ -65,15 +74,20 @@ def create_app(
         codes.redeem(given.code)
         return JSONResponse({"token": await service.tokens.make_for_page()})
 
+    async def show_report(request: Request) -> Response:
+        report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
+        return report_response(await service.reports.read())
+
     probes = _Probes(service.watching)
     access = Access(service.targets, callers, service.run_blocking)
     handlers = _other_handlers(service, streams or EventStreams(), access)
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
+    handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
     routes = [
         Route("/healthz", _health),
         Route("/readyz", _mapped(probes.readiness)),
         Route("/metrics", _mapped(probes.metrics)),
-        *page_routes(_mapped(give_token)),
+        *page_routes(_mapped(give_token), _mapped(show_report)),
     ]
     for endpoint in ROUTED:
         handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]

@@ -18,6 +18,12 @@ from node.api.remote import Remote
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
+from node.care.background import Background
+from node.care.backups import Backups
+from node.care.health import Health
+from node.care.own_keys import OwnKeys
+from node.care.reports import Reports
+from node.care.settings import SettingsService
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
@@ -32,6 +38,7 @@ from node.contract.repos import RepoFork, RepoList, RepoView
 from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
+from node.home.config_layers import Setting
 from node.home.tokens import TokenFile
 from node.importers.imports import Imports
 from node.membership.inbox import Inbox
@@ -92,7 +99,9 @@ class NodeService:
         clock: Callable[[], float],
         has_search: bool = True,
         remote: Remote | None = None,
+        settings: Sequence[Setting] = (),
     ) -> None:
+        """`settings`: those that the daemon was started with."""
         self._hub = hub
         self.replica = hub.replica
         self._author = author
@@ -136,6 +145,12 @@ class NodeService:
         self.standings = Standings(hub, network)
         self.watching = Watching(hub, network, home, clock, exports)
         self.storage = StorageView(hub, home)
+        self.background = Background()
+        self.settings = SettingsService(home, settings, hub.run_blocking)
+        self.health = Health(home)
+        self.own_keys = OwnKeys(home, hub.run_blocking)
+        self.backups = Backups(home, self.background, hub.run_blocking, clock)
+        self.reports = Reports(home, exports, self.background, hub.run_blocking, clock)
         self._started_at = clock()
 
     async def status(self) -> NodeStatus:

@@ -38,14 +38,18 @@ _FILES: Final = {
     },
 }
 CODE_PATH: Final = "/open"
-OPEN_PATHS: Final = frozenset({*_FILES, CODE_PATH})
+REPORT_PATH: Final = "/report"
+CODE_QUERY: Final = "code"
+OPEN_PATHS: Final = frozenset({*_FILES, CODE_PATH, REPORT_PATH})
 """What is served without the token."""
 _HEADERS: Final = {
     # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text. `blob:` shows
     # pictures of files, which a script fetched with the token; as pictures they run nothing.
+    # A frame shows the node's own report, which is served with a policy of its own.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+        "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -55,10 +59,26 @@ _HEADERS: Final = {
 }
 
 
-class PageCodes(OneTimeCodes):
-    """Codes that were made for pages on this machine, and not used. `clock` counts seconds."""
+_REPORT_HEADERS: Final = {
+    **_HEADERS,
+    # The report has no scripts, and styles of its own. In a sandbox it is of no origin: whatever stood in it could ask
+    # nothing of this node, nor of anybody else.
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    ),
+    "Cache-Control": "no-store",
+}
 
-    def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
+
+class PageCodes(OneTimeCodes):
+    """Codes that were made for pages on this machine, and not used.
+
+    `clock` counts seconds; `address` comes before the code in a path.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = trio.current_time, address: str = f"/#{CODE_QUERY}="
+    ) -> None:
         super().__init__(
             lambda: secrets.token_urlsafe(24),
             seconds=PAGE_CODE_SECONDS,
@@ -67,17 +87,26 @@ class PageCodes(OneTimeCodes):
             advice="`ravel open` makes another",
             clock=clock,
         )
+        self._address = address
 
     async def answer(self) -> PageCode:
         """A code, and where it goes."""
         code = self.make()
-        return {"code": code, "path": f"/#code={code}", "expires_seconds": PAGE_CODE_SECONDS}
+        return {"code": code, "path": f"{self._address}{code}", "expires_seconds": PAGE_CODE_SECONDS}
 
 
-def page_routes(give_token: Handler) -> list[Route]:
-    """Routes of the page's files, and of what gives a token for a code."""
-    files = [Route(path, _serve(name, kind)) for path, (name, kind) in _FILES.items()]
-    return [*files, Route(CODE_PATH, give_token, methods=["POST"])]
+def page_routes(give_token: Handler, show_report: Handler) -> list[Route]:
+    """Routes of the page's files, and of what gives a token or the report for a code."""
+    files = [
+        Route(path, _serve((_FOLDER / name).read_bytes(), kind)) for path, (name, kind) in _FILES.items()
+    ]
+    report = Route(REPORT_PATH, show_report, methods=["GET"])
+    return [*files, Route(CODE_PATH, give_token, methods=["POST"]), report]
+
+
+def report_response(content: bytes) -> Response:
+    """The node's report for a frame of the page."""
+    return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
 
 
 async def read_code(request: Request) -> PageCodeRequest:
@@ -85,8 +114,7 @@ async def read_code(request: Request) -> PageCodeRequest:
     return await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)
 
 
-def _serve(name: str, kind: str) -> Handler:
-    content = (_FOLDER / name).read_bytes()
+def _serve(content: bytes, kind: str) -> Handler:
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {**_HEADERS, "ETag": tag}
 

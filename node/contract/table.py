@@ -10,6 +10,7 @@ from typing import Any, Final
 from node.contract import (
     branches,
     browsers,
+    care,
     commits,
     devices,
     documents,
@@ -56,6 +57,7 @@ SUBJECTS: Final = {
     "Peers and relays": _endpoints_of(peers),
     "Tokens": _endpoints_of(tokens),
     "Browsers": _endpoints_of(browsers),
+    "Care": _endpoints_of(care),
 }
 """Title of each subject -> its endpoints."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta, field
 
-from node.contract.access import ACTIONS, ANY_TOKEN, HOME_ONLY, Action
+from node.contract.access import ACTIONS, ANY_TOKEN, PERSON, Action
 from node.contract.endpoint import Endpoint
 from node.contract.values import Empty, Id, Name, Request, UnixSeconds, one_of
 from protocol.limits.users import (
@@ -132,7 +132,7 @@ CREATE_TOKEN: Final = Endpoint(
     method="POST",
     path="/tokens",
     stability="may change",
-    needs=HOME_ONLY,
+    needs=PERSON,
     summary="Make a token for an app.",
     details="A name that an expired token has is free.",
     service="tokens.create",
@@ -145,7 +145,7 @@ LIST_TOKENS: Final = Endpoint(
     method="GET",
     path="/tokens",
     stability="may change",
-    needs=HOME_ONLY,
+    needs=PERSON,
     summary="List tokens with what they may do and when they were last used.",
     service="tokens.list_all",
     answer=TokenList,
@@ -155,7 +155,7 @@ REVOKE_TOKEN: Final = Endpoint(
     method="DELETE",
     path="/tokens/{token}",
     stability="may change",
-    needs=HOME_ONLY,
+    needs=PERSON,
     summary="Revoke a token, at once and for good.",
     details="Its event streams end within 15 s, and get no event before that.",
     service="tokens.revoke",

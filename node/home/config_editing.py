@@ -31,9 +31,8 @@ from node.home.config_layers import Setting, shown_value, variable_of
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import did_you_mean
-from protocol.limits.formats import KIB
+from protocol.limits.users import SETTING_SIZE_MAX
 
-_VALUE_SIZE_MAX: Final = 64 * KIB
 _STORE_NAME: Final = "ravel.sqlite"
 
 
@@ -58,8 +57,8 @@ def set_key(path: Path, name: str, text: str) -> ConfigChange:
     """
     section, key = find_key(name)
     origin = SettingOrigin(f"the value of {name}", f"`ravel config get {name}` shows what it is now")
-    if len(text) > _VALUE_SIZE_MAX:
-        raise bad_config(origin, f"it has more than {_VALUE_SIZE_MAX} characters")
+    if len(text) > SETTING_SIZE_MAX:
+        raise bad_config(origin, f"it has more than {SETTING_SIZE_MAX} characters")
     old = load_document(path)
     content = path.read_bytes().decode("utf-8")
     changed = _changed(content, section, key, _item(section, key, text))

@@ -6,9 +6,11 @@ unknown key is an error, as it is in the file.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -79,6 +81,24 @@ def load_settings(
         for key in keys
     )
     return config, settings
+
+
+@cache
+def describe_keys() -> Mapping[str, tuple[str, str]]:
+    """Key -> its default as it stands in the file, and what the comment before it says; that is empty where one comment is
+    about several keys, and stands before the first."""
+    found: dict[str, tuple[str, str]] = {}
+    comments: list[str] = []
+    section = ""
+    for line in default_config_text().splitlines()[1:]:
+        if line.startswith("["):
+            section, comments = line.strip("[]"), []
+        elif line.startswith("#"):
+            comments.append(line.removeprefix("#").strip())
+        elif stated := re.fullmatch(r"(\w+) = (.*)", line):
+            found[f"{section}.{stated[1]}"] = (stated[2], " ".join(comments))
+            comments = []
+    return found
 
 
 def shown_value(section: str, key: str, value: object) -> object:

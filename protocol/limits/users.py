@@ -197,6 +197,18 @@ PASSPHRASE_LENGTH_MIN: Final = 8
 """Characters of a passphrase that is chosen: what guessing costs is worth nothing below."""
 EXPORT_SECONDS_MAX: Final = 21_600
 """Seconds after which an export is ended: what a billion commits take, or a store whose other end hangs."""
+SETTING_SIZE_MAX: Final = 64 * KIB
+"""Characters of a setting's value: a list of some hundred peers."""
+CHECKS_SECONDS_MAX: Final = 60
+"""Seconds after which a look at the node's health is ended: it needs one, and more where a disk or a server hangs."""
+BACKUP_PATH_SIZE_MAX: Final = 1024
+"""Characters of a folder that a page names for a backup: file systems take paths of 4 KiB."""
+BACKUP_SECONDS_MAX: Final = 86_400
+"""Seconds after which a backup is ended: a terabyte at the speed of a slow disk, or a disk that hangs."""
+REPORT_SECONDS_MAX: Final = 21_600
+"""Seconds after which an analysis is ended: far more than one machine takes for what it can hold."""
+REPORT_SIZE_MAX: Final = 32 * MIB
+"""Bytes of a report that a page is shown. Reports have some hundred KiB: what they draw is bounded."""
 DISK_FREE_MIN: Final = 64 * MIB
 """Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
 PETNAMES_COUNT_MAX: Final = 10_000

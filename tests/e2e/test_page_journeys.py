@@ -3,80 +3,27 @@
 With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
 """
 
-import json
-import os
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser, browser
-from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import join, peers, until, until_equal
+from tests.e2e.page_steps import ROWS, WIDE
+from tests.e2e.page_steps import enter as _enter
+from tests.e2e.page_steps import open_panel as _open
+from tests.e2e.page_steps import picture as _picture
+from tests.e2e.page_steps import press_with as _press_with
+from tests.e2e.page_steps import says as _says
+from tests.e2e.page_steps import submit as _submit
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.extended,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
 ]
-ROWS: Final = "document.querySelectorAll('#timeline > li')"
-WIDE: Final = (1400, 900)
-PHONE: Final = (390, 844)
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
-        opened.show(*WIDE, "light")
-        yield opened
-
-
-def _enter(page: Browser, peer: Peer) -> None:
-    page.open(json.loads(run_ravel(peer, "open", "--no-browser", "--json").stdout)["address"])
-    page.until("document.getElementById('repos') && !document.querySelector('#repos .skeleton')")
-
-
-def _picture(page: Browser, name: str) -> None:
-    """Look at it in both themes and on a phone, and find no barriers; keep the pictures if they are wanted."""
-    folder = os.environ.get("RAVEL_SCREENSHOTS")
-    for size, theme in ((WIDE, "light"), (WIDE, "dark"), (PHONE, "light")):
-        page.show(*size, theme)
-        page.until(
-            "!document.getAnimations().some((one) => one.playState === 'running' && !one.effect.target.closest('.skeleton'))"
-        )
-        assert page.barriers() == [], (name, size, theme)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, size, theme)
-        if folder:
-            page.screenshot(Path(folder) / f"{name}-{size[0]}-{theme}.png")
-    page.show(*WIDE, "light")
-
-
-def _says(text: str, where: str = "document.body") -> str:
-    return f"{where}?.textContent.includes({json.dumps(text)})"
-
-
-def _open(page: Browser, panel: str, argument: str = "") -> None:
-    page.evaluate(
-        "location.hash = ['#',"
-        "location.hash.split('/')[1] || document.querySelector('[data-branch]')?.dataset.branch || '-',"
-        f"'{panel}', '{argument}'].join('/')"
-    )
-    page.until("document.querySelector('.panel') && !document.querySelector('.panel .skeleton')")
-
-
-def _submit(page: Browser, form: str, **fields: str) -> None:
-    for name, value in fields.items():
-        page.fill(f"{form} [name={name}]", value)
-    page.click(f"{form} > button")
-
-
-def _press_with(page: Browser, key: str, code: int, modifiers: int) -> None:
-    for kind in ("rawKeyDown", "keyUp"):
-        page.call(
-            "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=modifiers
-        )
 
 
 def _png() -> bytes:

@@ -4,18 +4,15 @@ from pathlib import Path
 
 from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import join, peers, until, until_equal
-from tests.e2e.test_page_journeys import (
-    _enter,
-    _open,
-    _picture,
-    _press_with,
-    _says,
-    _submit,
-    page,
-    pytestmark,
-)
+from tests.e2e.page_steps import enter as _enter
+from tests.e2e.page_steps import open_panel as _open
+from tests.e2e.page_steps import picture as _picture
+from tests.e2e.page_steps import press_with as _press_with
+from tests.e2e.page_steps import says as _says
+from tests.e2e.page_steps import submit as _submit
+from tests.e2e.test_page_journeys import pytestmark
 
-__all__ = ["page", "pytestmark"]
+__all__ = ["pytestmark"]
 INSIDE = "document.getElementById('text-editor')?.shadowRoot"
 SHOWN = f"""(() => {{
   const content = {INSIDE}?.querySelector('.cm-content')?.cloneNode(true);

@@ -107,6 +107,7 @@ async def served(
             listener = open_api_listener("127.0.0.1", 0)
             port = listener.getsockname()[1]
             nursery.start_soon(streams.run)
+            nursery.start_soon(service.background.run)
             nursery.start_soon(serve_api, app, listener)
             if remote is not None:
                 over_tls = open_api_listener("127.0.0.1", 0)

@@ -24,6 +24,9 @@ export const tokenKind = signal("");
 export const pairing = signal({ code: "", fingerprint: "" });
 /** Whether the page came over TLS: from another machine, where `ravel open` does not lead. */
 export const isRemote = location.protocol === "https:";
+/** Whether the token is one of a page that the person of this node opened, and no app's; and what the token is called. */
+export const isPerson = signal(false);
+export const ownToken = signal("");
 /** The client, while the page is open. */
 export let api = null;
 
@@ -81,6 +84,8 @@ export async function enter(token) {
     batch(() => {
       actions.value = shown.may;
       tokenKind.value = shown.kind;
+      isPerson.value = shown.kind === "page" || shown.kind === "home";
+      ownToken.value = shown.name;
     });
   } catch (error) {
     if (error.code === "not_running") {

@@ -1,9 +1,11 @@
-// Every English text of the page. A translation is a file like this one.
+// Every English text of the page, with those in en_node.js. A translation is a pair of files like these.
 
-const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
+import { many, ofNode } from "./en_node.js";
+
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
 
 export const text = {
+  ...ofNode,
   // The whole page
   name: "Ravel",
   login: {
@@ -185,6 +187,11 @@ export const text = {
     people: "Names",
     devices: "Devices",
     browsers: "Phones and browsers",
+    settings: "Settings",
+    tokens: "Tokens of apps",
+    health: "Health",
+    backup: "Backup and keys",
+    report: "Report",
     storage: "Storage and export",
     log: "Log",
   },
@@ -504,8 +511,6 @@ export const text = {
   exportAbout: "Writes what is new as Parquet, into the node's folder.",
   exporting: "exporting…",
   exported: (commits, added, path) => `${many(commits, "commit")}, ${added} of them new, in ${path}`,
-  care: "Care",
-  careAbout: "In a terminal on the node's machine: ravel doctor looks for what is wrong, ravel backup makes a copy, ravel config shows and sets settings.",
   home: (home, listen) => `Folder ${home}, listening on ${listen}`,
   logAbout: "The latest lines of the daemon's log.",
 };

@@ -5,12 +5,14 @@ import { addressOf, chosenBranch, chosenRepo, current, route } from "../state/no
 import { text } from "../strings/en.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
+import { Backup } from "./backup.js";
 import { Branches } from "./branches.js";
 import { Browsers } from "./browsers.js";
 import { Commit } from "./commit.js";
 import { Devices } from "./devices.js";
 import { Dict, SetOfItems } from "./documents.js";
 import { Files } from "./files.js";
+import { Health } from "./health.js";
 import { Inbox } from "./inbox.js";
 import { JoinRepo, NewRepo } from "./join.js";
 import { Members } from "./members.js";
@@ -18,8 +20,11 @@ import { Log, Storage } from "./storage.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
+import { Report } from "./report.js";
 import { Search } from "./search.js";
+import { Settings } from "./settings.js";
 import { Text } from "./text.js";
+import { Tokens } from "./tokens.js";
 
 /** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
 export const PANELS = {
@@ -40,6 +45,11 @@ export const PANELS = {
   people: { needs: "", action: "node", show: People },
   devices: { needs: "", action: "node", show: Devices },
   browsers: { needs: "", action: "node", show: Browsers },
+  settings: { needs: "", action: "node", show: Settings },
+  tokens: { needs: "", action: "node", show: Tokens },
+  health: { needs: "", action: "node", show: Health },
+  backup: { needs: "", action: "node", show: Backup },
+  report: { needs: "", action: "node", show: Report },
   storage: { needs: "", action: "node", show: Storage },
   log: { needs: "", action: "node", show: Log },
 };

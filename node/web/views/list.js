@@ -6,7 +6,7 @@ import { addressOf, beside, chosenBranch, chosenRepo, repos, route } from "../st
 import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
 
-const NODE_PANELS = ["peers", "people", "devices", "browsers", "storage", "log"];
+const NODE_PANELS = ["peers", "people", "devices", "browsers", "settings", "tokens", "backup", "health", "report", "storage", "log"];
 
 export function ListView() {
   return html`<nav id="repos" aria-label=${text.reposAndBranches}>

@@ -25,8 +25,6 @@ export function Storage() {
       }
     }}>${text.export}<//>
     <p id="exported" class="facts" role="status">${exported}</p>
-    <h3>${text.care}</h3>
-    <p>${text.careAbout}</p>
     <p class="facts">${status.value && text.home(status.value.home, status.value.listen)}</p>`;
 }
 

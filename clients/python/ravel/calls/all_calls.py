@@ -2,6 +2,7 @@
 
 from ravel.calls.branches import AsyncBranchesCalls, BranchesCalls
 from ravel.calls.browsers import AsyncBrowsersCalls, BrowsersCalls
+from ravel.calls.care import AsyncCareCalls, CareCalls
 from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
 from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
 from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
@@ -39,6 +40,7 @@ class AllCalls(
     PeersCalls,
     TokensCalls,
     BrowsersCalls,
+    CareCalls,
 ):
     """All methods that wait."""
 
@@ -62,5 +64,6 @@ class AsyncAllCalls(
     AsyncPeersCalls,
     AsyncTokensCalls,
     AsyncBrowsersCalls,
+    AsyncCareCalls,
 ):
     """All methods to be awaited."""

@@ -64,9 +64,28 @@ def test_only_what_shows_nothing_is_for_every_token() -> None:
     assert {one.name for one in ENDPOINTS if not one.needs} == {"describe_api", "draw_qr", "show_token"}
 
 
-def test_only_the_nodes_own_token_makes_tokens() -> None:
-    home = {one.name for one in ENDPOINTS if any(need.about == "home" for need in one.needs)}
-    assert home == {"create_token", "list_tokens", "revoke_token", "make_page_code"}
+def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
+    about = {
+        name: {one.name for one in ENDPOINTS if any(need.about == name for need in one.needs)}
+        for name in ("home", "person")
+    }
+    assert about["home"] == {"make_page_code"}
+    assert about["person"] == {
+        *("create_token", "list_tokens", "revoke_token", "make_pairing_code", "revoke_browser"),
+        *("change_setting", "show_key_words", "start_backup", "make_report", "open_report"),
+    }
+
+
+def test_a_page_is_its_persons_and_an_app_is_not(world: "_World") -> None:
+    page = Token("page-1", "0" * 64, "page", ACTIONS, 0, 0)
+    callers = {"page": Caller("page-1", frozenset(ACTIONS), token=page), "app": world.caller(*ACTIONS)}
+    for endpoint in ENDPOINTS:
+        about = {need.about for need in endpoint.needs}
+        verdicts = {kind: world.verdict(endpoint, caller) for kind, caller in callers.items()}
+        if "person" in about:
+            assert verdicts == {"page": "admitted", "app": "insufficient_scope"}, endpoint.name
+        elif "home" in about:
+            assert set(verdicts.values()) == {"insufficient_scope"}, endpoint.name
 
 
 def test_pages_of_this_machine_pair_browsers_and_those_pair_none(world: "_World") -> None:

@@ -1,0 +1,154 @@
+"""Calls: care. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from ravel.types.care import (
+        BackupStatus,
+        HealthReport,
+        KeyStatus,
+        KeyWords,
+        ReportStatus,
+        SettingChange,
+        SettingList,
+    )
+    from ravel.types.node import PageCode
+
+LIST_SETTINGS: Final[Operation[SettingList]] = Operation(
+    name="list_settings", method="GET", path="/settings", answer="care.SettingList"
+)
+CHANGE_SETTING: Final[Operation[SettingChange]] = Operation(
+    name="change_setting",
+    method="PUT",
+    path="/settings/{setting}",
+    answer="care.SettingChange",
+    body=("value",),
+)
+CHECK_HEALTH: Final[Operation[HealthReport]] = Operation(
+    name="check_health", method="GET", path="/checks", answer="care.HealthReport", seconds_max=70.0
+)
+SHOW_KEYS: Final[Operation[KeyStatus]] = Operation(
+    name="show_keys", method="GET", path="/keys", answer="care.KeyStatus"
+)
+SHOW_KEY_WORDS: Final[Operation[KeyWords]] = Operation(
+    name="show_key_words",
+    method="POST",
+    path="/keys/words",
+    answer="care.KeyWords",
+    body=("passphrase",),
+    defaults={"passphrase": ""},
+)
+START_BACKUP: Final[Operation[BackupStatus]] = Operation(
+    name="start_backup", method="POST", path="/backups", answer="care.BackupStatus", body=("folder",)
+)
+SHOW_BACKUP: Final[Operation[BackupStatus]] = Operation(
+    name="show_backup", method="GET", path="/backups", answer="care.BackupStatus"
+)
+MAKE_REPORT: Final[Operation[ReportStatus]] = Operation(
+    name="make_report", method="POST", path="/report", answer="care.ReportStatus"
+)
+SHOW_REPORT: Final[Operation[ReportStatus]] = Operation(
+    name="show_report", method="GET", path="/report", answer="care.ReportStatus"
+)
+OPEN_REPORT: Final[Operation[PageCode]] = Operation(
+    name="open_report", method="POST", path="/report/codes", answer="node.PageCode"
+)
+
+
+class CareCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def list_settings(self) -> SettingList:
+        """List all settings as they hold for the next start, and where each comes from."""
+        return self._call(LIST_SETTINGS, {})
+
+    def change_setting(self, setting: str, value: str) -> SettingChange:
+        """Change a setting in the configuration file, whose comments stay.
+
+        What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.
+        """
+        return self._call(CHANGE_SETTING, {"setting": setting, "value": value})
+
+    def check_health(self) -> HealthReport:
+        """Find what stops the node from working now or soon, as `ravel doctor` does."""
+        return self._call(CHECK_HEALTH, {})
+
+    def show_keys(self) -> KeyStatus:
+        """Show how the keys are kept."""
+        return self._call(SHOW_KEYS, {})
+
+    def show_key_words(self, *, passphrase: str = "") -> KeyWords:
+        """Show the user's key as 24 words, to be written on paper."""
+        return self._call(SHOW_KEY_WORDS, {"passphrase": passphrase})
+
+    def start_backup(self, folder: str) -> BackupStatus:
+        """Begin a backup in a new folder of the node's machine. It has all keys."""
+        return self._call(START_BACKUP, {"folder": folder})
+
+    def show_backup(self) -> BackupStatus:
+        """Show how the backup goes, or how the last one went."""
+        return self._call(SHOW_BACKUP, {})
+
+    def make_report(self) -> ReportStatus:
+        """Begin to export what is new and to analyze it on this machine."""
+        return self._call(MAKE_REPORT, {})
+
+    def show_report(self) -> ReportStatus:
+        """Show how the report goes, and when the one that is there was made."""
+        return self._call(SHOW_REPORT, {})
+
+    def open_report(self) -> PageCode:
+        """Make a path that shows the report in a frame, once."""
+        return self._call(OPEN_REPORT, {})
+
+
+class AsyncCareCalls(AsyncCaller):
+    """The same to be awaited."""
+
+    async def list_settings(self) -> SettingList:
+        """List all settings as they hold for the next start, and where each comes from."""
+        return await self._call(LIST_SETTINGS, {})
+
+    async def change_setting(self, setting: str, value: str) -> SettingChange:
+        """Change a setting in the configuration file, whose comments stay.
+
+        What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.
+        """
+        return await self._call(CHANGE_SETTING, {"setting": setting, "value": value})
+
+    async def check_health(self) -> HealthReport:
+        """Find what stops the node from working now or soon, as `ravel doctor` does."""
+        return await self._call(CHECK_HEALTH, {})
+
+    async def show_keys(self) -> KeyStatus:
+        """Show how the keys are kept."""
+        return await self._call(SHOW_KEYS, {})
+
+    async def show_key_words(self, *, passphrase: str = "") -> KeyWords:
+        """Show the user's key as 24 words, to be written on paper."""
+        return await self._call(SHOW_KEY_WORDS, {"passphrase": passphrase})
+
+    async def start_backup(self, folder: str) -> BackupStatus:
+        """Begin a backup in a new folder of the node's machine. It has all keys."""
+        return await self._call(START_BACKUP, {"folder": folder})
+
+    async def show_backup(self) -> BackupStatus:
+        """Show how the backup goes, or how the last one went."""
+        return await self._call(SHOW_BACKUP, {})
+
+    async def make_report(self) -> ReportStatus:
+        """Begin to export what is new and to analyze it on this machine."""
+        return await self._call(MAKE_REPORT, {})
+
+    async def show_report(self) -> ReportStatus:
+        """Show how the report goes, and when the one that is there was made."""
+        return await self._call(SHOW_REPORT, {})
+
+    async def open_report(self) -> PageCode:
+        """Make a path that shows the report in a frame, once."""
+        return await self._call(OPEN_REPORT, {})

@@ -1,0 +1,129 @@
+"""Backups that a page begins: `ravel backup` in a process of its own, and how it goes."""
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Final
+
+import structlog
+
+from node.care.background import Background, run_command
+from node.contract.care import BackupStatus
+from node.observe.watching import store_sizes
+from node.runtime.blocking import RunBlocking
+from node.runtime.errors import ServiceError
+from protocol.limits.users import BACKUP_SECONDS_MAX
+
+log = structlog.get_logger()
+
+_SUGGESTIONS_MAX: Final = 100
+"""Names that are tried for a folder that is not there yet: more backups of one day than anybody makes."""
+
+
+class Backups:
+    """Makes backups of one node, one at a time. `clock` gives unix seconds."""
+
+    def __init__(
+        self, home: Path, background: Background, run_blocking: RunBlocking, clock: Callable[[], float]
+    ) -> None:
+        self._home = home
+        self._background = background
+        self._run_blocking = run_blocking
+        self._clock = clock
+        self._running = False
+        self._folder = ""
+        self._began_at: int | None = None
+        self._finished_at: int | None = None
+        self._files = self._size = 0
+        self._error = ""
+
+    async def start(self, folder: str) -> BackupStatus:
+        """Begin one in a new folder. Raises ServiceError `bad_request`, `already_exists`, `already_running`."""
+        path = await self._run_blocking(self._check, folder)
+        if self._running:
+            raise ServiceError("already_running", "a backup is being made", "wait until it is done")
+        self._background.start(lambda: self._make(path))
+        self._running, self._folder, self._error = True, str(path), ""
+        self._began_at, self._finished_at, self._files, self._size = int(self._clock()), None, 0, 0
+        return await self.show()
+
+    async def show(self) -> BackupStatus:
+        """How it goes."""
+        return await self._run_blocking(self._show)
+
+    async def _make(self, folder: Path) -> None:
+        try:
+            ran = await run_command(self._home, "backup", str(folder), seconds_max=BACKUP_SECONDS_MAX)
+        except ServiceError as error:
+            self._error = f"{error.message} ({error.advice})" if error.advice else error.message
+            log.error("backup failed", code=error.code)
+        else:
+            self._files, self._size = ran.answer["files"], ran.answer["size"]
+            self._finished_at = int(self._clock())
+            log.info("backup made", files=self._files, size=self._size)
+        finally:
+            self._running = False
+
+    def _check(self, text: str) -> Path:
+        path = Path(os.path.normpath(Path(text).expanduser())) if text.isprintable() else Path()
+        if not path.is_absolute():
+            raise ServiceError(
+                "bad_request", f"{text[:100]!r} is no absolute path", "begin it with / or with ~/"
+            )
+        if path.is_relative_to(self._home.absolute()):
+            raise ServiceError(
+                "bad_request",
+                "that is in the node's own folder, which a backup is to outlive",
+                "choose another",
+            )
+        if path.exists():
+            raise ServiceError("already_exists", f"{path} is there already", "choose another name")
+        if not path.parent.is_dir():
+            raise ServiceError(
+                "bad_request", f"there is no folder {path.parent}", "make it, or choose another"
+            )
+        return path
+
+    def _show(self) -> BackupStatus:
+        folder = Path(self._folder)
+        size = _size_below(folder.with_name(f".{folder.name}.part")) if self._running else self._size
+        return {
+            "running": self._running,
+            "folder": self._folder,
+            "began_at": self._began_at,
+            "finished_at": self._finished_at,
+            "files": self._files,
+            "size": size,
+            "size_expected": sum(store_sizes(self._home).values()),
+            "error": self._error,
+            "suggested": str(self._suggest()),
+            "restore_command": f"ravel --home NEW restore {shlex.quote(self._folder)}"
+            if self._folder
+            else "",
+        }
+
+    def _suggest(self) -> Path:
+        """A folder beside what the user has, and not beside the node's, which is hidden from people by default."""
+        try:
+            place = Path.home()
+        except RuntimeError:  # a service without a home
+            place = self._home.absolute().parent
+        name = f"ravel-backup-{strftime('%Y-%m-%d', gmtime(self._clock()))}"
+        tried = (
+            place / (f"{name}-{number}" if number > 1 else name) for number in range(1, _SUGGESTIONS_MAX)
+        )
+        return next((path for path in tried if not path.exists()), place / f"{name}-new")
+
+
+def _size_below(folder: Path) -> int:
+    """Bytes of the files in a folder that another process fills, and may remove meanwhile."""
+    size = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                size += os.stat(f"{root}/{name}").st_size
+            except FileNotFoundError:
+                continue
+    return size

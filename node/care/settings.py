@@ -1,0 +1,105 @@
+"""Settings for a page: all with their descriptions and sources, and changes of the configuration file.
+
+`node.home.config_editing` changes the file and refuses what would lock its user out; the daemon reads it when it starts.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import trio
+
+from node.contract.care import SettingChange, SettingList, SettingView
+from node.home.config import CONFIG_NAME, LOG_LEVELS, default_config_text, parse_document
+from node.home.config_editing import find_key, overriding_variable, set_key
+from node.home.config_layers import Setting, describe_keys, load_settings
+from node.home.relay_config import ACCEPT_CHOICES
+from node.runtime.blocking import RunBlocking
+from ravel.home import command_for
+
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {"log.level": LOG_LEVELS, "relay.accept": ACCEPT_CHOICES}
+_HIDDEN: Final = frozenset({"storage.url", "export.options"})
+_Kind = Literal["text", "flag", "number", "list", "table"]
+_KINDS: Final[Mapping[type, _Kind]] = {
+    str: "text",
+    bool: "flag",
+    int: "number",
+    list: "list",
+    dict: "table",
+}
+
+
+class SettingsService:
+    """The settings of a node's folder. `running`: what the daemon was started with; none where that is not known."""
+
+    def __init__(self, home: Path, running: Sequence[Setting], run_blocking: RunBlocking) -> None:
+        self._home = home
+        self._running = {one.key: one for one in running}
+        self._run_blocking = run_blocking
+        self._lock = trio.Lock()  # the file is read, changed and written
+
+    async def list_all(self) -> SettingList:
+        """All settings as they hold for the next start. Raises ServiceError `bad_config`."""
+        return await self._run_blocking(self._list)
+
+    async def change(self, setting: str, value: str) -> SettingChange:
+        """Change one in the configuration file. Raises ServiceError `bad_config`, `storage_failed`."""
+        async with self._lock:
+            change = await self._run_blocking(set_key, self._home / CONFIG_NAME, setting, value)
+        return {
+            "setting": change.after.key,
+            "before": change.before.text,
+            "value": change.after.text,
+            "restart": change.is_change,
+            "overridden_by": overriding_variable(change.after.key, os.environ) or None,
+        }
+
+    def _list(self) -> SettingList:
+        path = self._home / CONFIG_NAME
+        defaults = parse_document(path, default_config_text())
+        _, settings = load_settings(path, os.environ, ())
+        views: list[SettingView] = []
+        about = ""
+        for key, (default, comment) in describe_keys().items():
+            about = comment or about  # one comment may be about several keys
+            section, name = find_key(key)
+            kind = _KINDS[type(defaults[section][name])]
+            said = next(one for one in settings if one.key == key)
+            running = self._running.get(key, said)
+            is_given = (
+                running.source == "option"
+            )  # it was typed when the daemon was started, and holds until it ends
+            shown = running if is_given else said
+            views.append(
+                {
+                    "setting": key,
+                    "about": about,
+                    "kind": kind,
+                    "choices": [*_CHOICES.get(key, ())],
+                    "value": _text_of(shown),
+                    "default": default.strip('"') if kind == "text" else default,
+                    "source": shown.source,
+                    "variable": said.variable,
+                    "hidden": key in _HIDDEN,
+                    "restart": not is_given and running.value != said.value,
+                }
+            )
+        command = command_for(self._home)
+        return {
+            "config": str(path),
+            "settings": views,
+            "restart_command": f"{command} down && {command} up",
+        }
+
+
+def _text_of(setting: Setting) -> str:
+    """The value as it can be given to `change`: lists of tables in TOML's form, which is not that of JSON."""
+    if not isinstance(setting.value, list):
+        return setting.text
+    tables = [one for one in setting.value if isinstance(one, dict)]
+    if len(tables) < len(setting.value):
+        return setting.text
+    fields = (", ".join(f"{name} = {json.dumps(value)}" for name, value in one.items()) for one in tables)
+    return f"[{', '.join(f'{{ {one} }}' for one in fields)}]"

@@ -1,0 +1,140 @@
+// English texts of the node's own pages: settings, health, backup, tokens, report, notices. Part of `text` in en.js.
+
+export const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
+
+export const ofNode = {
+  // Settings
+  settingsAbout: "Changes are written to the configuration file at once. The node reads it when it starts.",
+  settingsOfNode: "The node",
+  filter: "Find",
+  needsRestart: "Some changes wait for a restart. In a terminal on the node's machine:",
+  afterRestart: "Used after the next start.",
+  configFile: (path) => `In ${path}`,
+  noSetting: "No setting fits.",
+  sections: {
+    node: "Work",
+    network: "Network",
+    api: "Page and apps",
+    export: "Export",
+    relay: "Relay for others",
+    storage: "Storage",
+    log: "Log",
+  },
+  sources: { default: "default", file: "set in the file", environment: "set by the environment", option: "given at the start" },
+  defaultOf: (value) => `default: ${value || "empty"}`,
+  overridden: (variable) => (variable ? `The environment variable ${variable} overrides the file.` : "It was given when the node was started."),
+  flags: { true: "yes", false: "no" },
+  nowHidden: (value) => `now ${value}`,
+  newValue: "new value",
+  settingSaved: (name) => `${name} is saved.`,
+  savedInVain: (name, variable) => `${name} is saved, and has no effect while ${variable} is set.`,
+
+  // Notices of this browser
+  notices: "Notifications",
+  noticesAbout: "When this tab is hidden: somebody mentions you, joins a repo, or asks to be let in.",
+  noticesOn: "Notifications are on in this browser.",
+  noticesRefused: "This browser refuses them. Allow notifications for this page in its settings.",
+  noticesImpossible: "This browser has none, or gives them only to pages over TLS or on the node's own machine.",
+  turnOn: "Turn on",
+  turnOff: "Turn off",
+  mentionedYou: (who) => `${who} mentions you`,
+  somebodyJoined: (count, repo) => (count === 1 ? `A new member in ${repo}` : `${count} new members in ${repo}`),
+  somebodyAsks: (repo) => `Somebody asks to be let into ${repo}`,
+
+  // Unread
+  unreadWord: "unread",
+  unreadCount: (count, isMore) => `${count}${isMore ? "+" : ""}`,
+  mentionsOf: (count) => many(count, "mention"),
+  newSince: "New since your last visit",
+  isNewToYou: "New",
+  firstUnread: "First unread",
+  titleWith: (count, name) => `(${count}) ${name}`,
+
+  // Health
+  healthAbout: "What ravel doctor sees: the folder, keys, disk, store, clock, peers and exports. It changes nothing.",
+  problems: (problems, warnings) =>
+    problems ? `${many(problems, "problem")} to solve.` : warnings ? `It works; ${many(warnings, "warning")}.` : "All is well.",
+  checkStates: { ok: "ok", warning: "warning", problem: "problem" },
+  whatToDo: (advice) => `What to do: ${advice}`,
+
+  // Backup and keys
+  backupAbout: "A backup is a folder on the node's machine, best on another disk. It has the store, files, settings and keys: keep it as safe as your keys.",
+  backupFolder: "Folder to create",
+  startBackup: "Back up now",
+  backingUp: (folder) => `Backing up into ${folder}…`,
+  written: "Written",
+  sizeOf: (size, expected) => `${size} of about ${expected}`,
+  backupFailed: (why) => `The backup failed. ${why}`,
+  backedUp: (folder, size, time) => `Backed up into ${folder}: ${size}, ${time}.`,
+  restoreAbout: "To restore it, run this on a machine with Ravel; NEW is a folder for the new node:",
+  restoreWarning: "Never run the restored node beside this one: it is the same node and the same person.",
+  keys: "Keys",
+  protections: {
+    none: "The keys lie in the clear. Anyone who copies the node's folder is you.",
+    passphrase: "The keys are sealed with a passphrase.",
+    keyring: "The keys are sealed by the keyring of the node's machine.",
+  },
+  sealAbout: "A passphrase seals them. In a terminal on the node's machine:",
+  showWords: "Show my 24 words",
+  wordsWarning: "The words are your key on paper: with them you are yourself again on a new machine. Anyone who reads them is you, for ever. Look that nobody sees your screen.",
+  wordsAbout: "Write them on paper, in this order, and keep it safe. Take no picture of them.",
+  wordsWritten: "I wrote them down",
+  passphrase: "Passphrase",
+
+  // Tokens
+  tokensAbout: "Apps use this node with a token. Each may do only what you tick.",
+  tokensForPersons: "Only a page that ravel open opened makes and revokes tokens.",
+  noTokens: "No tokens yet. Make the first one below.",
+  newToken: "New token",
+  tokenName: "Name of the app",
+  tokenNameHint: "letters, digits, dot, underscore, hyphen",
+  tokenMay: "It may",
+  tokenActions: {
+    read: "read repos",
+    write: "write posts, files and documents",
+    manage: "manage branches and tags",
+    admin: "decide who is a member",
+    node: "see and steer the node: not with single repos",
+  },
+  tokenRepos: "For these repos alone (none ticked: all)",
+  tokenDays: "Good for days",
+  tokenMade: (name) => `The token of ${name}. It is shown only now: copy it into the app.`,
+  tokenKinds: { app: "app", page: "page", home: "the node's own" },
+  thisPage: "this page",
+  gone: "(gone)",
+  tokenExpired: (time) => `expired ${time}`,
+  tokenTimes: (until, used) => `until ${until} · ${used ? `last used ${used}` : "never used"}`,
+  revokeToken: (name) => `Revoke ${name}`,
+  revokeQuestion: (name) => `Revoke the token ${name}? What uses it is refused from now on.`,
+  revoked: (name) => `${name} was revoked.`,
+
+  // Report
+  reportAbout: "An analysis of all that this node holds: members, activity, branches, how long commits took to spread. It is computed on the node's machine.",
+  reportSteps: { "": "", export: "Exporting what is new…", analyze: "Computing the order and the tables…" },
+  reportMade: (time) => `Made ${time}.`,
+  reportFile: (path) => `As a file: ${path}`,
+  openReport: "Show the report",
+  makeReport: "Make the report",
+  makeReportAgain: "Make it again",
+  closeReport: "Close",
+
+  // The node does not answer
+  away: "This node does not answer",
+  awayAbout: "It is not running, or restarts. This page tries again by itself and goes on where you were.",
+  awayHow: "If it stays so, start it on its machine:",
+  awayCommand: "ravel up",
+  tryNow: "Try now",
+  lostSince: (time) => `The node does not answer since ${time}. You see what came until then; the page goes on by itself.`,
+
+  // Log
+  logLevel: "Level",
+  logLevels: { all: "all", warning: "warnings and errors", error: "errors" },
+
+  // Join by a picture of a QR code
+  scan: "Scan with the camera",
+  scanPicture: "Read a QR code from a picture",
+  scanStop: "Stop the camera",
+  scanAim: "Hold the QR code in front of the camera.",
+  scanNothing: "There is no QR code of a link in this picture.",
+  scanRefused: "The camera cannot be used here: allow it in the browser, or choose a picture.",
+};

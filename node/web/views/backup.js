@@ -1,0 +1,59 @@
+// Backups in a folder of the node's machine, how the keys are kept, and the user's key as words for paper.
+
+import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
+import { bytes, when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { usePolled } from "../parts/polled.js";
+import { api, isPerson } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+
+export function Backup() {
+  const loaded = usePolled(() => api.showBackup());
+  return html`<p>${text.backupAbout}</p>
+    <${Loaded} of=${loaded} lines=${4}>${(backup) => html`
+      <${State} backup=${backup} />
+      ${isPerson.value && !backup.running && html`<${Form} id="start-backup" button=${text.startBackup} keep send=${async ({ folder }) => {
+        await api.startBackup({ folder: folder.trim() });
+        await loaded.again();
+      }}><label>${text.backupFolder} <input key=${backup.suggested} name="folder" required maxlength="1024" autocomplete="off" spellcheck="false" defaultValue=${backup.suggested} /></label><//>`}`}<//>
+    <h3>${text.keys}</h3>
+    <${Keys} />`;
+}
+
+function State({ backup }) {
+  if (backup.running) {
+    return html`<p id="backup-runs" role="status">${text.backingUp(backup.folder)}</p>
+      <progress max=${Math.max(backup.size_expected, backup.size, 1)} value=${backup.size} aria-label=${text.written}></progress>
+      <p class="facts">${text.sizeOf(bytes(backup.size), bytes(backup.size_expected))}</p>`;
+  }
+  if (backup.error) return html`<p class="error" role="status">${text.backupFailed(text.sentence(backup.error))}</p>`;
+  if (!backup.finished_at) return null;
+  return html`<div id="backup-done" class="asked" role="status">
+    <p class="good">${text.backedUp(backup.folder, bytes(backup.size), when(backup.finished_at))}</p>
+    <p>${text.restoreAbout}</p><p><code>${backup.restore_command}</code></p>
+    <${Action} act=${() => navigator.clipboard.writeText(backup.restore_command)}>${text.copy}<//>
+    <p class="facts">${text.restoreWarning}</p></div>`;
+}
+
+function Keys() {
+  const loaded = useLoaded(() => api.showKeys(), [], true);
+  return html`<${Loaded} of=${loaded} lines=${2}>${(keys) => html`
+    <p class=${keys.protection === "none" ? "alarm" : ""}>${text.protections[keys.protection]}</p>
+    ${keys.protection === "none" && html`<p class="facts">${text.sealAbout} <code>${keys.seal_command}</code></p>`}
+    ${isPerson.value && html`<${Words} protection=${keys.protection} />`}`}<//>`;
+}
+
+function Words({ protection }) {
+  const [words, setWords] = useState(null);
+  if (words) {
+    return html`<div class="link-box"><p>${text.wordsAbout}</p>
+      <ol id="words" class="words">${words.map((word) => html`<li>${word}</li>`)}</ol>
+      <button type="button" onClick=${() => setWords(null)}>${text.wordsWritten}</button></div>`;
+  }
+  return html`<details><summary>${text.showWords}</summary>
+    <p>${text.wordsWarning}</p>
+    <${Form} id="show-words" button=${text.showWords} send=${async ({ passphrase = "" }) => setWords((await api.showKeyWords({ passphrase })).words)}>
+      ${protection === "passphrase" && html`<label>${text.passphrase} <input type="password" name="passphrase" required maxlength="1024" autocomplete="current-password" /></label>`}<//>
+  </details>`;
+}

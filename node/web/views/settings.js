@@ -1,0 +1,68 @@
+// Settings of the node: what each does, where its value comes from, and changes of the configuration file.
+
+import { Loaded, useLoaded } from "../parts/form.js";
+import { html } from "../parts/html.js";
+import { api, attempt, isPerson, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+
+export function Settings() {
+  const loaded = useLoaded(() => api.listSettings(), [], true);
+  const [asked, setAsked] = useState("");
+  return html`<p>${text.settingsAbout}</p>
+    <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(event.target.value.toLowerCase())} /></label>
+    <${Loaded} of=${loaded} lines=${8}>${(found) => html`
+      ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${text.needsRestart} <code>${found.restart_command}</code></p>`}
+      <${Sections} settings=${found.settings.filter((one) => `${one.setting} ${one.about}`.toLowerCase().includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
+      <p class="facts">${text.configFile(found.config)}</p>`}<//>`;
+}
+
+function Sections({ settings, again, isOpen }) {
+  const names = [...new Set(settings.map((one) => one.setting.split(".")[0]))];
+  if (!names.length) return html`<p class="facts">${text.noSetting}</p>`;
+  return names.map((name) => html`<details key=${name} open=${isOpen || undefined}><summary>${text.sections[name] ?? name}</summary>
+    <ul class="plain settings">${settings.filter((one) => one.setting.startsWith(`${name}.`)).map((one) => html`<${Row} key=${one.setting} one=${one} again=${again} />`)}</ul>
+  </details>`);
+}
+
+function Row({ one, again }) {
+  const change = (before) => async (event) => {
+    const field = event.target;
+    const { value } = field;
+    if (value === before) return;
+    const went = await attempt(async () => {
+      const done = await api.changeSetting({ setting: one.setting, value });
+      const undo = one.hidden ? null : async () => {
+        await api.changeSetting({ setting: one.setting, value: before });
+        await again();
+      };
+      tell(done.overridden_by ? text.savedInVain(one.setting, done.overridden_by) : text.settingSaved(one.setting), undo);
+      await again();
+    });
+    if (!went) field.value = before;
+  };
+  const name = one.setting.split(".")[1];
+  return html`<li id=${`setting-${one.setting}`}>
+    <label for=${`value-${one.setting}`}><code>${name}</code></label>
+    <${Field} one=${one} change=${change} />
+    <p class="facts">${one.about}</p>
+    <p class="facts">${text.sources[one.source]}${one.value === one.default ? "" : ` · ${text.defaultOf(one.default)}`}</p>
+    ${["environment", "option"].includes(one.source) && html`<p class="alarm note">${text.overridden(one.source === "environment" ? one.variable : "")}</p>`}
+    ${one.restart && html`<p class="alarm note">${text.afterRestart}</p>`}
+  </li>`;
+}
+
+function Field({ one, change }) {
+  const common = { id: `value-${one.setting}`, disabled: !isPerson.value, key: one.value };
+  const choices = one.kind === "flag" ? ["true", "false"] : one.choices;
+  if (choices.length) {
+    return html`<select ...${common} onChange=${change(one.value)}>
+      ${choices.map((choice) => html`<option value=${choice} selected=${choice === one.value}>${text.flags[choice] ?? choice}</option>`)}</select>`;
+  }
+  if (one.hidden) {
+    return html`<span class="facts">${one.value && text.nowHidden(one.value)}</span>
+      <input ...${common} class="cell" autocomplete="off" placeholder=${text.newValue} onChange=${change("")} />`;
+  }
+  if (one.kind === "list") return html`<textarea ...${common} rows="2" spellcheck="false" defaultValue=${one.value} onChange=${change(one.value)}></textarea>`;
+  return html`<input ...${common} class="cell" type=${one.kind === "number" ? "number" : "text"} autocomplete="off" defaultValue=${one.value} onChange=${change(one.value)} />`;
+}

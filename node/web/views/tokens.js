@@ -1,0 +1,60 @@
+// Tokens with which apps and pages use this node: make, list and revoke them.
+
+import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
+import { when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { repos } from "../state/node.js";
+import { api, isPerson, ownToken, tell } from "../state/session.js";
+import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
+
+const ACTIONS = ["read", "write", "manage", "admin", "node"];
+const DAY_SECONDS = 86_400;
+
+export function Tokens() {
+  if (!isPerson.value) return html`<${Empty}><p>${text.tokensForPersons}</p><//>`;
+  return html`<${List} />`;
+}
+
+function List() {
+  const loaded = useLoaded(() => api.listTokens(), [], true);
+  const [made, setMade] = useState(null);
+  return html`<p>${text.tokensAbout}</p>
+    ${made && html`<${LinkBox} id="new-token" link=${made.token} about=${text.tokenMade(made.name)} />`}
+    <${Loaded} of=${loaded}>${({ tokens }) => html`
+      ${!tokens.length && html`<${Empty}><p>${text.noTokens}</p><//>`}
+      <ul id="tokens" class="plain">${tokens.map((one) => html`<${Token} key=${one.name} one=${one} again=${loaded.again} />`)}</ul>`}<//>
+    <h3>${text.newToken}</h3>
+    <${Form} id="make-token" button=${text.create} send=${async (values, form) => {
+      const chosen = (name) => [...form.querySelectorAll(`[name=${name}]:checked`)].map((box) => box.value);
+      const done = await api.createToken({
+        name: values.name.trim(),
+        may: chosen("may"),
+        repos: chosen("repo"),
+        expires_seconds: Math.round(Number(values.days) * DAY_SECONDS),
+      });
+      setMade(done);
+      await loaded.again();
+    }}>
+      <label>${text.tokenName} <input data-first name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title=${text.tokenNameHint} autocomplete="off" /></label>
+      <fieldset><legend>${text.tokenMay}</legend>${ACTIONS.map((action) => html`<label class="check">
+        <input type="checkbox" name="may" value=${action} defaultChecked=${action === "read"} /> ${text.tokenActions[action]}</label>`)}</fieldset>
+      ${repos.value?.length > 0 && html`<fieldset><legend>${text.tokenRepos}</legend>${repos.value.map((repo) => html`<label class="check">
+        <input type="checkbox" name="repo" value=${repo.repo} /> <bdi>${repo.name}</bdi></label>`)}</fieldset>`}
+      <label>${text.tokenDays} <input type="number" name="days" min="1" max="3650" required defaultValue="90" /></label><//>`;
+}
+
+function Token({ one, again }) {
+  const isOwn = one.name === ownToken.value;
+  const places = [...one.repos, ...one.branches].map((place) => place.name ?? text.gone);
+  return html`<li class="token">
+    <strong><bdi>${one.name}</bdi></strong> <span class="facts">${text.tokenKinds[one.kind] ?? one.kind}${isOwn ? `, ${text.thisPage}` : ""}</span>
+    <p class="facts">${one.may.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}</p>
+    <p class=${one.expired ? "alarm note" : "facts"}>${one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
+    <${Action} class="danger" label=${text.revokeToken(one.name)} question=${text.revokeQuestion(one.name)} act=${async () => {
+      await api.revokeToken({ token: one.name });
+      await again();
+      tell(text.revoked(one.name));
+    }}>${text.revoke}<//>
+  </li>`;
+}

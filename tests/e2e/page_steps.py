@@ -1,0 +1,67 @@
+"""Steps that journeys through the page have in common.
+
+With `RAVEL_SCREENSHOTS` naming a folder, `picture` leaves pictures there: light, dark, and on a phone.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from tests.e2e.browser import Browser
+from tests.e2e.cluster import Peer, run_ravel
+
+ROWS: Final = "document.querySelectorAll('#timeline > li')"
+WIDE: Final = (1400, 900)
+PHONE: Final = (390, 844)
+
+
+def enter(page: Browser, peer: Peer) -> None:
+    """Open a node's page with a code, and wait for its list."""
+    page.open(json.loads(run_ravel(peer, "open", "--no-browser", "--json").stdout)["address"])
+    page.until("document.getElementById('repos') && !document.querySelector('#repos .skeleton')")
+
+
+def picture(page: Browser, name: str) -> None:
+    """Look at it in both themes and on a phone, and find no barriers; keep the pictures if they are wanted."""
+    folder = os.environ.get("RAVEL_SCREENSHOTS")
+    for size, theme in ((WIDE, "light"), (WIDE, "dark"), (PHONE, "light")):
+        page.show(*size, theme)
+        page.until(
+            "!document.getAnimations().some((one) => one.playState === 'running' && !one.effect.target.closest('.skeleton'))"
+        )
+        assert page.barriers() == [], (name, size, theme)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, size, theme)
+        if folder:
+            page.screenshot(Path(folder) / f"{name}-{size[0]}-{theme}.png")
+    page.show(*WIDE, "light")
+
+
+def says(text: str, where: str = "document.body") -> str:
+    """An expression: whether an element has a text."""
+    return f"{where}?.textContent.includes({json.dumps(text)})"
+
+
+def open_panel(page: Browser, panel: str, argument: str = "") -> None:
+    """Open a panel, and wait until it is loaded."""
+    page.evaluate(
+        "location.hash = ['#',"
+        "location.hash.split('/')[1] || document.querySelector('[data-branch]')?.dataset.branch || '-',"
+        f"'{panel}', '{argument}'].join('/')"
+    )
+    page.until("document.querySelector('.panel') && !document.querySelector('.panel .skeleton')")
+
+
+def submit(page: Browser, form: str, **fields: str) -> None:
+    """Fill a form and send it."""
+    for name, value in fields.items():
+        page.fill(f"{form} [name={name}]", value)
+    page.click(f"{form} > button")
+
+
+def press_with(page: Browser, key: str, code: int, modifiers: int) -> None:
+    """Press a key with others held: 2 is Ctrl."""
+    for kind in ("rawKeyDown", "keyUp"):
+        page.call(
+            "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=modifiers
+        )

@@ -1,0 +1,98 @@
+"""What a person does about the node on its page, and what the page tells by itself: each journey in a real Chromium."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ravel import RavelError, connect
+from tests.e2e.browser import CHROMIUM, Browser
+from tests.e2e.cluster import peers, run_ravel
+from tests.e2e.page_steps import enter, open_panel, picture, says, submit
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extended,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+
+
+def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        alice.client.write_post("main", "to be kept")
+        enter(page, alice)
+
+        open_panel(page, "settings")
+        page.fill("#setting-filter", "discover_lan")
+        page.until("document.querySelectorAll('.settings > li').length === 1")
+        field = "document.getElementById('value-network.discover_lan')"
+        change = "dispatchEvent(new Event('change', { bubbles: true }))"
+        page.evaluate(f"{field}.value = 'true'; {field}.{change}")
+        page.until("document.getElementById('restart')")
+        assert "discover_lan = true" in (alice.home / "config.toml").read_text()
+        picture(page, "settings")
+        page.click(".notices p:last-child button")
+        page.until("!document.getElementById('restart')")
+        assert "discover_lan = false" in (alice.home / "config.toml").read_text()
+        page.fill("#setting-filter", "api.listen")
+        field = "document.getElementById('value-api.listen')"
+        page.until(field)
+        page.evaluate(f"{field}.value = '0.0.0.0:7475'; {field}.{change}")
+        page.until(says("must be a loopback address", "document.getElementById('problem')"))
+        page.until(f"{field}.value !== '0.0.0.0:7475'")
+
+        open_panel(page, "tokens")
+        submit(page, "#make-token", name="chat")
+        page.until("document.getElementById('new-token')?.value.startsWith('ravel_')")
+        picture(page, "tokens")
+        token = page.evaluate("document.getElementById('new-token').value")
+        app = connect(url=alice.client.url, token=token)
+        assert [one["name"] for one in app.list_repos()["repos"]] == ["notes"]
+        with pytest.raises(RavelError) as refused:
+            app.write_post("main", "not allowed")
+        assert refused.value.code == "insufficient_scope"
+        page.click("button[aria-label='Revoke chat']")
+        page.click("dialog[open] .danger")
+        page.until(says("chat was revoked", "document.querySelector('.notices')"))
+        with pytest.raises(RavelError) as refused:
+            app.list_repos()
+        assert refused.value.code == "unauthorized"
+        app.close()
+
+        open_panel(page, "health")
+        page.until("document.querySelectorAll('#checks > li').length > 5")
+        assert "warning" in page.evaluate("document.getElementById('verdict-of-checks').textContent")
+        picture(page, "health")
+
+        open_panel(page, "report")
+        page.click("#make-report")
+        page.until("document.getElementById('open-report')", 120)
+        page.click("#open-report")
+        page.until("document.getElementById('report')")
+        page.until("document.getElementById('report').getBoundingClientRect().height > 300")
+        picture(page, "report")
+        page.press("Escape", 27)
+
+        open_panel(page, "backup")
+        page.evaluate("document.querySelector('.panel details').open = true")
+        page.click("#show-words > button")
+        page.until("document.querySelectorAll('#words > li').length === 24")
+        picture(page, "words")
+        words = page.evaluate("[...document.querySelectorAll('#words > li')].map((one) => one.textContent)")
+        assert words == json.loads(run_ravel(alice, "key", "words", "--json").stdout)["words"]
+        page.click(".link-box button")
+        page.until("!document.getElementById('words')")
+        submit(page, "#start-backup", folder=str(tmp_path / "saved"))
+        page.until("document.getElementById('backup-done')", 60)
+        picture(page, "backup")
+        assert page.complaints() == []
+
+        command = page.evaluate("document.querySelector('#backup-done code').textContent")
+        assert command == f"ravel --home NEW restore {tmp_path / 'saved'}"
+        alice.stop()
+        alice.home.rename(tmp_path / "gone")
+        run_ravel(alice, "restore", str(tmp_path / "saved"))
+        alice.start()
+        enter(page, alice)
+        page.until(says("to be kept", "document.getElementById('timeline')"))
