@@ -1247,6 +1247,43 @@ export interface NameHit {
   repo_name: string;
 }
 
+/** Branches with something new. */
+export interface UnseenList {
+  branches: UnseenBranch[];
+}
+
+/** What is new in a branch. */
+export interface UnseenBranch {
+  branch: string;
+  latest_mention: MentioningCommit | null;
+  mentions: number;
+  more: boolean;
+  repo: string;
+  unseen: number;
+}
+
+/** A commit that mentions the user of this node. */
+export interface MentioningCommit {
+  author: string;
+  author_name: string;
+  commit: string;
+}
+
+/** What is new in one branch. */
+export interface UnseenCommitList {
+  branch: string;
+  commits: string[];
+  mentions: number;
+  more: boolean;
+  unseen: number;
+  up_to: number;
+}
+
+/** Has a branch seen. */
+export interface SeenRequest {
+  up_to: number;
+}
+
 /** The offers to a repo. */
 export interface OfferList {
   offers: OfferView[];
@@ -1938,6 +1975,13 @@ export class Ravel {
   // Search
   /** Search posts, names of files, branches and tags. */
   search(values?: { text?: string; repo?: string; branch?: string; author?: string; since?: number; until?: number; limit?: number; after?: string }, options?: RequestOptions): Promise<SearchResult>;
+  // Unseen commits
+  /** List branches with commits of others that the user has not seen, archived ones left out. */
+  listUnseen(values?: {}, options?: RequestOptions): Promise<UnseenList>;
+  /** Show which commits of a branch the user has not seen. */
+  showUnseen(values: { branch: string }, options?: RequestOptions): Promise<UnseenCommitList>;
+  /** Have a branch seen up to a moment. Only this node knows. */
+  markSeen(values: { branch: string } & SeenRequest, options?: RequestOptions): Promise<Empty>;
   // Inbox
   /** List what was offered to a repo. */
   listOffers(values: { repo: string }, options?: RequestOptions): Promise<OfferList>;

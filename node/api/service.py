@@ -67,6 +67,7 @@ from node.timelines.commit_history import describe, list_past
 from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle
 from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
+from node.timelines.unseen import UnseenCommits
 from node.timelines.views import branch_view, repo_view
 from node.timelines.why import explain, list_voids
 from protocol.ids import PeerId
@@ -126,6 +127,7 @@ class NodeService:
         self.feeds = Feeds(hub, self._branch)
         self.timelines = Timelines(hub, self._branch)
         self.edits = Edits(hub, self._branch)
+        self.unseen = UnseenCommits(hub, author.user, self._branch, clock)
         self.imports = Imports(hub, author, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)

@@ -27,6 +27,7 @@ from node.contract import (
     search,
     timelines,
     tokens,
+    unseen,
 )
 from node.contract.endpoint import PATH_PARAMETERS, Endpoint
 
@@ -51,6 +52,7 @@ SUBJECTS: Final = {
     "Posts": _endpoints_of(posts),
     "Timelines": _endpoints_of(timelines),
     "Search": _endpoints_of(search),
+    "Unseen commits": _endpoints_of(unseen),
     "Inbox": _endpoints_of(inbox),
     "Documents": _endpoints_of(documents),
     "Files and imports": _endpoints_of(files),

@@ -2,6 +2,7 @@
 
 import { html } from "./parts/html.js";
 import { api, begin, session } from "./state/session.js";
+import "./state/news.js";
 import { render } from "./vendor/preact.js";
 import "./vendor/signals.js";
 import { Login } from "./views/login.js";

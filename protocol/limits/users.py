@@ -211,6 +211,10 @@ REPORT_SIZE_MAX: Final = 32 * MIB
 """Bytes of a report that a page is shown. Reports have some hundred KiB: what they draw is bounded."""
 DISK_FREE_MIN: Final = 64 * MIB
 """Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
+UNSEEN_COUNT_MAX: Final = 1000
+"""Commits of a branch that are looked at to tell what its user has not seen: 5 ms. Of more it is said that there are."""
+UNSEEN_OPENED_MAX: Final = 100
+"""The newest of them that are opened, for whom they mention: 20 ms, once for each commit that comes."""
 PETNAMES_COUNT_MAX: Final = 10_000
 """Names that a user gives to others: more people than anybody knows."""
 PETNAMES_FILE_SIZE_MAX: Final = 16 * MIB

@@ -23,6 +23,7 @@ from storage.schema.schema import (
     pending_publications,
     rejections,
     repos,
+    seen_marks,
     sketches,
     topics,
     unfetched_files,
@@ -61,6 +62,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         order_spans,
         imports,
         search_parts,
+        seen_marks,
         commits,
         topics,
     ):

@@ -236,6 +236,15 @@ order_spans = Table(
 )
 """How many commits stand in stretches of each branch's order; see `position_index`."""
 
+seen_marks = Table(
+    "seen_marks",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("num", NUM, nullable=False),  # of `commits.num`: all up to it was seen
+    Column("seen_at", BigInteger, nullable=False),  # unix milliseconds
+)
+"""How far the user has seen branches; see `seen_marks` of commits. Of this node alone: no other learns it."""
+
 changes = Table(
     "changes",
     metadata,

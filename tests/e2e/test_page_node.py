@@ -7,14 +7,26 @@ import pytest
 
 from ravel import RavelError, connect
 from tests.e2e.browser import CHROMIUM, Browser
-from tests.e2e.cluster import peers, run_ravel
-from tests.e2e.page_steps import enter, open_panel, picture, says, submit
+from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
+from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says, submit
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.extended,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
 ]
+_HIDE = """(() => {
+  Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "%s" });
+  document.dispatchEvent(new Event("visibilitychange"));
+})()"""
+_LISTEN = """(() => {
+  window.told = [];
+  const note = (title, { body, tag }) => told.push([title, body, tag]);
+  window.Notification = class { constructor(...said) { note(...said); } };
+  Notification.permission = "granted";
+  Notification.requestPermission = async () => "granted";
+  ServiceWorkerRegistration.prototype.showNotification = async (...said) => note(...said);
+})()"""
 
 
 def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path, page: Browser) -> None:
@@ -96,3 +108,41 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         alice.start()
         enter(page, alice)
         page.until(says("to be kept", "document.getElementById('timeline')"))
+
+
+def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        bob.client.state_me("Bob", color=3)
+        _, branch = join(alice, bob)
+        alice.client.write_post(branch, "an old post")
+        until_equal(alice, bob, branch)
+        enter(page, alice)
+        page.evaluate(_LISTEN)
+        page.until(f"{ROWS}.length === 2")
+        open_panel(page, "settings")
+        page.evaluate(
+            "import('/web/state/notices.js').then(({ notices, turnOn }) => turnOn().then(() => notices.value))"
+        )
+        page.evaluate(_HIDE % "hidden")
+        bob.client.write_post(branch, "one")
+        bob.client.write_post(branch, f"two for @{alice.client.show_status()['user']}")
+        page.until("document.title === '(2) Ravel'")
+        badge = "document.querySelector('[data-branch] .badge')?.textContent.trim()"
+        page.until(f"{badge} === '@ 2 unread'")
+        page.until("told.length === 1")
+        (title, body, _) = page.evaluate("told[0]")
+        assert (title, body) == ("Bob mentions you", "shared : main")
+        picture(page, "unread")
+
+        page.evaluate(_HIDE % "visible")
+        page.until("document.querySelectorAll('#timeline .fresh').length === 2")
+        page.until("document.querySelector('#timeline .since')")
+        page.until("document.title === 'Ravel'")
+        assert page.evaluate(f"{ROWS}[1].querySelector('.since') !== null"), "below the older of the two"
+        until(lambda: alice.client.list_unseen()["branches"] == [], "the node knows, for all its pages")
+        picture(page, "new-since")
+        bob.client.write_post(branch, "seen as it comes")
+        page.until(f"{ROWS}.length === 5")
+        until(lambda: alice.client.list_unseen()["branches"] == [], "what is in view is seen")
+        assert page.evaluate("document.querySelectorAll('#timeline .fresh').length") == 2
+        assert page.evaluate("told.length") == 1

@@ -3,6 +3,7 @@
 import { Empty, Skeleton } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, repos, route } from "../state/node.js";
+import { news } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
 
@@ -44,9 +45,15 @@ function Repo({ repo }) {
     ${repo.requests > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "members")}>${text.asking(repo.requests)}</a>`}
     <ul>${branches.map((branch) => html`<li>
       <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
-        <bdi>${nameOf(branch)}</bdi> <span class="facts">${branch.commits}</span></a>
+        <bdi>${nameOf(branch)}</bdi> <${New} of=${news.value.get(branch.branch)} /> <span class="facts">${branch.commits}</span></a>
     </li>`)}</ul>
   </li>`;
+}
+
+/** How much of a branch is new. */
+function New({ of }) {
+  if (!of) return null;
+  return html`<span class=${of.mentions ? "badge mentioned" : "badge"} title=${of.mentions ? text.mentionsOf(of.mentions) : undefined}>${of.mentions ? "@ " : ""}${text.unreadCount(of.unseen, of.more)}<span class="unseen"> ${text.unreadWord}</span></span>`;
 }
 
 /** A branch of comments is called by the id of what they are about: the name of that says more. */

@@ -5,11 +5,13 @@ import { html } from "../parts/html.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { ThisBrowser } from "./notices.js";
 
 export function Settings() {
   const loaded = useLoaded(() => api.listSettings(), [], true);
   const [asked, setAsked] = useState("");
-  return html`<p>${text.settingsAbout}</p>
+  return html`<${ThisBrowser} />
+    <p>${text.settingsAbout}</p>
     <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(event.target.value.toLowerCase())} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
       ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${text.needsRestart} <code>${found.restart_command}</code></p>`}

@@ -6,6 +6,7 @@ import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
 import { addressOf, beside, chosenBranch, current, go, may, members, repos } from "../state/node.js";
+import { fresh } from "../state/news.js";
 import { api, attempt } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
@@ -98,8 +99,18 @@ function Jump() {
   };
   return html`<div class="jump">
     <label>${text.jumpTo} <input type="date" id="jump" onChange=${jump} /></label>
+    <${FirstUnread} />
     ${timeline?.hasNewer.value && html`<${Action} id="newest" act=${() => timeline.load()}>${text.newest}<//>`}
   </div>`;
+}
+
+/** The way to the oldest commit that is new, while it is among those that are shown. */
+function FirstUnread() {
+  const { branch, ids } = fresh.value;
+  const rows = branch === chosenBranch.value ? shown.value?.rows.value : null;
+  const oldest = rows?.findLast(({ item }) => ids.has(item.commit));
+  if (!oldest) return null;
+  return html`<${Action} id="first-unread" act=${() => focusRow(oldest.item.commit)}>${text.firstUnread}<//>`;
 }
 
 function Rows({ timeline, branch }) {
@@ -110,6 +121,8 @@ function Rows({ timeline, branch }) {
   if (!rows) return html`<${Skeleton} lines=${6} />`;
   const drawings = layOut(rows.map(({ item }) => item));
   const width = widthOf(drawings);
+  const isFresh = ({ item }) => fresh.value.branch === branch && fresh.value.ids.has(item.commit);
+  const oldest = rows.findLastIndex(isFresh);
   const has = rows.some(({ item }) => item.commit === focused.value);
   return html`
     <${Sentinel} reach=${newer}>
@@ -120,6 +133,7 @@ function Rows({ timeline, branch }) {
       style=${{ "--tangle": `${width}px` }}>
       ${rows.map((row, index) => html`<${Row} key=${row.item.commit} row=${row} drawing=${drawings[index]} width=${width}
         shape=${JSON.stringify([drawings[index], width])} who=${whoOf(row.item, names)} branch=${branch}
+        isFresh=${isFresh(row)} isSince=${index === oldest && oldest < rows.length - 1}
         isReached=${has ? row.item.commit === focused.value : index === 0} />`)}
     </ol>
     <${Sentinel} reach=${older}>
@@ -144,20 +158,20 @@ function Sentinel({ reach, children }) {
 /** One commit. Drawn again only if something of it changed: there may be 2,000. */
 class Row extends Component {
   shouldComponentUpdate(next, state) {
-    const names = ["row", "shape", "who", "branch", "isReached"];
+    const names = ["row", "shape", "who", "branch", "isReached", "isFresh", "isSince"];
     return state !== this.state || names.some((name) => next[name] !== this.props[name]);
   }
 
-  render({ row, drawing, width, who, branch, isReached }, { isWhole }) {
+  render({ row, drawing, width, who, branch, isReached, isFresh, isSince }, { isWhole }) {
     const { item, isVoid, isNew } = row;
     const tab = isReached ? 0 : -1;
-    const classes = [isVoid && "void", isNew && "new", drawing.isHead && "head"].filter(Boolean).join(" ");
+    const classes = [isVoid && "void", isNew && "new", isFresh && "fresh", drawing.isHead && "head"].filter(Boolean).join(" ");
     const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
     const open = addressOf(branch, "commit", item.commit);
     return html`<li class=${classes}>
       <${Lanes} drawing=${drawing} width=${width} />
       <article tabindex=${tab} data-commit=${item.commit} aria-label=${text.writtenBy(who)} onFocusIn=${() => (focused.value = item.commit)}>
-        <p class="by"><bdi class="who">${who}</bdi>
+        <p class="by"><bdi class="who">${who}</bdi>${isFresh && html` <span class="badge">${text.isNewToYou}</span>`}
           <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a>
           ${item.edited_at !== undefined && html`<span class="facts" title=${whenExactly(item.edited_at)}>${text.edited}</span>`}</p>
         ${isVoid && html`<p class="alarm note">${text.voidNote}</p>`}
@@ -170,6 +184,7 @@ class Row extends Component {
         ${!isVoid && html`<${PostActions} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} again=${renew} />`}
         ${item.files?.length > 0 && !isVoid && html`<${Attachments} item=${item} branch=${branch} tab=${tab} />`}
       </article>
+      ${isSince && html`<p class="since">${text.newSince}</p>`}
     </li>`;
   }
 }

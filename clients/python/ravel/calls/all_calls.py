@@ -19,6 +19,7 @@ from ravel.calls.requests import AsyncRequestsCalls, RequestsCalls
 from ravel.calls.search import AsyncSearchCalls, SearchCalls
 from ravel.calls.timelines import AsyncTimelinesCalls, TimelinesCalls
 from ravel.calls.tokens import AsyncTokensCalls, TokensCalls
+from ravel.calls.unseen import AsyncUnseenCalls, UnseenCalls
 
 
 class AllCalls(
@@ -34,6 +35,7 @@ class AllCalls(
     PostsCalls,
     TimelinesCalls,
     SearchCalls,
+    UnseenCalls,
     InboxCalls,
     DocumentsCalls,
     FilesCalls,
@@ -58,6 +60,7 @@ class AsyncAllCalls(
     AsyncPostsCalls,
     AsyncTimelinesCalls,
     AsyncSearchCalls,
+    AsyncUnseenCalls,
     AsyncInboxCalls,
     AsyncDocumentsCalls,
     AsyncFilesCalls,

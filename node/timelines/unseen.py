@@ -1,0 +1,132 @@
+"""What the user of this node has not seen: counts by branch, and mentions among the newest.
+
+The marks are this node's: pages on a laptop and a phone show the same, and nobody else learns who has read what.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
+from node.contract.values import Empty
+from node.ingest.replica import Replica
+from node.sync.hub import Hub
+from node.timelines.views import timeline_items
+from protocol.ids import UserId
+from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_OPENED_MAX
+from protocol.text import id_text
+from storage.commits.commits import load_numbered
+from storage.commits.seen_marks import Unseen, load_marks, load_unseen, put_mark
+from storage.repos.repos import Branch
+
+_NEVER: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What is new in a branch, while `state` is what it was made from."""
+
+    state: tuple[int, int, int]  # mark, commits, void ones
+    nums: tuple[int, ...]  # of commits, the newest first
+    up_to: int
+    has_more: bool
+    mentions: tuple[MentioningCommit, ...]
+
+
+class UnseenCommits:
+    """What is new to one user. `clock` gives unix seconds."""
+
+    def __init__(
+        self, hub: Hub, user: UserId, find_branch: Callable[[str], Branch], clock: Callable[[], float]
+    ) -> None:
+        self._hub = hub
+        self._user = user
+        self._find_branch = find_branch
+        self._clock = clock
+        self._known: dict[int, _News] = {}  # branch number -> as it was looked at last
+
+    async def list_all(self) -> UnseenList:
+        """Branches with something new."""
+        return await self._hub.run_blocking(self._list)
+
+    async def show(self, branch: str) -> UnseenCommitList:
+        """What is new in a branch."""
+        return await self._hub.run_blocking(self._show, self._find_branch(branch))
+
+    async def mark(self, branch: str, up_to: int) -> Empty:
+        """Have it seen."""
+        await self._hub.write(self._mark, self._find_branch(branch), up_to)
+        return {}
+
+    def _mark(self, branch: Branch, up_to: int) -> None:
+        with self._hub.replica.database.write() as connection:
+            put_mark(connection, branch.num, up_to, int(self._clock() * 1000))
+
+    def _list(self) -> UnseenList:
+        replica = self._hub.replica
+        views: list[UnseenBranch] = []
+        branches = replica.read_tables().branches
+        with replica.database.read() as connection:
+            marks = load_marks(connection)
+            for branch in branches.values():
+                if branch.facts.is_root_branch or branch.is_archived:
+                    continue
+                news = self._look(connection, branch, marks.get(branch.num, _NEVER))
+                if news.nums or news.has_more:
+                    views.append(
+                        {
+                            "branch": id_text(branch.branch_id),
+                            "repo": id_text(branch.facts.repo_id),
+                            "unseen": len(news.nums),
+                            "more": news.has_more,
+                            "mentions": len(news.mentions),
+                            "latest_mention": news.mentions[0] if news.mentions else None,
+                        }
+                    )
+        self._known = {num: news for num, news in [*self._known.items()] if num in branches}
+        return {"branches": views}
+
+    def _show(self, branch: Branch) -> UnseenCommitList:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            current = replica.load_tables(connection).branches.get(branch.num, branch)
+            mark = load_marks(connection).get(branch.num, _NEVER)
+            news = self._look(connection, current, mark)
+            rows = load_numbered(connection, news.nums)
+        return {
+            "branch": id_text(branch.branch_id),
+            "unseen": len(news.nums),
+            "more": news.has_more,
+            "mentions": len(news.mentions),
+            "commits": [id_text(row.commit_id) for row in rows],
+            "up_to": news.up_to,
+        }
+
+    def _look(self, connection: Connection, branch: Branch, mark: int) -> _News:
+        """What is new, made again only where the branch or its mark has changed."""
+        state = (mark, branch.commit_count, branch.void_count)
+        known = self._known.get(branch.num)
+        if known is not None and known.state == state:
+            return known
+        unseen, up_to, has_more = load_unseen(connection, branch.num, mark, UNSEEN_COUNT_MAX)
+        replica = self._hub.replica
+        persons = replica.persons(branch.facts.repo_id)
+        me = persons.get(self._user, self._user)
+        others = [one for one in unseen if persons.get(one.author, one.author) != me]
+        mentions = tuple(_find_mentions(connection, replica, others[:UNSEEN_OPENED_MAX], id_text(self._user)))
+        news = _News(state, tuple(one.num for one in others), up_to, has_more, mentions)
+        self._known[branch.num] = news
+        return news
+
+
+def _find_mentions(
+    connection: Connection, replica: Replica, unseen: list[Unseen], user: str
+) -> list[MentioningCommit]:
+    rows = load_numbered(connection, [one.num for one in unseen])
+    return [
+        {"commit": item["commit"], "author": item["author"], "author_name": item["author_name"]}
+        for item in timeline_items(connection, replica, rows, 0)
+        if any(one["user"] == user for one in item.get("mentions", ()))
+    ]

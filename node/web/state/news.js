@@ -1,0 +1,80 @@
+// What is new since the last visit. The node keeps the marks, so that all pages of it agree.
+
+import { effect, signal } from "../vendor/signals.js";
+import { text } from "../strings/en.js";
+import { changes, chosenBranch, view } from "./node.js";
+import { noteNews } from "./notices.js";
+import { actions, api, attempt, session } from "./session.js";
+
+/** Branch -> `{ unseen, more, mentions, latest_mention }`. */
+export const news = signal(new Map());
+/** What was new in a branch when its timeline came into view; it stays so until the next visit. */
+export const fresh = signal({ branch: "", ids: new Set() });
+
+let visit = ""; // branch of which this visit's news were noted
+let isLooking = false;
+let isDue = false;
+
+/** Asks what is new, and has seen what is in view. */
+async function look() {
+  isDue = true;
+  if (isLooking) return;
+  isLooking = true;
+  try {
+    while (isDue && session.value === "open") {
+      isDue = false;
+      const { branches } = await api.listUnseen();
+      const found = new Map(branches.map((one) => [one.branch, one]));
+      noteNews(found);
+      await see(chosenBranch.value, found);
+      news.value = found;
+    }
+  } finally {
+    isLooking = false;
+  }
+}
+
+async function see(branch, found) {
+  if (!branch || !isInView()) return;
+  const isVisit = visit !== branch;
+  visit = branch;
+  if (!found.has(branch)) {
+    if (isVisit && fresh.value.branch !== branch) fresh.value = { branch, ids: new Set() };
+    return;
+  }
+  const { commits, up_to: upTo } = await api.showUnseen({ branch });
+  if (isVisit) fresh.value = { branch, ids: new Set(commits) };
+  if (!actions.value.includes("write")) return; // a token for reading leaves no marks
+  await api.markSeen({ branch, up_to: upTo });
+  found.delete(branch);
+}
+
+/** Whether somebody may look at the timeline: in a tab that is shown, and on a phone in that view. */
+function isInView() {
+  return document.visibilityState === "visible" && document.getElementById("branch")?.checkVisibility();
+}
+
+function lookSoon() {
+  if (session.value === "open") setTimeout(() => attempt(look), 0); // after the view was drawn
+}
+
+effect(() => {
+  if (session.value !== "open") {
+    news.value = new Map();
+    visit = "";
+  } else if (changes.value) {
+    void chosenBranch.value;
+    void view.value;
+    lookSoon();
+  }
+});
+
+effect(() => {
+  const count = [...news.value.values()].reduce((total, one) => total + one.unseen, 0);
+  document.title = count ? text.titleWith(count, text.name) : text.name;
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "hidden") visit = "";
+  else lookSoon();
+});

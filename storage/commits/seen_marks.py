@@ -1,0 +1,86 @@
+"""How far the user of this node has seen each branch: a mark, and what was accepted since.
+
+A mark is a number of `commits.num`, which grows in the order of acceptance: what comes late and stands far up in the
+timeline is new all the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, func, insert, select, update
+
+from protocol.ids import UserId
+from storage.schema.schema import authors, branches, commits, seen_marks, topics
+
+SEEN_KINDS: Final = ("post", "files", "imported")
+"""Kinds of bodies that people write to each other. Documents change with each letter that is typed."""
+_CHANGES: Final = ("edit", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A commit that is new, by its number and its author."""
+
+    num: int
+    author: UserId
+
+
+def load_marks(connection: Connection) -> Mapping[int, int]:
+    """Branch number -> the number of the last commit that was seen. A branch without one was never looked at."""
+    return {row[0]: row[1] for row in connection.execute(select(seen_marks.c.branch_num, seen_marks.c.num))}
+
+
+def load_unseen(
+    connection: Connection, branch_num: int, mark: int, limit: int
+) -> tuple[list[Unseen], int, bool]:
+    """What people wrote in a branch behind a mark, the newest first; the number of the last commit; whether `limit` cut it.
+
+    At most `limit` commits of each of the branch's topics are looked at.
+    """
+    of_branch = select(topics.c.num).where(topics.c.branch_num == branch_num)
+    found: list[Sequence[Any]] = []
+    is_cut = False
+    for topic_num in connection.execute(of_branch).scalars().all():
+        rows = connection.execute(_behind(topic_num, mark, limit)).all()
+        is_cut = is_cut or len(rows) == limit
+        found += rows
+    newest = nlargest(limit, found, key=lambda row: row[0])
+    last = newest[0][0] if newest else mark
+    unseen = [
+        Unseen(num, UserId(user))
+        for num, user, kind, relation, is_void in newest
+        if kind in SEEN_KINDS and relation not in _CHANGES and not is_void
+    ]
+    return unseen, last, is_cut or len(found) > limit
+
+
+def put_mark(connection: Connection, branch_num: int, num: int, now: int) -> None:
+    """Have a branch seen up to a commit, in unix milliseconds. A mark never goes back, nor beyond what is here."""
+    latest = select(func.max(commits.c.num)).where(
+        commits.c.topic_num.in_(select(topics.c.num).where(topics.c.branch_num == branch_num))
+    )
+    num = min(num, connection.execute(latest).scalar() or 0)
+    changed = connection.execute(
+        update(seen_marks)
+        .where(seen_marks.c.branch_num == branch_num)
+        .where(seen_marks.c.num < num)
+        .values(num=num, seen_at=now)
+    )
+    if changed.rowcount:
+        return
+    known = select(seen_marks.c.num).where(seen_marks.c.branch_num == branch_num)
+    here = select(branches.c.num).where(branches.c.num == branch_num)
+    if connection.execute(known).scalar() is None and connection.execute(here).scalar() is not None:
+        connection.execute(insert(seen_marks).values(branch_num=branch_num, num=num, seen_at=now))
+
+
+def _behind(topic_num: int, mark: int, limit: int) -> Select[Any]:
+    return (
+        select(commits.c.num, authors.c.user, commits.c.body_kind, commits.c.relation, commits.c.is_void)
+        .join(authors, authors.c.num == commits.c.author_num)
+        .where(commits.c.topic_num == topic_num, commits.c.num > mark)
+        .order_by(commits.c.num.desc())
+        .limit(limit)
+    )

@@ -1,0 +1,95 @@
+"""What a user has not seen: counted by branch from a mark, with mentions, bounded."""
+
+from pathlib import Path
+
+import pytest
+
+from node.timelines.unseen import UnseenCommits
+from protocol.text import id_text
+from storage.commits.seen_marks import load_marks, load_unseen, put_mark
+from storage.repos.deletion import forget_repo
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.served import served
+
+
+def _news(node: Node) -> UnseenCommits:
+    return UnseenCommits(node.hub, node.author.user, lambda _: node.branch("main"), lambda: 1_700_000_000.0)
+
+
+async def test_what_others_wrote_is_new_until_it_was_seen(tmp_path: Path, autojump_clock: object) -> None:
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        news = _news(alice)
+        alice.write(alice.branch("main"), "my own")
+        assert (await news.list_all())["branches"] == []
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            bob.write(bob.branch("main"), "one")
+            bob.write(bob.branch("main"), f"two for @{id_text(alice.author.user)}")
+            await until_equal(alice, bob)
+            (found,) = (await news.list_all())["branches"]
+            assert (found["unseen"], found["more"], found["mentions"]) == (2, False, 1)
+            shown = await news.show("main")
+            assert found["latest_mention"] is not None
+            assert shown["commits"][0] == found["latest_mention"]["commit"], "the latest first"
+            bob.write(bob.branch("main"), "meanwhile")
+            await until_equal(alice, bob)
+            await news.mark("main", shown["up_to"])
+            (found,) = (await news.list_all())["branches"]
+            assert (found["unseen"], found["mentions"]) == (1, 0), "what came after it was shown stays new"
+            await news.mark("main", 2**53)
+            assert (await news.list_all())["branches"] == []
+            await news.mark("main", 0)
+            assert (await news.list_all())["branches"] == [], "a mark never goes back"
+            bob.write(bob.branch("main"), "and later")
+            await until_equal(alice, bob)
+            assert (await news.list_all())["branches"][0]["unseen"] == 1, "nor beyond what was here"
+        assert (await _news(bob).list_all())["branches"][0]["unseen"] == 1, "alice's, since bob never looked"
+
+
+async def test_only_so_many_commits_are_looked_at(
+    tmp_path: Path, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("node.timelines.unseen.UNSEEN_COUNT_MAX", 3)
+    monkeypatch.setattr("node.timelines.unseen.UNSEEN_OPENED_MAX", 1)
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice):
+            for number in range(2):
+                bob.write(bob.branch("main"), f"@{id_text(alice.author.user)} {number}")
+            await until_equal(alice, bob)
+        (found,) = (await _news(alice).list_all())["branches"]
+        assert (found["unseen"], found["mentions"]) == (2, 1), "of the newest, those that mention"
+        async with connected(bob, alice):
+            for number in range(2):
+                bob.write(bob.branch("main"), str(number))
+            await until_equal(alice, bob)
+        (found,) = (await _news(alice).list_all())["branches"]
+        assert (found["unseen"], found["more"], found["mentions"]) == (3, True, 0)
+
+
+def test_a_repo_that_is_forgotten_leaves_no_mark(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "one")
+        with alice.replica.database.write() as connection:
+            put_mark(connection, branch.num, 2**40, 1)
+            (mark,) = load_marks(connection).values()
+            assert load_unseen(connection, branch.num, mark, 10) == ([], mark, False)
+            forget_repo(connection, repo.num)
+            assert load_marks(connection) == {}
+            put_mark(connection, branch.num, 5, 1)
+            assert load_marks(connection) == {}, "nor does one come back by a page that shows it still"
+
+
+async def test_the_endpoints_say_and_take_marks(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+        await one.client.post("/api/v1/branches/main/commits", json={"text": "mine"})
+        assert (await one.client.get("/api/v1/unseen")).json() == {"branches": []}
+        shown = (await one.client.get("/api/v1/branches/main/unseen")).json()
+        assert (shown["unseen"], shown["commits"]) == (0, [])
+        for up_to, status in ((shown["up_to"], 200), (-1, 400), (2**53 + 1, 400)):
+            answer = await one.client.put("/api/v1/branches/main/seen", json={"up_to": up_to})
+            assert answer.status_code == status
