@@ -6,8 +6,9 @@ themselves. The page gives the code for a token, and keeps that in its tab's ses
 """
 
 import hashlib
+import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,22 +26,29 @@ _FOLDER: Final = Path(__file__).parents[1] / "web"
 _KINDS: Final = {
     ".css": "text/css",
     ".js": "text/javascript",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
     ".txt": "text/plain",
+    ".webmanifest": "application/manifest+json",
 }
 """Suffix of each file that is served -> its type."""
+_WORKER: Final = "service-worker.js"
 _FILES: Final = {
     "/": ("index.html", "text/html"),
     **{
         f"/web/{path.relative_to(_FOLDER).as_posix()}": (str(path.relative_to(_FOLDER)), _KINDS[path.suffix])
         for path in sorted(_FOLDER.rglob("*"))
-        if path.suffix in _KINDS
+        if path.suffix in _KINDS and path.name != _WORKER
     },
+    # At the top: a service worker serves what stands below its own path.
+    f"/{_WORKER}": (_WORKER, _KINDS[".js"]),
 }
+SHELL_PATH: Final = "/web/shell.json"
+"""What a browser keeps of the page to open it while the node is away: all files, and the version that they are together."""
 CODE_PATH: Final = "/open"
 REPORT_PATH: Final = "/report"
 CODE_QUERY: Final = "code"
-OPEN_PATHS: Final = frozenset({*_FILES, CODE_PATH, REPORT_PATH})
+OPEN_PATHS: Final = frozenset({*_FILES, SHELL_PATH, CODE_PATH, REPORT_PATH})
 """What is served without the token."""
 _HEADERS: Final = {
     # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text. `blob:` shows
@@ -48,8 +56,8 @@ _HEADERS: Final = {
     # A frame shows the node's own report, which is served with a policy of its own.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
-        "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
+        "frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types ravel"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -97,9 +105,9 @@ class PageCodes(OneTimeCodes):
 
 def page_routes(give_token: Handler, show_report: Handler) -> list[Route]:
     """Routes of the page's files, and of what gives a token or the report for a code."""
-    files = [
-        Route(path, _serve((_FOLDER / name).read_bytes(), kind)) for path, (name, kind) in _FILES.items()
-    ]
+    contents = {path: (_FOLDER / name).read_bytes() for path, (name, _) in _FILES.items()}
+    files = [Route(path, _serve(contents[path], kind)) for path, (_, kind) in _FILES.items()]
+    files.append(Route(SHELL_PATH, _serve(_list_shell(contents), "application/json")))
     report = Route(REPORT_PATH, show_report, methods=["GET"])
     return [*files, Route(CODE_PATH, give_token, methods=["POST"]), report]
 
@@ -112,6 +120,14 @@ def report_response(content: bytes) -> Response:
 async def read_code(request: Request) -> PageCodeRequest:
     """The code of a request, and what a paired browser calls itself. Raises ServiceError."""
     return await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)
+
+
+def _list_shell(contents: Mapping[str, bytes]) -> bytes:
+    kept = sorted(path for path in contents if path != f"/{_WORKER}")
+    hasher = hashlib.sha256()
+    for path in kept:
+        hasher.update(hashlib.sha256(path.encode()).digest() + hashlib.sha256(contents[path]).digest())
+    return json.dumps({"version": hasher.hexdigest()[:32], "files": kept}).encode()
 
 
 def _serve(content: bytes, kind: str) -> Handler:

@@ -3,13 +3,16 @@
 import { html } from "./parts/html.js";
 import { api, begin, session } from "./state/session.js";
 import "./state/news.js";
+import "./state/worker.js";
 import { render } from "./vendor/preact.js";
 import "./vendor/signals.js";
+import { Away } from "./views/away.js";
 import { Login } from "./views/login.js";
 import { Shell } from "./views/shell.js";
 
 function Page() {
   if (session.value === "open") return html`<${Shell} />`;
+  if (session.value === "away") return html`<${Away} />`;
   return session.value === "locked" ? html`<${Login} />` : null;
 }
 

@@ -146,3 +146,22 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         until(lambda: alice.client.list_unseen()["branches"] == [], "what is in view is seen")
         assert page.evaluate("document.querySelectorAll('#timeline .fresh').length") == 2
         assert page.evaluate("told.length") == 1
+
+        page.until("navigator.serviceWorker.controller", 60)
+        run_ravel(alice, "config", "set", "api.listen", alice.client.url.removeprefix("http://"))
+        page.until("caches.keys().then((names) => names.length === 1)", 60)
+        kept = page.evaluate(
+            "caches.keys().then(([name]) => caches.open(name)).then((cache) => cache.keys())"
+            ".then((all) => all.map((one) => new URL(one.url).pathname))"
+        )
+        assert "/" in kept
+        assert all(path == "/" or path.startswith("/web/") for path in kept), "no answer of the API"
+        alice.stop()
+        page.until("document.getElementById('lost')", 60)
+        picture(page, "lost")
+        page.call("Page.reload")
+        page.until("document.getElementById('away')", 60)
+        picture(page, "away")
+        alice.start()
+        page.until(f"{ROWS}.length === 5", 60)
+        assert page.evaluate("document.getElementById('live').textContent") == "live"

@@ -8,8 +8,10 @@ import { batch, signal } from "../vendor/signals.js";
 const TOKEN = "ravel-token";
 const NOTICE_MS = 12_000; // how long an undo is offered
 const NOTICES_MAX = 3;
+const RETRY_MS = 1000; // before a node that does not answer is asked again; doubled each time
+const RETRY_MS_MAX = 15_000;
 
-/** `opening`, `locked` or `open`. */
+/** `opening`, `locked`, `away` (the node does not answer, and is asked again) or `open`. */
 export const session = signal("opening");
 /** Why the page is locked, and what the last action failed with. Empty: nothing. */
 export const loginError = signal("");
@@ -31,6 +33,8 @@ export const ownToken = signal("");
 export let api = null;
 
 let ends = new AbortController();
+let retry = 0;
+let failures = 0; // to reach the node, in a row
 let noticeCount = 0;
 const beginnings = [];
 
@@ -78,6 +82,7 @@ export async function pair(code, name) {
 /** Opens the page with a token, if the node knows it. */
 export async function enter(token) {
   loginError.value = "";
+  clearTimeout(retry);
   api = connect({ token });
   try {
     const shown = await api.showToken();
@@ -89,22 +94,31 @@ export async function enter(token) {
     });
   } catch (error) {
     if (error.code === "not_running") {
-      loginError.value = sentenceOf(error);
-      session.value = "locked"; // the token may be good: a reload tries it again
+      keep(token); // it may be good
+      session.value = "away";
+      retry = setTimeout(() => enter(token), Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX));
+      failures += 1;
     } else {
       lock(sentenceOf(error));
     }
     return;
   }
-  if (localStorage.getItem(TOKEN) !== token) sessionStorage.setItem(TOKEN, token);
+  keep(token);
+  failures = 0;
   session.value = "open";
   problem.value = "";
   ends = new AbortController();
   for (const work of beginnings) attempt(() => work(ends.signal));
 }
 
+/** Remembers the token for this tab; a paired browser's lies where other tabs find it, too. */
+function keep(token) {
+  if (localStorage.getItem(TOKEN) !== token) sessionStorage.setItem(TOKEN, token);
+}
+
 export function lock(why = "") {
   ends.abort();
+  clearTimeout(retry);
   sessionStorage.removeItem(TOKEN);
   localStorage.removeItem(TOKEN);
   api = null;

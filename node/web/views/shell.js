@@ -7,15 +7,17 @@ import { addressOf, chosenBranch, current, go, isLive, route, status, view } fro
 import { dismiss, notices, problem, attempt } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { leave } from "./browsers.js";
+import { Lost } from "./away.js";
 import { DetailsView } from "./details.js";
 import { ListView } from "./list.js";
 import { Palette, openPalette } from "./palette.js";
 import { TimelineView } from "./timeline.js";
 
 export function Shell() {
-  return html`<div id="node" class="node" data-view=${view.value} data-panel=${route.value.panel}>
+  return html`<div id="node" class=${isLive.value ? "node" : "node lost-node"} data-view=${view.value} data-panel=${route.value.panel}>
     <${Head} />
     <main>
+      <${Lost} />
       <p id="problem" class="error" role="alert">${problem.value}
         ${problem.value && html`<button type="button" class="quiet" aria-label=${text.dismiss} onClick=${() => (problem.value = "")}>✕</button>`}</p>
       <div class="columns">
