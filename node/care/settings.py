@@ -17,6 +17,7 @@ from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
 from node.home.relay_config import ACCEPT_CHOICES
 from node.runtime.blocking import RunBlocking
+from node.runtime.errors import ServiceError
 from ravel.home import command_for
 
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {"log.level": LOG_LEVELS, "relay.accept": ACCEPT_CHOICES}
@@ -45,9 +46,15 @@ class SettingsService:
         return await self._run_blocking(self._list)
 
     async def change(self, setting: str, value: str) -> SettingChange:
-        """Change one in the configuration file. Raises ServiceError `bad_config`, `storage_failed`."""
+        """Change one in the configuration file. Raises ServiceError `bad_request`, `storage_failed`."""
         async with self._lock:
-            change = await self._run_blocking(set_key, self._home / CONFIG_NAME, setting, value)
+            try:
+                change = await self._run_blocking(set_key, self._home / CONFIG_NAME, setting, value)
+            except ServiceError as error:
+                if error.code != "bad_config":
+                    raise
+                # To a command the configuration is bad; here the request is, and the node is well.
+                raise ServiceError("bad_request", error.message, error.advice) from None
         return {
             "setting": change.after.key,
             "before": change.before.text,

@@ -87,7 +87,7 @@ PATH_PARAMETERS: Final = {
             "A request to join: the id of its commit, a unique prefix, or the name of who asks; one of this user's "
             "own by the id or name of the repo.",
         ),
-        PathParameter("setting", "A setting: `SECTION.KEY` of the configuration.", errors=("bad_config",)),
+        PathParameter("setting", "A setting: `SECTION.KEY` of the configuration.", errors=("bad_request",)),
         PathParameter("token", "A token: its name.", errors=("not_found",)),
         PathParameter("topic", "A relayed topic: its id or a unique prefix."),
     )

@@ -62,11 +62,11 @@ async def test_settings_are_listed_with_their_meaning_and_changed_in_the_file(
 @pytest.mark.parametrize(
     "setting, value, code",
     [
-        ("network.listn", "*:1", "bad_config"),
-        ("api.listen", "0.0.0.0:7475", "bad_config"),
-        ("api.listen", "127.0.0.1:7474", "bad_config"),
-        ("storage.url", "postgresql://a@b/c", "bad_config"),
-        ("relay.enabled", "maybe", "bad_config"),
+        ("network.listn", "*:1", "bad_request"),
+        ("api.listen", "0.0.0.0:7475", "bad_request"),
+        ("api.listen", "127.0.0.1:7474", "bad_request"),
+        ("storage.url", "postgresql://a@b/c", "bad_request"),
+        ("relay.enabled", "maybe", "bad_request"),
         ("log.level", "x" * (SETTING_SIZE_MAX + 1), "bad_request"),
     ],
 )
