@@ -19,6 +19,28 @@ _HIDE = """(() => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "%s" });
   document.dispatchEvent(new Event("visibilitychange"));
 })()"""
+_DRAW = """(async () => {
+  const code = document.querySelector("svg.qr").cloneNode(true);
+  code.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  for (const [name, size] of [["width", 800], ["height", 800]]) code.setAttribute(name, size);
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([code.outerHTML], { type: "image/svg+xml" }));
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 900;
+  const context = canvas.getContext("2d");
+  context.fillStyle = "white";
+  context.fillRect(0, 0, 900, 900);
+  context.drawImage(image, 50, 50, 800, 800);
+  window.picture = await new Promise((done) => canvas.toBlob(done));
+})()"""
+_CHOOSE = """(() => {
+  const data = new DataTransfer();
+  data.items.add(new File([picture], "code.png", { type: "image/png" }));
+  const field = document.getElementById("scan-file");
+  field.files = data.files;
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+})()"""
 _LISTEN = """(() => {
   window.told = [];
   const note = (title, { body, tag }) => told.push([title, body, tag]);
@@ -147,6 +169,17 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         until(lambda: alice.client.list_unseen()["branches"] == [], "what is in view is seen")
         assert page.evaluate("document.querySelectorAll('#timeline .fresh').length") == 2
         assert page.evaluate("told.length") == 1
+
+        open_panel(page, "members")
+        page.click("#invite > button")
+        page.until("document.querySelector('svg.qr')")
+        page.evaluate(_DRAW)
+        link = page.evaluate("document.getElementById('link').value")
+        open_panel(page, "join")
+        page.evaluate(_CHOOSE)
+        page.until(f"document.querySelector('#join-repo textarea').value === {json.dumps(link)}", 60)
+        picture(page, "scanned")
+        open_panel(page, "settings")
 
         page.until("navigator.serviceWorker.controller", 60)
         run_ravel(alice, "config", "set", "api.listen", alice.client.url.removeprefix("http://"))

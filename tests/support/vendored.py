@@ -54,6 +54,8 @@ FILES: Final = (
     Vendored("@preact/signals", "dist/signals.module.js", FOLDER / "signals.js", "@preact/signals"),
     Vendored("htm", "dist/htm.module.js", FOLDER / "htm.js", "htm"),
     Vendored("marked", "lib/marked.esm.js", FOLDER / "marked.js", "marked"),
+    Vendored("qr", "index.js", FOLDER / "qr.js", "./index.js"),
+    Vendored("qr", "decode.js", FOLDER / "qr-decode.js"),
     Vendored("axe-core", "axe.min.js", AXE),
 )
 
@@ -74,7 +76,9 @@ def with_paths(text: str) -> str:
     for one in FILES:
         if one.imported_as:
             text = re.sub(
-                rf'(from|import) ?"{re.escape(one.imported_as)}"', rf'\1"./{one.target.name}"', text
+                rf"""(from|import) ?["']{re.escape(one.imported_as)}["']""",
+                rf'\1"./{one.target.name}"',
+                text,
             )
     return _SOURCE_MAP.sub("\n", text)
 

@@ -4,11 +4,24 @@ import { bytes } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api, attempt } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { useRef, useState } from "../vendor/preact-hooks.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 const TEXT_MAX = 262_144; // characters; the node counts bytes and refuses what is over
 const FILES_MAX = 100; // at once
+const PREVIEW_SIZE_MAX = 32 * 2 ** 20; // bytes of a picture that is shown before it is sent
 const drafts = new Map(); // branch -> text that was not sent
+
+/** What a picture looks like before it is attached. It is of this machine, and no script can be in it. */
+function Preview({ file }) {
+  const [address, setAddress] = useState("");
+  useEffect(() => {
+    if (!/^image\/(png|jpeg|gif|webp|avif)$/.test(file.type) || file.size > PREVIEW_SIZE_MAX) return undefined;
+    const made = URL.createObjectURL(file);
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [file]);
+  return address && html`<img src=${address} alt="" />`;
+}
 
 export function Compose({ repo, branch }) {
   const id = branch.branch;
@@ -60,7 +73,7 @@ export function Compose({ repo, branch }) {
     <textarea id="text" ref=${area} rows="2" maxlength=${TEXT_MAX} defaultValue=${drafts.get(id) ?? ""} placeholder=${text.writeHint}
       onInput=${(event) => drafts.set(id, event.target.value)} onKeyDown=${key} onPaste=${paste}></textarea>
     ${files.length > 0 && html`<ul class="chosen-files">${files.map((file) => html`<li>
-      <bdi>${file.name}</bdi> <span class="facts">${bytes(file.size)}</span>
+      <${Preview} file=${file} /><bdi>${file.name}</bdi> <span class="facts">${bytes(file.size)}</span>
       <button type="button" class="quiet" aria-label=${text.without(file.name)} onClick=${() => setFiles(files.filter((one) => one !== file))}>✕</button>
     </li>`)}</ul>`}
     <div class="buttons">

@@ -5,7 +5,9 @@ import { html } from "../parts/html.js";
 import { go, refresh, repos } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { useRef } from "../vendor/preact-hooks.js";
 import { Asked } from "./requests.js";
+import { Scan } from "./scan.js";
 
 export function NewRepo() {
   return html`<p>${text.newRepoAbout}</p>
@@ -17,6 +19,7 @@ export function NewRepo() {
 }
 
 export function JoinRepo() {
+  const field = useRef(null);
   const send = async ({ link, follow }) => {
     const said = link.trim();
     const isInvitation = /^ravel:(invite|ask):/.test(said);
@@ -29,8 +32,9 @@ export function JoinRepo() {
   };
   return html`<${Asked} />
     <p>${text.joinAbout}</p>
+    <${Scan} found=${(link) => { field.current.value = link; field.current.focus(); }} />
     <${Form} id="join-repo" button=${text.join} send=${send}>
-      <label>${text.link} <textarea data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
+      <label>${text.link} <textarea ref=${field} data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
       <label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>
     <//>`;
 }

@@ -13,6 +13,8 @@ from tests.support.served import TOKEN, served
 
 WEB = Path(__file__).parents[4] / "node" / "web"
 LOADED_WHEN_A_TEXT_IS_OPENED = "/web/vendor/editor.js"
+LOADED_LATER = {"/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"}
+"""Scripts that a first visit does not need."""
 SCRIPTS_COMPRESSED_SIZE_MAX = 250_000
 """Bytes, each file compressed by gzip."""
 
@@ -112,7 +114,7 @@ def test_all_scripts_are_asked_for_at_once() -> None:
     """Without this, a browser finds them one import after the other, five rounds deep."""
     html = (WEB / "index.html").read_text(encoding="utf-8")
     named = set(re.findall(r'modulepreload" href="(/web/[^"]+)"', html))
-    asked_for_later = {"/web/app.js", "/service-worker.js", LOADED_WHEN_A_TEXT_IS_OPENED}
+    asked_for_later = {"/web/app.js", *LOADED_LATER, LOADED_WHEN_A_TEXT_IS_OPENED}
     assert named == {path for path in OPEN_PATHS if path.endswith(".js")} - asked_for_later
 
 
