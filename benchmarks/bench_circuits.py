@@ -68,6 +68,7 @@ def _relay(folder: Path) -> Peer:
 def _files(folder: Path, size: int) -> None:
     relay = _relay(folder)
     alice, bob = (Peer(folder / name, introduces=False) for name in ("alice", "bob"))
+    run_ravel(alice, "config", "set", "network.punching", "false")
     with running(relay, alice, bob):
         alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
         alice.client.create_repo("files")

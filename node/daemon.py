@@ -165,6 +165,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         introduces=home.config.network.introductions and hub.relay is None,
         addresses=addresses,
         takes_circuits=home.config.network.circuits and hub.relay is None,
+        punches=home.config.network.punching and hub.relay is None,
         switch=_circuit_switch(home.config.relay, hub.relay, node_key),
     )
     if hub.relay is not None:

@@ -10,6 +10,7 @@ from typing import Final
 FILES: Final = "files"
 PRESENCE: Final = "presence"
 RELAY_FILES: Final = "relay-files"
+PUNCHING: Final = "punching"
 FEATURES: Final = (
     "circuits",
     "compaction",
@@ -23,6 +24,7 @@ FEATURES: Final = (
     "names",
     "posts",
     PRESENCE,
+    PUNCHING,
     "quorum",
     "relay",
     RELAY_FILES,

@@ -44,6 +44,7 @@ from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     NODES_NAMED_MAX,
     PRESENCE_BOX_SIZE_MAX,
+    PUNCH_ADDRESSES_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
@@ -267,6 +268,19 @@ class PresenceSaid(MessageForm, frozen=True, tag="presence1"):
     box: Annotated[bytes, Meta(max_length=PRESENCE_BOX_SIZE_MAX)]
 
 
+class PunchAddresses(MessageForm, frozen=True, tag="punch1"):
+    """Where the relay sees the sender, and the sender's own address beside it: asks for a direct connection, or answers."""
+
+    addresses: Annotated[
+        tuple[Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)], ...],
+        Meta(max_length=PUNCH_ADDRESSES_MAX),
+    ]
+
+
+class PunchNow(MessageForm, frozen=True, tag="punch-now1"):
+    """The receiver dials now. The sender does when this has arrived."""
+
+
 class Refused(MessageForm, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -311,6 +325,8 @@ Message = (
     | Meet
     | Nodes
     | PresenceSaid
+    | PunchAddresses
+    | PunchNow
     | Refused
     | KeepAlive
     | Goodbye

@@ -8,10 +8,10 @@ and streams it in batches; commits accepted later are appended.
     us: Publications -> ... <- Receipt :them
 
 What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
-`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits`, `protocol.meeting` or
-`protocol.deposits`. The shell
-(`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer does
-wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
+`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits`, `protocol.meeting`,
+`protocol.deposits` or `protocol.punching`. The shell (`node.sync.connection`) performs the Load and Take outputs and reports
+back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a stable reason; after it the
+machine is dead.
 """
 
 from typing import Final
@@ -57,6 +57,8 @@ from protocol.messages import (
     Nodes,
     PresenceSaid,
     Publications,
+    PunchAddresses,
+    PunchNow,
     Receipt,
     Reconcile,
     Refused,
@@ -66,6 +68,7 @@ from protocol.messages import (
     Want,
 )
 from protocol.presence import PresencePlace
+from protocol.punching import Punching
 from protocol.session_events import (
     AddressSeen,
     BatchIngested,
@@ -96,6 +99,8 @@ from protocol.session_events import (
     PlanLoaded,
     PresenceSeen,
     PresenceTold,
+    PunchAnswered,
+    PunchWanted,
     Reconciled,
     Send,
     SummaryLoaded,
@@ -124,6 +129,7 @@ class Session:
         """Circuits on this session; events of theirs go through `handle` like all others."""
         self._meetings = Meetings()
         self._deposits = Deposits(is_relay=is_relay)
+        self._punching = Punching(is_dialer=is_dialer)
         self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._early = dict.fromkeys(_EARLY, Early.UNSAID)
@@ -221,6 +227,8 @@ class Session:
                 return self._deposits.happen(self._blind[event.topic], event)
             case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
                 return self.circuits.happen(event)
+            case PunchWanted() | PunchAnswered():
+                return self._punching.happen(event)
             case SummaryLoaded():
                 return self._comparison.summary_loaded(self._blind[event.topic], event)
             case PlanLoaded():
@@ -335,6 +343,8 @@ class Session:
                 return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
             case Pass.NOTE, Seen(address):
                 return [AddressSeen(address)]
+            case Pass.PUNCH, PunchAddresses() | PunchNow():
+                return self._punching.receive(message)
             case Pass.TAKE_CIRCUITS, Circuits():
                 return self.circuits.receive(message)
             case Pass.CARRY, CircuitOpen() | CircuitData() | CircuitCredit() | CircuitClose():

@@ -249,8 +249,24 @@ class CheckDue:
     """Time to look whether what differed is equal now."""
 
 
+@dataclass(frozen=True, slots=True)
+class PunchWanted:
+    """This side wants a direct connection, and is seen at these; the first by the relay."""
+
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PunchAnswered:
+    """What PunchHeard asked for: where this side is seen. None: nowhere, or the peer may not know."""
+
+    addresses: tuple[str, ...]
+
+
 Event = (
     TopicFollowed
+    | PunchWanted
+    | PunchAnswered
     | MessageReceived
     | SummaryLoaded
     | PlanLoaded
@@ -393,6 +409,24 @@ class PresenceSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class PunchHeard:
+    """The peer wants a direct connection. Answered by PunchAnswered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PunchDue:
+    """Dial the peer at these. `is_later`: when it has heard what was said last."""
+
+    addresses: tuple[str, ...]
+    is_later: bool
+
+
+PunchOutput = PunchHeard | PunchDue
+ReachOutput = AddressSeen | PunchOutput
+"""What is about where nodes are."""
+
+
+@dataclass(frozen=True, slots=True)
 class LearnPeers:
     """The peer says where these can be dialed, who follow this topic."""
 
@@ -513,6 +547,8 @@ Output = (
     | LearnPeers
     | AddressSeen
     | PresenceSeen
+    | PunchHeard
+    | PunchDue
     | OpenReconciliation
     | HandleFrame
     | CircuitsAgreed

@@ -118,7 +118,7 @@ export interface PeerView {
   last_error: string | null;
   name: string;
   newer_features: string[];
-  path: "direct" | "relayed";
+  path: "direct" | "punched" | "relayed";
   peer: string;
   reached_at: number | null;
   relay: boolean;

@@ -143,6 +143,8 @@ def display_safe(text: str) -> str:
 def path_line(peer: "PeerView") -> str:
     """Where a connection goes: the peer's address, or the relay between."""
     if peer["through"] is None:
+        if peer["path"] == "punched":
+            return f"{peer['address']} through both routers"
         is_shown = not peer["websocket"] or "://" in peer["address"]
         return peer["address"] if is_shown else f"{peer['address']} by WebSocket"
     return f"through relay {peer['through_name'] or peer['through']}"

@@ -63,7 +63,13 @@ class PeerView(TypedDict):
     path: Annotated[
         str,
         one_of(
-            "direct", "relayed", description="What the connection goes through, or would: `relayed`, a relay."
+            "direct",
+            "punched",
+            "relayed",
+            description=(
+                "What the connection goes through, or would: `relayed`, a relay; `punched`, routers that both sides "
+                "have opened by dialing at one moment."
+            ),
         ),
     ]
     through: Annotated[Id | None, Meta(description="That relay. Null: none.")]

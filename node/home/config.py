@@ -72,9 +72,8 @@ class NetworkConfig:
 
     `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
     the local network, and this node found there by those who know its key. `circuits`: whether relays are used for talking
-    to peers that cannot be dialed.
-    `map_port`: whether the router is asked for a port. An empty `websocket_listen` listens nowhere; without a certificate it
-    is without TLS.
+    to peers that cannot be dialed. `punching`: and whether direct ways are sought then. `map_port`: whether the router is
+    asked for a port. An empty `websocket_listen` listens nowhere; without a certificate it is without TLS.
     """
 
     listen: str = LISTEN_DEFAULT
@@ -83,6 +82,7 @@ class NetworkConfig:
     introductions: bool = True
     discover_lan: bool = False
     circuits: bool = True
+    punching: bool = True
     map_port: bool = True
     websocket_listen: str = ""
     websocket_certificate: str = ""
@@ -126,6 +126,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "introductions",
         "discover_lan",
         "circuits",
+        "punching",
         "map_port",
         "websocket_listen",
         "websocket_certificate",
@@ -182,6 +183,9 @@ discover_lan = false
 # Whether peers that cannot be dialed are reached through the relays that this node uses, and may reach it that way. Such a
 # relay learns which nodes talk, when and how much, and not what.
 circuits = true
+# Whether this node and a peer that talk through a relay try to connect directly, by dialing each other at one moment. Each
+# learns the other's address. Needs `introductions`, too.
+punching = true
 # Whether the router is asked to forward a port to this node (PCP, NAT-PMP, UPnP), where this machine has no public address
 # of its own and `advertise` says none.
 map_port = true
@@ -274,6 +278,7 @@ def read_config(
             reader.flag("network", "introductions", default=True),
             reader.flag("network", "discover_lan", default=False),
             reader.flag("network", "circuits", default=True),
+            reader.flag("network", "punching", default=True),
             reader.flag("network", "map_port", default=True),
             reader.optional_address("network", "websocket_listen"),
             reader.text("network", "websocket_certificate", ""),

@@ -72,7 +72,6 @@ from protocol.reach import host_of
 from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
 from protocol.session_events import (
-    AddressSeen,
     BatchIngested,
     BlocksWanted,
     CheckDue,
@@ -92,6 +91,7 @@ from protocol.session_events import (
     Output,
     PeersFound,
     PresenceSeen,
+    ReachOutput,
     Send,
     TopicFollowed,
     TopicsRefused,
@@ -131,12 +131,12 @@ class Connection:
         met: Callable[[], None] | None = None,
         circuits: CircuitHandler | None = None,
         across: str = "",
-        seen: Callable[[str], None] = lambda _: None,
+        seen: Callable[[ReachOutput], None] = lambda _: None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
         `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
         knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this connection has any.
-        `across` is where the peer is (host:port), which it is told if it dialed; `seen` is called with what it tells.
+        `across` is where the peer is (host:port), which it is told if it dialed; `seen` hears of direct ways.
         """
         self._met = met
         ledger = hub.ledger
@@ -442,10 +442,10 @@ class Connection:
                 self._introducer.perform(self, output)
             case _ if isinstance(output, CircuitOutput):
                 self._circuits.perform(output)
-            case AddressSeen():
-                self._seen(output.address)
             case PresenceSeen(topic, box):
                 self._hub.presences.received(self._presence, topic, box)
+            case _ if isinstance(output, ReachOutput):
+                self._seen(output)
             case LoadSummary():
                 self.start(self._load_summaries, (output.topic,))
             case _:

@@ -4,13 +4,19 @@ Left to others: `node.sync.websocket` opens and accepts WebSocket connections, `
 """
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
 import trio
 
 from node.runtime.subnets import address_of, local_host
 from node.sync.own_addresses import EVERYWHERE
+from node.sync.transport import TransportError
+
+log = structlog.get_logger()
 
 _PORTS_TRIED_MAX: Final = 8
 """Ports that are tried until one is free by both IPv4 and IPv6, where any will do."""
@@ -27,9 +33,25 @@ class Line:
     across: str
     local_host: str
 
+    @property
+    def tcp(self) -> trio.SocketStream | None:
+        """The stream, where nothing is between it and TCP."""
+        return self.stream if isinstance(self.stream, trio.SocketStream) else None
+
     async def abandon(self) -> None:
         """Close it at once."""
         await trio.aclose_forcefully(self.stream)
+
+
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """The border of one connection: whatever is wrong with it, the others go on."""
+    try:
+        yield
+    except TransportError as error:
+        log.info("handshake failed", reason=error.reason)
+    except Exception:
+        log.exception("connection failed")
 
 
 async def open_tcp(address: str) -> Line:

@@ -26,10 +26,12 @@ from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addr
 from node.sync.goodbye import say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.line import Line, open_tcp
+from node.sync.line import Line, one_connection, open_tcp
 from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_discovery import PeerFinder
-from node.sync.peer_state import PeerState, stays
+from node.sync.peer_state import PeerState, listed, stays
+from node.sync.punching import Puncher
+from node.sync.sleep_watch import watch_clock
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
@@ -40,11 +42,11 @@ from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
-    IDLE_TIMEOUT_SECONDS,
     REACHED_PEERS_MAX,
     RELAY_CONNECTIONS_MAX,
 )
 from protocol.links import PeerAddress
+from protocol.session_events import AddressSeen, ReachOutput
 from protocol.signing import public_key
 from protocol.text import id_text
 from protocol.web_address import is_web_address, parse_web_address
@@ -64,8 +66,6 @@ _LASTED_SECONDS: Final = 5.0
 """Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
 _DUPLICATE: Final = "duplicate"
-_CLOCK_LOOK_SECONDS: Final = 5.0
-"""Seconds between two looks whether the clock has jumped."""
 
 
 class Network:
@@ -81,12 +81,13 @@ class Network:
         introduces: bool = False,
         addresses: OwnAddresses | None = None,
         takes_circuits: bool = False,
+        punches: bool = False,
         switch: CircuitSwitch | None = None,
     ) -> None:
         """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others.
 
         `addresses` are where it can be dialed, and tell it of a change of the network. `takes_circuits`: it opens and
-        accepts circuits through its relays. A relay has a `switch` instead.
+        accepts circuits through its relays; `punches`: and seeks direct ways meanwhile. A relay has a `switch` instead.
         """
         self._hub = hub
         self._seed = node_seed
@@ -122,6 +123,8 @@ class Network:
         self._reached: dict[PeerId, int] = {}  # by peer: unix seconds
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
+        self._punches = punches and introduces
+        self._puncher = Puncher(self, node_seed, self._allowance)
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()
@@ -147,7 +150,7 @@ class Network:
         """Serve the listeners, those by WebSocket too, and dial kept peers, until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            nursery.start_soon(self._watch_clock)
+            nursery.start_soon(watch_clock, self._clock, self._wake)
             peer_finder = PeerFinder(self, self.book, self.introducer, self._keep_reached, self._drop_reached)
             nursery.start_soon(peer_finder.run)
             if self.switch is not None:
@@ -214,33 +217,21 @@ class Network:
         await self._serve_stream(stream, address_of(stream))
 
     async def _serve_web(self, web: "WebListener", stream: trio.SocketStream) -> None:
-        try:
+        with one_connection():
             with self._half_open.place(address_of(stream)) as scope:
                 opened, address = await web.accept(stream)
             if scope.cancelled_caught:
-                log.info("handshake failed", reason="timeout")
-                return
-        except TransportError as error:
-            log.info("handshake failed", reason=error.reason)
-            return
-        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
-            log.exception("connection failed", direction="in")
-            return
-        await self._serve_stream(opened, address, is_web=True)
+                raise TransportError("timeout", "no request in time")
+            await self._serve_stream(opened, address, is_web=True)
 
     async def _serve_stream(self, stream: trio.abc.Stream, address: str, *, is_web: bool = False) -> None:
         """`address` is where the peer is: of a stream by WebSocket, as far as its proxy says."""
-        try:
+        with one_connection():
             with self._half_open.place(address) as scope:
                 secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
             if scope.cancelled_caught:
-                log.info("handshake failed", reason="timeout")
-                return
+                raise TransportError("timeout", "no handshake in time")
             await self._serve_proven(secure, address, is_web=is_web)
-        except TransportError as error:
-            log.info("handshake failed", reason=error.reason)
-        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
-            log.exception("connection failed", direction="in")
 
     async def _serve_proven(self, secure: SecureStream, address: str, *, is_web: bool = False) -> None:
         if not is_web:
@@ -276,12 +267,8 @@ class Network:
     ) -> None:
         state = self._new_state(secure.peer_key, address, "in", "connected", AddressSource.INCOMING)
         state.is_web = is_web
-        self._inbound.append(state)
-        try:
-            with state.scope:
-                await self._converse(state, secure, "" if is_web else address, met)
-        finally:
-            self._inbound.remove(state)
+        with listed(self._inbound, state):
+            await self._converse(state, secure, "" if is_web else address, met)
 
     async def _keep_dialing(self, state: PeerState) -> None:
         pause = DIAL_BACKOFF_MIN_SECONDS
@@ -315,12 +302,8 @@ class Network:
             reached_at = trio.current_time()
             await reached()
 
-        self._sought.append(state)
-        try:
-            with state.scope:
-                await self._try_dialing(state, note)
-        finally:
-            self._sought.remove(state)
+        with listed(self._sought, state):
+            await self._try_dialing(state, note)
         if reached_at is None:
             return False
         return trio.current_time() - reached_at > _LASTED_SECONDS or self.is_connected(learned.peer)
@@ -365,6 +348,7 @@ class Network:
             lambda one: say_goodbye(one, "stopping"),
         )
         state.local_host, state.is_web = line.local_host, is_web_address(state.address)
+        state.socket, state.seen = line.tcp, ""
         state.others = tuple(one for one in (first, *state.others) if one != state.address)
         self._allowance.give_back(state.address, trio.current_time())
         state.last_error = None
@@ -397,9 +381,8 @@ class Network:
         source = AddressSource.INTRODUCTION if kept is None else kept.source
         state = self._new_state(peer, place_of(relay), "out", "dialing", source)
         began = trio.current_time()
-        self._relayed.append(state)
         try:
-            with state.scope:
+            with listed(self._relayed, state):
                 secure = await dial(stream, self._seed, peer, AgreementSecret(secrets.token_bytes(32)))
                 self._enter(state, "connected")
                 await self._converse(state, secure, state.address)
@@ -408,9 +391,30 @@ class Network:
         except Exception:  # the border of one connection: whatever is wrong with it, the others go on
             log.exception("connection failed", direction="out", address=state.address)
         finally:
-            self._relayed.remove(state)
             await trio.aclose_forcefully(stream)
         return trio.current_time() - began > _LASTED_SECONDS
+
+    async def converse_punched(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
+        """Have a session, in the place of the one on the circuit."""
+        state = self._new_state(
+            circuit.peer, line.across, circuit.direction, "connected", AddressSource.INTRODUCTION
+        )
+        state.is_punched, state.local_host = True, line.local_host
+        with listed(self._relayed, state):
+            await self._converse(state, secure, line.across)
+
+    def _may_punch(self, state: PeerState) -> bool:
+        return self._punches and state.through is not None
+
+    def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Start a task that may fail without anything else."""
+
+        async def run() -> None:
+            with one_connection():
+                await work(*args)
+
+        assert self._nursery is not None, "run() comes first"
+        self._nursery.start_soon(run)
 
     def _may_use(self, relay: PeerId) -> bool:
         """Whether a relay is trusted to pass circuits on: this user, or a link to a repo, has named it."""
@@ -440,7 +444,8 @@ class Network:
     ) -> None:
         """`across` is where the other end is, if it is a node that is seen there. `met` is called once a stranger shows that
         it knows a branch; without it the peer is none."""
-        is_dialed = state.direction == "out" and state.through is None and not state.is_web
+        is_dialable = state.direction == "out" and state.through is None
+        is_dialed = is_dialable and not state.is_web and not state.is_punched
         connection = state.connection = Connection(
             self._hub,
             secure,
@@ -451,7 +456,7 @@ class Network:
             is_known=met is None,
             met=met,
             across=across,
-            seen=lambda address: self._note_claim(state, address, across),
+            seen=lambda output: self._note_reach(state, output, across),
             circuits=(self.switch or self._client) if state.through is None else None,
         )
         for one in self.peers:
@@ -459,6 +464,8 @@ class Network:
                 one.missed_since = None
         state.met_at = trio.current_time()
         self._settle_duplicates(state)
+        if state.direction == "out" and self._may_punch(state):
+            self._start(self._puncher.keep_asking, state)
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
             with self.introducer.meeting(connection, across, is_dialed=is_dialed):
@@ -474,10 +481,15 @@ class Network:
                 kept.missed_since = trio.current_time()
                 self._circuit_dialer.tell()
 
-    def _note_claim(self, state: PeerState, address: str, across: str) -> None:
-        """A peer says where it sees this node: nobody's word counts who has come by themselves."""
-        if state.direction == "out":
-            self._own_addresses.note_claim(state.peer, address, across)
+    def _note_reach(self, state: PeerState, output: ReachOutput, across: str) -> None:
+        """A peer says where it sees this node: nobody's word counts who has come by themselves. Or it seeks a direct way:
+        elsewhere than on a circuit there is no better one, and nothing is answered."""
+        if not isinstance(output, AddressSeen):
+            if self._may_punch(state):
+                self._start(self._puncher.perform, state, output)
+        elif state.direction == "out":
+            state.seen = output.address
+            self._own_addresses.note_claim(state.peer, output.address, across)
 
     async def _keep_reached(self, learned: Learned) -> None:
         state = next(one for one in self._sought if one.peer == learned.peer)
@@ -512,16 +524,6 @@ class Network:
             await self._hub.write(write)
         except StorageError as error:  # a connection is as good without the note
             log.error("storage failed", error=str(error))
-
-    async def _watch_clock(self) -> None:
-        """Notice that this machine has slept: trio's clock stood still, the other one went on."""
-        while True:
-            wall, counted = self._clock(), trio.current_time()
-            await trio.sleep(_CLOCK_LOOK_SECONDS)
-            slept = self._clock() - wall - (trio.current_time() - counted)
-            if slept >= IDLE_TIMEOUT_SECONDS:
-                log.info("woken", slept_seconds=int(slept))
-                self._wake()
 
     def _wake(self) -> None:
         """Begin anew: peers have ended connections that were silent for so long, and all of them may answer now."""

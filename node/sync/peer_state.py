@@ -1,5 +1,7 @@
 """The state of one peer, kept by `node.sync.network`, and the rule which of two connections with one peer stays."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import trio
@@ -33,6 +35,12 @@ class PeerState:
     """When the connection began, in trio's time."""
     is_web: bool = False
     """Whether the connection goes by WebSocket."""
+    is_punched: bool = False
+    """Whether both sides dialed at one moment, from behind their routers."""
+    socket: trio.SocketStream | None = None
+    """The connection by TCP that was dialed."""
+    seen: str = ""
+    """Where the peer says that it sees this node, which has dialed it."""
     missed_since: float | None = None
     """When it was first dialed after the last connection, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -41,6 +49,17 @@ class PeerState:
     def through(self) -> PeerId | None:
         """The relay that the connection goes through; None where it is direct."""
         return relay_at(self.address)
+
+
+@contextmanager
+def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
+    """Have a peer in a list while the block runs, which may be cancelled by the peer's scope."""
+    states.append(state)
+    try:
+        with state.scope:
+            yield
+    finally:
+        states.remove(state)
 
 
 def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:

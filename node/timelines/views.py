@@ -92,7 +92,7 @@ def peer_view(
         "peer": id_text(state.peer),
         "name": petname,
         "address": state.address,
-        "path": "direct" if state.through is None else "relayed",
+        "path": "relayed" if state.through is not None else "punched" if state.is_punched else "direct",
         "through": None if state.through is None else id_text(state.through),
         "through_name": through_name,
         "websocket": state.is_web or is_web_address(state.address),

@@ -301,6 +301,25 @@ CIRCUIT_BACKOFF_MIN_SECONDS: Final = 1.0
 CIRCUIT_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two circuits that are asked for to one peer and lead nowhere: doubled from the first to the second."""
 
+# --- dialing at one moment ---
+PUNCH_ADDRESSES_MAX: Final = 2
+"""Addresses that one side says: where the relay sees it, and where it is in its own network."""
+PUNCH_ROUNDS_MAX: Final = 3
+"""Times that two nodes try it on one circuit."""
+PUNCH_WAIT_SECONDS_MAX: Final = 2.0
+"""Seconds of a way from one side to the other: a line that is slower has other troubles."""
+PUNCH_SECONDS: Final = 6.0
+"""Seconds of one try: the system sends its first packet again after 1 and 3 s. The handshake is part of it."""
+PUNCH_TRIES_MAX: Final = 4
+"""Dials of one address in one try, where it refuses at once. Three rounds at two addresses are 24 dials at most, of which
+LINK_DIALS_AT_ONCE_MAX bounds those of one host."""
+PUNCH_RETRY_SECONDS: Final = 0.25
+"""Seconds between two of them."""
+PUNCH_PAUSES_SECONDS: Final = (1.0, 15.0, 120.0)
+"""Seconds before each of PUNCH_ROUNDS_MAX rounds: topics are joined first, and a changed network gets another try."""
+PUNCH_TAKEN_MAX: Final = 4
+"""Connections that are taken in one try from hosts that the peer has named."""
+
 # --- WebSocket ---
 WEBSOCKET_HEAD_SIZE_MAX: Final = 16 * KIB
 """Bytes of a request or an answer of HTTP before the session: what proxies add is some 2 KB. HALF_OPEN_MAX of them are read

@@ -93,6 +93,8 @@ class Word(Enum):
     CIRCUIT_DATA = "circuit-data1"
     CIRCUIT_CREDIT = "circuit-credit1"
     CIRCUIT_CLOSE = "circuit-close1"
+    PUNCH = "punch1"
+    PUNCH_NOW = "punch-now1"
     MEET = "meet1"
     NODES = "nodes1"
     BLOCKS = "blocks1"
@@ -117,6 +119,7 @@ class Pass(Enum):
     INGEST = "verify and store the batch, then say `receipt1`"
     LEARN = "note where peers can be dialed"
     NOTE = "note where the peer sees this node"
+    PUNCH = "*Dialing at one moment*"
     TAKE_CIRCUITS = "*Saying circuits1*"
     CARRY = "*A circuit on one session*"
     MEET = "name other nodes on the topic to the peer, and the peer to them"
@@ -135,6 +138,8 @@ _GENERAL: Final = (
     Word.INTRODUCTIONS,
     Word.DEPOSIT,
     Word.SEEN,
+    Word.PUNCH,
+    Word.PUNCH_NOW,
     Word.CIRCUITS,
     *_OF_CIRCUITS,
 )
@@ -166,6 +171,7 @@ MESSAGES: Final = Table(
         (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
         (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),
         (_A.NOTHING, _W.SEEN): go(_A.NOTHING, Pass.NOTE),
+        **{(_A.NOTHING, word): go(_A.NOTHING, Pass.PUNCH) for word in (_W.PUNCH, _W.PUNCH_NOW)},
         (_A.NOTHING, _W.CIRCUITS): go(_A.NOTHING, Pass.TAKE_CIRCUITS),
         **{(_A.NOTHING, word): go(_A.NOTHING, Pass.CARRY) for word in _OF_CIRCUITS},
         # A relay says so where it does not keep a topic: it cannot be joined then.

@@ -72,6 +72,9 @@ from protocol.session_events import (
     PeersFound,
     PlanLoaded,
     PresenceSeen,
+    PunchAnswered,
+    PunchDue,
+    PunchHeard,
     Reconciled,
     Send,
     SummaryLoaded,
@@ -222,6 +225,10 @@ class _Node:
                     assert output.nodes
                 case CircuitReceived():
                     assert 0 < len(output.data) <= CIRCUIT_WINDOW_SIZE
+                case PunchHeard():
+                    self._give(PunchAnswered(("198.51.100.9:50123",)))
+                case PunchDue(addresses):
+                    assert addresses
                 case AddressSeen():
                     assert output.address
                 case PresenceSeen():

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.networks.lines import Line, Place
+from tests.networks.routers import Router, RouterKind
 
 _CLONE_NEWNET: Final = 0x40000000
 _TUNSETIFF: Final = 0x400454CA
@@ -68,12 +69,19 @@ class NamespaceNet:
             raise
         self._lines: dict[tuple[str, str], Line] = {}
         tuns = {one.address: one.tun for one in self._namespaces}
-        self._wire = _Wire(tuns, self._lines, random.Random(seed))
+        self._routers: dict[str, Router] = {}
+        self._wire = _Wire(tuns, self._lines, random.Random(seed), self._routers)
 
     def place(self, number: int) -> tuple[str, Place]:
         """An address of its own."""
         namespace = self._namespaces[number]
         return f"{namespace.address}:{_PORT}", namespace.entered
+
+    def put_behind(self, number: int, kind: RouterKind) -> None:
+        """Put a namespace behind a new router, if any: from now on nobody reaches it but by that."""
+        if kind is not RouterKind.OPEN:
+            inner = self._namespaces[number].address
+            self._routers[inner] = Router(f"10.77.0.{101 + number}", kind)
 
     def lead_to(self, address: str) -> None:
         """The first one listens where it was told to."""
@@ -154,8 +162,13 @@ class _Wire:
     """Carries packets from tun to tun, in a thread."""
 
     def __init__(
-        self, tuns: dict[str, int], lines: dict[tuple[str, str], Line], chance: random.Random
+        self,
+        tuns: dict[str, int],
+        lines: dict[tuple[str, str], Line],
+        chance: random.Random,
+        routers: dict[str, Router],
     ) -> None:
+        self._routers = routers  # by the address of the namespace behind
         self._lines = lines  # read while others change it: each line is replaced whole
         self.lost = 0
         self._tuns = tuns
@@ -184,9 +197,10 @@ class _Wire:
                 self._deliver()
 
     def _take(self, sender: str, packet: bytes) -> None:
-        receiver = socket.inet_ntoa(packet[16:20]) if packet[0] >> 4 == 4 else ""
-        if receiver not in self._tuns:
-            return  # the kernel looks around for IPv6 routers
+        routed = self._route(sender, packet)
+        if routed is None:
+            return  # the kernel looks around for IPv6 routers, or a router lets nothing in
+        receiver, packet = routed
         pair = (sender, receiver)
         line = self._lines.get(pair, Line())
         now = time.monotonic()
@@ -198,6 +212,22 @@ class _Wire:
         self._count += 1
         due = self._free[pair] + line.delay + self._chance.random() * line.jitter
         heapq.heappush(self._due, (due, self._count, self._tuns[receiver], packet))
+
+    def _route(self, sender: str, packet: bytes) -> tuple[str, bytes] | None:
+        """To which namespace a packet goes, and how it looks there."""
+        if packet[0] >> 4 != 4:
+            return None
+        receiver = socket.inet_ntoa(packet[16:20])
+        if sender in self._routers:
+            outside = self._routers[sender].let_out(packet)
+            if outside is None:
+                return None
+            packet = outside
+        for inner, router in list(self._routers.items()):
+            if router.outer == receiver:
+                inside = router.let_in(packet, inner)
+                return None if inside is None or inner == sender else (inner, inside)
+        return (receiver, packet) if receiver in self._tuns and receiver not in self._routers else None
 
     def _deliver(self) -> None:
         now = time.monotonic()

@@ -45,6 +45,8 @@ from protocol.session_events import (
     OpenTopics,
     Output,
     PresenceSeen,
+    PunchDue,
+    PunchHeard,
     Reconciled,
     Send,
     TopicFollowed,
@@ -222,6 +224,8 @@ class Network:
                 | MeetingPossible()
                 | NodeMeets()
                 | NodesLearned()
+                | PunchHeard()
+                | PunchDue()
             ):
                 raise AssertionError("no circuits are taken here")
             case LoadFileList() | KeepFiles() | FilesListed() | FilesAnswered():

@@ -7,6 +7,7 @@ from typing import Any, Final
 from protocol.machines.circuits import CIRCUIT, TAKING
 from protocol.machines.comparing import COMPARING
 from protocol.machines.conversation import FEATURES, INTRODUCTIONS, MESSAGES, RELAY, Word
+from protocol.machines.punching import PUNCHING
 from protocol.machines.reconciling import RECONCILING
 from protocol.machines.table import Refuse, Step, Table
 from protocol.machines.transfer import SENDING, SERVING
@@ -22,6 +23,7 @@ MACHINES: Final[tuple[AnyTable, ...]] = (
     SENDING,
     SERVING,
     TAKING,
+    PUNCHING,
     CIRCUIT,
 )
 

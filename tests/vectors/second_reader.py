@@ -156,6 +156,8 @@ MESSAGES: dict[str, Shapes] = {
     "introductions1": {},
     "introduce1": {"topic": ID, "peers": PEERS},
     "seen1": {"address": str},
+    "punch1": {"addresses": [str]},
+    "punch-now1": {},
     "circuits1": {},
     "circuit-open1": {"circuit": NUMBER, "address": ID},
     "circuit-data1": {"circuit": NUMBER, "data": bytes},

@@ -439,6 +439,7 @@ export const text = {
   relay: "relay",
   throughRelay: (name) => `through relay ${name}`,
   byWebSocket: "by WebSocket",
+  punched: "through both routers",
   directions: { in: "incoming", out: "outgoing" },
   peerStates: { connected: "connected", dialing: "dialing", waiting: "waiting" },
   peerState: (state, direction) => `${state} (${direction})`,

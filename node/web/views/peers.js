@@ -40,7 +40,7 @@ function Peer({ peer, again }) {
   const shown = isLive.value ? text.peerState(text.peerStates[peer.state] ?? peer.state, text.directions[peer.direction]) : text.unknown;
   return html`<li title=${peer.peer}>
     <bdi class=${peer.name ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
-    <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}${peer.websocket && !peer.address.includes("://") ? ` · ${text.byWebSocket}` : ""}</p>
+    <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}${peer.websocket && !peer.address.includes("://") ? ` · ${text.byWebSocket}` : ""}${peer.path === "punched" ? ` · ${text.punched}` : ""}</p>
     ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
       <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
       ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)}</p>`)}`}

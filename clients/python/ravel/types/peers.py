@@ -22,7 +22,9 @@ class PeerView(TypedDict):
     address: str
     """`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."""
     path: str
-    """What the connection goes through, or would: `relayed`, a relay."""
+    """What the connection goes through, or would: `relayed`, a relay; `punched`, routers that both sides have
+    opened by dialing at one moment.
+    """
     through: str | None
     """That relay. Null: none."""
     through_name: str

@@ -49,7 +49,9 @@ class Served:
 
 
 @asynccontextmanager
-async def _serving(node: Node, *, takes_circuits: bool, is_relay: bool = False) -> AsyncIterator[Served]:
+async def _serving(
+    node: Node, *, takes_circuits: bool, is_relay: bool = False, punches: bool = False
+) -> AsyncIterator[Served]:
     switch = None
     if is_relay:
         node.hub.relay = RelayService(node.replica.database, PLENTY, inline(), lambda: 0, check_claims)
@@ -61,6 +63,7 @@ async def _serving(node: Node, *, takes_circuits: bool, is_relay: bool = False) 
         trio.current_time,
         introduces=not is_relay,
         takes_circuits=takes_circuits,
+        punches=punches,
         switch=switch,
     )
     async with trio.open_nursery() as nursery:
@@ -72,14 +75,22 @@ async def _serving(node: Node, *, takes_circuits: bool, is_relay: bool = False) 
 
 @asynccontextmanager
 async def _three(
-    folder: Path, *, bob_takes_circuits: bool = True, knows_alice: bool = True
+    folder: Path,
+    *,
+    bob_takes_circuits: bool = True,
+    knows_alice: bool = True,
+    punches: tuple[bool, bool] = (False, False),
 ) -> AsyncIterator[tuple[Served, Served, Served]]:
     """Alice, who has a repo, Bob, who joins it, and a relay that both use. Alice is kept where nobody listens."""
     with fail_after(3600), open_nodes(folder, "alice", "bob", "relay") as (alice, bob, relay):
         async with AsyncExitStack() as stack:
             at_relay = await stack.enter_async_context(_serving(relay, takes_circuits=False, is_relay=True))
-            at_alice = await stack.enter_async_context(_serving(alice, takes_circuits=True))
-            at_bob = await stack.enter_async_context(_serving(bob, takes_circuits=bob_takes_circuits))
+            at_alice = await stack.enter_async_context(
+                _serving(alice, takes_circuits=True, punches=punches[0])
+            )
+            at_bob = await stack.enter_async_context(
+                _serving(bob, takes_circuits=bob_takes_circuits, punches=punches[1])
+            )
             repo, _ = alice.create_repo()
             await bob.joiner.begin(alice.invite(repo))
             for one in (at_alice, at_bob):
@@ -129,6 +140,43 @@ async def test_a_direct_connection_takes_the_circuits_place_and_no_commit_is_los
         await until(lambda: relay.network.switch is not None and relay.network.switch.count == 0)
         await trio.sleep(3600)
         assert bob.paths(alice.node) == [False], "no circuit is asked for where there is a direct way"
+
+
+@pytest.mark.slow
+async def test_both_dial_at_one_moment_and_move_over_without_losing_a_commit(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with _three(tmp_path, punches=(True, True)) as (alice, bob, relay):
+        await until(lambda: bob.paths(alice.node) == [True])
+        branch = alice.node.branch()
+        for number in range(20):
+            alice.node.write(branch, f"post {number}")
+            await trio.sleep(0.1)
+        await until(lambda: bob.paths(alice.node) == [False] == alice.paths(bob.node))
+        await until_equal(alice.node, bob.node)
+        assert alice.node.digest(branch)[1] >= 20
+        for one, other in ((alice, bob), (bob, alice)):
+            (state,) = [one for one in one.network.peers if one.is_punched]
+            assert state.peer == other.node.key
+        switch = relay.network.switch
+        assert switch is not None
+        await until(lambda: switch.count == 0)
+        await trio.sleep(3600)
+        assert bob.paths(alice.node) == [False]
+        ports = {state.address for state in alice.network.peers if state.is_punched}
+        assert not ports & {one.address for one in bob.network.book.all}, "nobody else can dial there"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("punches", [(True, False), (False, True)])
+async def test_who_does_not_want_to_be_dialed_says_no_address(
+    tmp_path: Path, autojump_clock: MockClock, punches: tuple[bool, bool]
+) -> None:
+    async with _three(tmp_path, punches=punches) as (alice, bob, _):
+        await until(lambda: bob.paths(alice.node) == [True])
+        await trio.sleep(600)
+        assert bob.paths(alice.node) == [True]
+        await until_equal(alice.node, bob.node)
 
 
 @pytest.mark.slow

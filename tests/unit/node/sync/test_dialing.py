@@ -23,6 +23,7 @@ from protocol.limits.peers import (
     LINK_DIALS_AT_ONCE_MAX,
     LINK_HOSTS_MAX,
 )
+from protocol.session_events import AddressSeen
 from storage.peers.peers import load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -262,5 +263,5 @@ async def test_a_dialed_peer_says_where_it_sees_this_node_and_who_dials_is_not_b
             assert (peer, across) == (bob.key, there)
             (state,) = at_bob.peers
             assert seen == state.address
-            at_bob._note_claim(state, "8.8.4.4:1", state.address)
+            at_bob._note_reach(state, AddressSeen("8.8.4.4:1"), state.address)
             assert len(heard) == 1, "of who has come by itself nothing is taken"

@@ -47,6 +47,8 @@ from protocol.messages import (
     Nodes,
     PresenceSaid,
     Publications,
+    PunchAddresses,
+    PunchNow,
     Receipt,
     Reconcile,
     Refused,
@@ -156,6 +158,8 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.INTRODUCE: Introduce(topic, (PeerAddress("192.0.2.7:7474", PeerId(b"b" * 32)),)),
         Word.FETCH: Fetch(topic, (BlockId(b"b" * 32),)),
         Word.SEEN: Seen("198.51.100.7:50123"),
+        Word.PUNCH: PunchAddresses(("198.51.100.7:50123",)),
+        Word.PUNCH_NOW: PunchNow(),
         Word.CIRCUITS: Circuits(),
         Word.CIRCUIT_OPEN: CircuitOpen(2, CircuitAddress(b"a" * 32)),
         Word.CIRCUIT_DATA: CircuitData(2, b"bytes"),
@@ -211,6 +215,7 @@ def test_each_message_in_each_state_does_what_the_tables_say(state: Comparing, w
         "unasked_receipt",
         "no_circuits",
         "unknown_circuit",
+        "unasked_punch",
     }
     assert said in {"", *at_bounds, *early}
     if isinstance(compared, Step) and not said:

@@ -1,0 +1,267 @@
+"""Dials a peer that talks with this node through a relay, at the moment when it dials, too (TCP simultaneous open).
+
+Both dial from the port by which they are connected to the relay: their routers have let it out, and the relay has said
+where it is seen. Each listens there as well, for a router that lets the first packet in. What comes of it is a session of
+its own, which takes the circuit's place as any direct one does: topics are compared anew, so nothing is lost.
+
+`protocol.punching` has the rules, and which addresses are dialed. The network has the connections.
+"""
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import structlog
+import trio
+
+from node.sync.dialing import HostAllowance
+from node.sync.line import Line
+from node.sync.peer_state import PeerState
+from node.sync.transport import SecureStream, TransportError, accept, dial
+from protocol.features import PUNCHING
+from protocol.ids import PeerId
+from protocol.keys import AgreementSecret, NodeSeed
+from protocol.limits.peers import (
+    PUNCH_PAUSES_SECONDS,
+    PUNCH_RETRY_SECONDS,
+    PUNCH_SECONDS,
+    PUNCH_TAKEN_MAX,
+    PUNCH_TRIES_MAX,
+)
+from protocol.punching import choose_targets, half_way
+from protocol.session_events import PunchAnswered, PunchDue, PunchHeard, PunchOutput, PunchWanted
+from protocol.text import id_text
+
+log = structlog.get_logger()
+
+Prove = Callable[[trio.abc.Stream], Awaitable[SecureStream]]
+_BACKLOG: Final = PUNCH_TAKEN_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """The port by which this node is connected to a relay, and where the relay sees it."""
+
+    stream: trio.SocketStream
+    seen: str
+
+    @property
+    def local(self) -> tuple[str, int]:
+        """The host and port here. Raises OSError of a connection that has ended."""
+        host, port = self.stream.socket.getsockname()[:2]
+        return str(host), int(port)
+
+
+class Punched(Protocol):
+    """What is asked of the network."""
+
+    @property
+    def peers(self) -> list[PeerState]:
+        """All connections."""
+        ...
+
+    def is_direct(self, peer: PeerId) -> bool:
+        """Whether there is a connection with a peer that goes through no relay."""
+        ...
+
+    async def converse_punched(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
+        """Have a session, in the place of the one on the circuit."""
+        ...
+
+
+class Puncher:
+    """Finds direct connections for circuits. Its tasks belong to the network's nursery."""
+
+    def __init__(self, network: Punched, seed: NodeSeed, allowance: HostAllowance) -> None:
+        """`allowance` bounds what is dialed because others say so."""
+        self._network = network
+        self._seed = seed
+        self._allowance = allowance
+        self._asked_at: dict[PeerId, float] = {}
+        self._trying: set[PeerId] = set()
+
+    async def keep_asking(self, circuit: PeerState) -> None:
+        """Ask the peer of a circuit that this node has dialed, some times, while the circuit lasts and is all there is."""
+        connection = circuit.connection
+        for pause in PUNCH_PAUSES_SECONDS:
+            await trio.sleep(pause)
+            if connection is None or circuit.connection is not connection:
+                return
+            addresses = self._own_addresses(circuit)
+            if addresses and connection.knows(PUNCHING):
+                self._asked_at[circuit.peer] = trio.current_time()
+                connection.happen(PunchWanted(addresses))
+
+    async def perform(self, circuit: PeerState, output: PunchOutput) -> None:
+        """What the circuit's session says."""
+        match output:
+            case PunchHeard():
+                if circuit.connection is not None:
+                    circuit.connection.happen(PunchAnswered(self._own_addresses(circuit)))
+            case PunchDue(addresses, is_later):
+                asked_at = self._asked_at.pop(circuit.peer, trio.current_time())
+                await trio.sleep(half_way(asked_at, trio.current_time()) if is_later else 0)
+                if circuit.peer not in self._trying:
+                    self._trying.add(circuit.peer)
+                    try:
+                        await self._punch(circuit, addresses)
+                    finally:
+                        self._trying.discard(circuit.peer)
+
+    def _own_addresses(self, circuit: PeerState) -> tuple[str, ...]:
+        """Where the relay sees this node, and where it is itself. Strangers are told nothing."""
+        port = self._find_port(circuit)
+        if port is None or circuit.connection is None or circuit.connection.is_stranger:
+            return ()
+        with suppress(OSError):
+            host, number = port.local
+            local = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+            return tuple(dict.fromkeys((port.seen, local)))
+        return ()
+
+    def _find_port(self, circuit: PeerState) -> Port | None:
+        for one in self._network.peers:
+            if (
+                one.peer == circuit.through
+                and one.connection is not None
+                and one.socket is not None
+                and one.seen
+            ):
+                return Port(one.socket, one.seen)
+        return None
+
+    async def _punch(self, circuit: PeerState, addresses: tuple[str, ...]) -> None:
+        port = self._find_port(circuit)
+        if port is None or circuit.connection is None or self._network.is_direct(circuit.peer):
+            return
+        is_dialer = circuit.direction == "out"
+
+        def may_dial(address: str) -> bool:
+            return self._allowance.try_dial(address, trio.current_time())
+
+        async def prove(stream: trio.abc.Stream) -> SecureStream:
+            ephemeral = AgreementSecret(secrets.token_bytes(32))
+            if is_dialer:
+                return await dial(stream, self._seed, circuit.peer, ephemeral)
+            secure = await accept(stream, self._seed, ephemeral)
+            if secure.peer_key != circuit.peer:
+                await trio.aclose_forcefully(stream)
+                raise TransportError("wrong_peer_key", "another node has dialed")
+            return secure
+
+        try:
+            targets = choose_targets(addresses, port.seen)
+            found = await dial_at_once(port, targets, may_dial, prove, is_dialer=is_dialer)
+        except OSError as error:  # the relay's connection has ended, or this system shares no ports
+            log.info("not punched", peer=id_text(circuit.peer), reason=str(error))
+            return
+        log.info("punched" if found else "not punched", peer=id_text(circuit.peer), targets=targets)
+        if found is not None:
+            secure, line = found
+            self._allowance.give_back(line.across, trio.current_time())
+            await self._network.converse_punched(circuit, secure, line)
+
+
+async def dial_at_once(
+    port: Port, targets: list[str], may_dial: Callable[[str], bool], prove: Prove, *, is_dialer: bool
+) -> tuple[SecureStream, Line] | None:
+    """Dial targets (host:port, numbers) from a port that is in use, and listen there, until the peer has proved its key.
+
+    Raises OSError. `may_dial` is asked before each dial.
+    """
+    if not targets:
+        return None
+    _share(port.stream.socket)
+    local, family = port.local, port.stream.socket.family
+    remotes = {target: _split(target) for target in targets}
+    hosts = {host for host, _ in remotes.values()}
+    found: list[tuple[SecureStream, Line]] = []
+    turn = (
+        trio.Lock()
+    )  # of several connections the dialer shakes hands on one alone, so that both take the same
+    with trio.move_on_after(PUNCH_SECONDS):
+        async with trio.open_nursery() as nursery:
+
+            async def offer(sock: trio.socket.SocketType, across: str) -> None:
+                stream = trio.SocketStream(sock)
+                try:
+                    if is_dialer:
+                        async with turn:
+                            secure = await prove(stream)
+                    else:
+                        secure = await prove(stream)
+                except TransportError as error:
+                    log.debug("not punched", reason=error.reason)
+                    return
+                finally:
+                    if nursery.cancel_scope.cancel_called:
+                        await trio.aclose_forcefully(stream)
+                found.append((secure, Line(stream, across, local[0])))
+                nursery.cancel_scope.cancel()
+
+            async def dial(target: str) -> None:
+                for _ in range(PUNCH_TRIES_MAX):
+                    if not may_dial(target):
+                        return
+                    sock = _open(family, local)
+                    try:
+                        await sock.connect(remotes[target])
+                    except OSError:
+                        sock.close()
+                        await trio.sleep(PUNCH_RETRY_SECONDS)
+                        continue
+                    except BaseException:
+                        sock.close()
+                        raise
+                    await offer(sock, target)
+                    return
+
+            async def listen() -> None:
+                try:
+                    listening = _open(family, local)
+                    listening.listen(_BACKLOG)
+                except OSError:
+                    return  # dialing may be enough
+                with listening:
+                    taken = 0
+                    while taken < PUNCH_TAKEN_MAX:
+                        sock, (host, number, *_) = await listening.accept()
+                        if host not in hosts:
+                            sock.close()
+                            continue
+                        taken += 1
+                        across = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+                        nursery.start_soon(offer, sock, across)
+
+            nursery.start_soon(listen)
+            for target in targets:
+                nursery.start_soon(dial, target)
+    return found[0] if found else None
+
+
+def _open(family: socket.AddressFamily | int, local: tuple[str, int]) -> trio.socket.SocketType:
+    """A socket with a port that others have, too. Raises OSError."""
+    plain = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        plain.bind(local)
+        plain.setblocking(False)
+        return trio.socket.from_stdlib_socket(plain)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _share(sock: trio.socket.SocketType) -> None:
+    """Let other sockets of this user have the same port from now on."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, number = address.rpartition(":")
+    return host.strip("[]"), int(number)
