@@ -9,6 +9,7 @@ from typing import Final
 
 FILES: Final = "files"
 PRESENCE: Final = "presence"
+RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
 PUNCHING: Final = "punching"
 FEATURES: Final = (
@@ -27,6 +28,7 @@ FEATURES: Final = (
     PUNCHING,
     "quorum",
     "relay",
+    RELAY_ACCOUNTS,
     RELAY_FILES,
     "requests",
     "single-branch",

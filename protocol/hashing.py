@@ -27,6 +27,7 @@ from protocol.ids import (
     TopicKey,
 )
 from protocol.keys import (
+    AccountToken,
     BlockKey,
     BranchSecret,
     CipherKey,
@@ -69,6 +70,7 @@ _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
 _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
 _PRESENCE_KEY: Final = _CONTEXT + "branch read key to presence key v1"
 _PRESENCE_SIGNED: Final = _CONTEXT + "presence signature v1"
+_ACCOUNT_MARK: Final = _CONTEXT + "account token to account mark v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -215,6 +217,11 @@ def set_lanes(commit_id: ItemId) -> bytes:
 def set_digest(lanes: bytes) -> Digest:
     """The digest of a set, from its lanes."""
     return Digest(_derive(_SET_DIGEST, lanes))
+
+
+def account_mark(token: AccountToken) -> Mark:
+    """What a relay keeps of an account's link: whoever reads its store cannot use the link."""
+    return Mark(_derive(_ACCOUNT_MARK, token))
 
 
 def link_checksum(payload: bytes) -> bytes:

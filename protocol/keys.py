@@ -74,3 +74,8 @@ CipherKey = NewType("CipherKey", _Bytes32)
 
 HashKey = NewType("HashKey", _Bytes32)
 """32 bytes: the key of a keyed hash: of a topic's symbols, a session's ranges, a store's masks or its nonces."""
+
+# --- what a relay's operator gives ---
+
+AccountToken = NewType("AccountToken", _Bytes32)
+"""32 bytes: the secret of a link that gives one node an account at a relay."""

@@ -14,7 +14,14 @@ from protocol.body import Permission
 from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
 from protocol.content import Name, UnixMilliseconds
 from protocol.ids import BranchId, CommitId, EpochId, PeerId, RepoId, TopicKey, UserId, root_branch
-from protocol.keys import BranchSecret, ConvergenceSecret, InvitationSeed, ReadSecret, WriteSecret
+from protocol.keys import (
+    AccountToken,
+    BranchSecret,
+    ConvergenceSecret,
+    InvitationSeed,
+    ReadSecret,
+    WriteSecret,
+)
 from protocol.limits.formats import (
     ADDRESS_SIZE_MAX,
     LINK_CHANNEL_COUNT_MAX,
@@ -29,12 +36,14 @@ _CAPABILITY_KIND: Final = "read"
 _BRANCH_KIND: Final = "branch"
 _DEVICE_KIND: Final = "device"
 _ASK_KIND: Final = "ask"
+_RELAY_KIND: Final = "relay"
 _KIND_NAMES: Final = {
     _INVITATION_KIND: "a bearer link",
     _ASK_KIND: "a link that asks",
     _CAPABILITY_KIND: "a read capability",
     _BRANCH_KIND: "a branch's capability",
     _DEVICE_KIND: "a link for a device",
+    _RELAY_KIND: "a link to a relay",
 }
 _CHECKSUM_SIZE: Final = 5
 
@@ -164,6 +173,30 @@ class BranchCapability(Wire, frozen=True, tag="branch1"):
     def __repr__(self) -> str:
         """Without the secrets."""
         return f"BranchCapability(branch={id_text(self.branch)})"
+
+
+class RelayLink(Wire, frozen=True, tag="relay-link1"):
+    """What gives a node an account at a relay, once: where the relay is, and a secret that only it knows."""
+
+    token: AccountToken
+    peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"RelayLink(relay={id_text(self.peers[0].peer)})"
+
+
+def relay_link_text(link: RelayLink) -> str:
+    """`ravel:relay:` and the link in base32, checksum last."""
+    return _link_text(_RELAY_KIND, link)
+
+
+def parse_relay_link(text: str) -> RelayLink:
+    """The link to a relay that `text` is. Raises DecodeError as `parse_invitation` does; `bad_shape` where it names two."""
+    link: RelayLink = decode(RelayLink, _payload(_RELAY_KIND, text), size_max=LINK_SIZE_MAX)
+    if len({one.peer for one in link.peers}) > 1:
+        raise DecodeError("bad_shape", "more than one relay")
+    return link
 
 
 def invitation_text(link: InvitationLink) -> str:

@@ -30,6 +30,7 @@ from protocol.ids import (
     Signature,
     TopicKey,
 )
+from protocol.keys import AccountToken
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
@@ -195,6 +196,20 @@ class SettledFiles(MessageForm, frozen=True, tag="settled-files1"):
     refusal: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 
+class JoinAccount(MessageForm, frozen=True, tag="join-account1"):
+    """Asks a relay for an account, by the secret of a link that its operator gave."""
+
+    token: AccountToken
+
+
+class AccountJoined(MessageForm, frozen=True, tag="account-joined1"):
+    """The answer: bytes that the account's nodes may bring, and have; or why there is no account (a stable code)."""
+
+    refusal: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
+    quota: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+    used: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
 class Introductions(MessageForm, frozen=True, tag="introductions1"):
     """The sender takes introductions, and gives them. Said before any topic is announced, if at all."""
 
@@ -314,6 +329,8 @@ Message = (
     | ListedFiles
     | DepositFiles
     | SettledFiles
+    | JoinAccount
+    | AccountJoined
     | Introductions
     | Introduce
     | Seen

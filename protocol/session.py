@@ -9,13 +9,14 @@ and streams it in batches; commits accepted later are appended.
 
 What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
 `protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits`, `protocol.meeting`,
-`protocol.deposits` or `protocol.punching`. The shell (`node.sync.connection`) performs the Load and Take outputs and reports
-back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a stable reason; after it the
-machine is dead.
+`protocol.deposits`, `protocol.accounts` or `protocol.punching`. The shell (`node.sync.connection`) performs the Load and
+Take outputs and reports back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a stable
+reason; after it the machine is dead.
 """
 
 from typing import Final
 
+from protocol.accounts import Accounts
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
 from protocol.deposits import Deposits
@@ -38,6 +39,7 @@ from protocol.machines.conversation import (
 from protocol.machines.table import PeerFault
 from protocol.meeting import Meetings
 from protocol.messages import (
+    AccountJoined,
     Announce,
     Blocks,
     CircuitClose,
@@ -50,6 +52,7 @@ from protocol.messages import (
     Features,
     Fetch,
     Introduce,
+    JoinAccount,
     ListedFiles,
     ListFiles,
     Meet,
@@ -70,6 +73,8 @@ from protocol.messages import (
 from protocol.presence import PresencePlace
 from protocol.punching import Punching
 from protocol.session_events import (
+    AccountSettled,
+    AccountWanted,
     AddressSeen,
     BatchIngested,
     BatchLoaded,
@@ -128,6 +133,7 @@ class Session:
         self.circuits = SessionCircuits(is_dialer=is_dialer)
         """Circuits on this session; events of theirs go through `handle` like all others."""
         self._meetings = Meetings()
+        self._accounts = Accounts(is_relay=is_relay)
         self._deposits = Deposits(is_relay=is_relay)
         self._punching = Punching(is_dialer=is_dialer)
         self._is_dialer = is_dialer
@@ -225,6 +231,8 @@ class Session:
                 return [Send(PresenceSaid(self._blind[topic], box))] if self.takes_presence(topic) else []
             case FileListWanted() | FilesOffered() | FileListLoaded() | FileSettled():
                 return self._deposits.happen(self._blind[event.topic], event)
+            case AccountWanted() | AccountSettled():
+                return self._accounts.happen(event)
             case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
                 return self.circuits.happen(event)
             case PunchWanted() | PunchAnswered():
@@ -361,6 +369,8 @@ class Session:
                 return self._deposits.asked(self._topics[message.topic].topic, message)
             case Pass.NOTE_FILES | Pass.SETTLE_FILES, ListedFiles() | SettledFiles():
                 return self._deposits.answered(self._topics[message.topic].topic, message)
+            case Pass.JOIN_ACCOUNT | Pass.NOTE_ACCOUNT, JoinAccount() | AccountJoined():
+                return self._accounts.receive(message)
             case Pass.HAND_OVER, Blocks():
                 return self._transfer.blocks_came(message)
         raise AssertionError(f"{what.name} is not done about {message}")

@@ -15,6 +15,7 @@ from protocol.ids import (
     ShortId,
     TopicKey,
 )
+from protocol.keys import AccountToken
 from protocol.links import PeerAddress
 from protocol.messages import Announce, Deposit, FileDeposit, Message
 
@@ -245,6 +246,22 @@ class FileSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountWanted:
+    """Ask the peer, a relay, for the account of a link."""
+
+    token: AccountToken
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSettled:
+    """Answer to GiveAccount."""
+
+    refusal: str
+    quota: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -292,6 +309,8 @@ Event = (
     | FilesOffered
     | FileListLoaded
     | FileSettled
+    | AccountWanted
+    | AccountSettled
     | CheckDue
 )
 
@@ -527,6 +546,22 @@ class FilesAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveAccount:
+    """The peer has a link to an account of this relay: say what came of it (AccountSettled)."""
+
+    token: AccountToken
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAnswered:
+    """Answer to AccountWanted: what the account may keep at the peer and does; or why there is none."""
+
+    refusal: str
+    quota: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
@@ -563,6 +598,8 @@ Output = (
     | KeepFiles
     | FilesListed
     | FilesAnswered
+    | GiveAccount
+    | AccountAnswered
     | Close
 )
 

@@ -1629,6 +1629,56 @@ export interface RelayAllowance {
   peer: string;
 }
 
+/** The accounts of this relay. */
+export interface RelayAccountList {
+  accounts: RelayAccount[];
+  takes_strangers: boolean;
+}
+
+/** Somebody for whom this relay keeps something. */
+export interface RelayAccount {
+  created_at: number;
+  links: number;
+  name: string;
+  nodes: string[];
+  quota: number;
+  used: number;
+}
+
+/** A link that gives one node the account, once. */
+export interface AccountLink {
+  addresses: string[];
+  expires_at: number;
+  link: string;
+  name: string;
+  quota: number;
+}
+
+/** Invites to the account of that name, which is made if there is none, and has this quota from now on. */
+export interface AccountInvitation {
+  name: string;
+  quota: number;
+  expires_seconds?: number;
+}
+
+/** Changes an account. What is kept stays. */
+export interface AccountChange {
+  quota: number;
+}
+
+/** An account that this node has at a relay. */
+export interface JoinedRelay {
+  address: string;
+  quota: number;
+  relay: string;
+  used: number;
+}
+
+/** Uses a link to a relay's account. */
+export interface RelayJoin {
+  link: string;
+}
+
 /** A token that was made. */
 export interface NewToken {
   expires_at: number;
@@ -2055,6 +2105,17 @@ export class Ravel {
   allowPeer(values: { peer: string }, options?: RequestOptions): Promise<RelayAllowance>;
   /** Make a peer unknown to this relay. */
   denyPeer(values: { peer: string }, options?: RequestOptions): Promise<RelayAllowance>;
+  // Accounts at relays
+  /** List the people for whom this relay keeps something, their quotas, and what they use. */
+  listRelayAccounts(values?: {}, options?: RequestOptions): Promise<RelayAccountList>;
+  /** Make a link that gives one node an account at this relay. */
+  inviteToRelay(values: {} & AccountInvitation, options?: RequestOptions): Promise<AccountLink>;
+  /** Change an account's quota. */
+  changeRelayAccount(values: { account: string } & AccountChange, options?: RequestOptions): Promise<RelayAccount>;
+  /** Forget an account. Its nodes are strangers again, and what they brought stays until there is no room. */
+  revokeRelayAccount(values: { account: string }, options?: RequestOptions): Promise<Empty>;
+  /** Use a link to a relay's account: connect to the relay, and have it keep all that this node follows. */
+  joinRelay(values: {} & RelayJoin, options?: RequestOptions): Promise<JoinedRelay>;
   // Tokens
   /** Make a token for an app. */
   createToken(values: {} & TokenRequest, options?: RequestOptions): Promise<NewToken>;

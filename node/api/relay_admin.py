@@ -19,7 +19,7 @@ class Relaying:
 
     async def list_all(self) -> RelayedTopicList:
         """Topics that are kept, the latest touched first, and how much room there is."""
-        relay = self._relay()
+        relay = self.find_relay()
         kept = await relay.list_all()
         return {
             "topics": [_topic_view(one) for one in kept],
@@ -31,7 +31,7 @@ class Relaying:
 
     async def pin(self, topic: str) -> RelayedTopic:
         """Never forget a topic to make room; a full id may be of one that is not kept yet."""
-        relay = self._relay()
+        relay = self.find_relay()
         try:
             topic_id = TopicKey(parse_id(topic))
         except DecodeError:
@@ -40,12 +40,12 @@ class Relaying:
 
     async def unpin(self, topic: str) -> RelayedTopic:
         """Let a topic be forgotten to make room, like others."""
-        relay = self._relay()
+        relay = self.find_relay()
         return await self._pin(relay, self._find(relay, topic), is_pinned=False)
 
     async def allow(self, peer: str) -> RelayAllowance:
         """Know a peer, of a full id, from its next connection on; what it brought before counts as a known peer's."""
-        relay = self._relay()
+        relay = self.find_relay()
         try:
             key = PeerId(parse_id(peer))
         except DecodeError:
@@ -57,7 +57,7 @@ class Relaying:
 
     async def deny(self, peer: str) -> RelayAllowance:
         """Know a peer no more."""
-        relay = self._relay()
+        relay = self.find_relay()
         key = resolve("allowed peer", peer, [(one, "", one) for one in relay.allowed])
         await relay.allow(key, is_allowed=False)
         return {"peer": id_text(key), "allowed": False}
@@ -71,7 +71,8 @@ class Relaying:
     def _find(self, relay: RelayService, text: str) -> TopicKey:
         return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
 
-    def _relay(self) -> RelayService:
+    def find_relay(self) -> RelayService:
+        """The service of this relay."""
         if self._hub.relay is None:
             raise ServiceError(
                 "bad_config",

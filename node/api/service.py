@@ -13,6 +13,7 @@ from node.api.edits import Edits
 from node.api.live_texts import LiveTexts
 from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
+from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
 from node.api.remote import Remote
 from node.api.targets import Targets
@@ -52,6 +53,7 @@ from node.membership.pairing import Pairing
 from node.membership.peers import Peers
 from node.membership.profiles import People
 from node.membership.quorums import Quorums
+from node.membership.relay_joining import RelayJoining
 from node.membership.requests import Requests, describe_ask
 from node.membership.sharing import Sharing, reach_text
 from node.observe.disk_use import StorageView
@@ -134,9 +136,11 @@ class NodeService:
         self.renewing = KeyRotation(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
+        self.accounts = RelayAccounts(hub, self.relaying.find_relay, addresses, node_key, clock)
         self.exports = exports
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
+        self.relay_joining = RelayJoining(hub, self.peers)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
         self.requests = Requests(hub, author, self.sharing, joiner, self._whole_repo)
         self.people = People(

@@ -1,12 +1,21 @@
 """relay: what this node keeps for others."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
 import typer
 
+from node.cli.repo_commands import seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
+from node.runtime.errors import ServiceError
 
-relay = typer.Typer(no_args_is_help=True, help="Topics that this relay stores for others and cannot read.")
+relay = typer.Typer(
+    no_args_is_help=True, help="What this relay stores for others and cannot read, and for whom."
+)
+
+_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+QuotaOption = Annotated[str, typer.Option("--quota", help="What it may bring: 500MiB, 5GiB.")]
+AccountArgument = Annotated[str, typer.Argument(help="The account's name.")]
 
 TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique prefix of one that is kept.")]
 
@@ -73,3 +82,73 @@ def deny(
     """Stop trusting a peer; `ravel peer ban` blocks it."""
     answer = client(context).deny_peer(peer)
     print_answer(answer, as_json=as_json)
+
+
+@relay.command("invite")
+def invite(
+    context: typer.Context,
+    name: Annotated[str, typer.Option("--name", help="The account's name; it is made if there is none.")],
+    quota: QuotaOption,
+    expires: Annotated[str, typer.Option(help="How long the link is valid: 30m, 12h, 7d.")] = "7d",
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link that gives one node an account at this relay. Each node of a person needs a link of its own."""
+    answer = client(context).invite_to_relay(name, bytes_of(quota), expires_seconds=seconds_of(expires))
+    print_answer(answer, as_json=as_json)
+
+
+@relay.command("join")
+def join(
+    context: typer.Context,
+    link: Annotated[str, typer.Argument(help="The link, from `ravel relay invite` at the relay.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Use a link to an account at a relay: it stores from now on what this node follows."""
+    print_answer(client(context).join_relay(link), as_json=as_json)
+
+
+@relay.command("accounts")
+def list_accounts(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List accounts, their quotas and what they use."""
+    answer = client(context).list_relay_accounts()
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("account", "bytes", "quota", "used", "nodes", "unused links", "since"),
+        (
+            (
+                one["name"],
+                one["used"],
+                one["quota"],
+                f"{100 * one['used'] // one['quota']} %",
+                len(one["nodes"]),
+                one["links"],
+                iso_time(one["created_at"]),
+            )
+            for one in answer["accounts"]
+        ),
+    )
+    print("others may add topics, too" if answer["takes_strangers"] else "only known nodes may add topics")
+
+
+@relay.command("change")
+def change(
+    context: typer.Context, account: AccountArgument, quota: QuotaOption, as_json: JsonOption = False
+) -> None:
+    """Change an account's quota. What is stored stays."""
+    print_answer(client(context).change_relay_account(account, bytes_of(quota)), as_json=as_json)
+
+
+@relay.command("revoke")
+def revoke(context: typer.Context, account: AccountArgument, as_json: JsonOption = False) -> None:
+    """Delete an account: its nodes are strangers again. What they brought stays until there is no room."""
+    print_answer(client(context).revoke_relay_account(account), as_json=as_json)
+
+
+def bytes_of(text: str) -> int:
+    """A size such as 500MiB or 5GiB. Raises ServiceError."""
+    found = re.fullmatch(r"([0-9]{1,7})([KMGT]iB)", text)
+    if found is None or int(found[1]) == 0:
+        raise ServiceError("bad_request", f"{text!r} is not a size", "say 500MiB or 5GiB")
+    return int(found[1]) * _UNITS[found[2]]

@@ -214,14 +214,21 @@ class Watching:
         """What became of files that were deposited at this relay."""
         if self._hub.relay is None:
             return []
-        settled = self._hub.totals.files_settled
+        settled, accounts = self._hub.totals.files_settled, self._hub.relay.accounts
         return [
             Family(
                 "ravel_relay_files_settled_total",
                 "counter",
                 "Deposited files that were kept, or refused, by the reason's code.",
                 [Sample(count, {"result": code}) for code, count in sorted(settled.items())],
-            )
+            ),
+            Family(
+                "ravel_relay_accounts",
+                "gauge",
+                "Accounts of this relay that have a node.",
+                [Sample(len({one.num for one in accounts.values()}))],
+            ),
+            Family("ravel_relay_account_nodes", "gauge", "Nodes of all accounts.", [Sample(len(accounts))]),
         ]
 
     def _stored(self) -> list[Family]:

@@ -12,7 +12,6 @@ the next batch are checked while the last one is being stored.
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -22,7 +21,7 @@ from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
-from node.sync.goodbye import LAST_WORDS_SECONDS, say_goodbye
+from node.sync.goodbye import LAST_WORDS_SECONDS, Ended, say_goodbye
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
 from node.sync.presence import PresencePort
@@ -42,7 +41,7 @@ from node.sync.session_queries import (
 )
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
-from protocol.features import FEATURES, FILES, RELAY_FILES, find_newer, has_feature
+from protocol.features import FEATURES, FILES, find_newer, has_feature
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
@@ -106,13 +105,6 @@ from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Why a connection ended: a stable reason."""
-
-    reason: str
 
 
 class Connection:
@@ -296,13 +288,9 @@ class Connection:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
         Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time. A peer
-        whose version knows no files is not asked, for it would pass over the question; nor one that has lied, nor a relay
-        that keeps none or has lost this block.
+        whose version knows no files is not asked: it would pass over the question.
         """
-        useless, is_relay = self._hub.useless_sources, self.peer_is_relay
-        if not has_feature(self._session.peer_features, FILES) or (is_relay and not self.knows(RELAY_FILES)):
-            return None
-        if useless.is_useless(self.peer, wanted):
+        if not has_feature(self._session.peer_features, FILES) or self.relaying.has_none(wanted):
             return None
 
         def say() -> bool:
@@ -316,8 +304,8 @@ class Connection:
         except RequestTimeout:
             self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None
-        if found is None and is_relay:
-            useless.note_lost(self.peer, wanted)
+        if found is None:
+            self.relaying.note_absent(wanted)
         return found
 
     async def _read(self) -> None:

@@ -1,6 +1,7 @@
 """Ends a connection with a word: why."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -10,6 +11,13 @@ from protocol.messages import Goodbye, encode_message
 
 LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a connection ended: a stable reason."""
+
+    reason: str
 
 
 async def say_goodbye(stream: SecureStream, reason: str) -> None:

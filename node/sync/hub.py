@@ -34,6 +34,7 @@ from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
 from node.sync.useless_sources import UselessSources
 from protocol.ids import BlockId, CommitId, PeerId, ShortId, TopicKey
+from protocol.keys import AccountToken
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
     RELEASED_COUNT_MAX,
@@ -44,6 +45,7 @@ from protocol.limits.peers import (
 )
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
 from protocol.messages import FileDeposit
+from protocol.session_events import AccountAnswered
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -114,6 +116,15 @@ class FileTaker(Protocol):
 
     def follow_partners(self) -> None:
         """Have it keep what this relay keeps, if it is a partner. Never waits."""
+        ...
+
+    @property
+    def gives_accounts(self) -> bool:
+        """Whether it is a relay that has accounts, and connected."""
+        ...
+
+    async def join_account(self, token: AccountToken) -> AccountAnswered:
+        """Show it the secret of a link. Raises NotFetched when it leaves."""
         ...
 
     def entrusted(self) -> list[TopicKey]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import trio
+from sqlalchemy import Connection
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
@@ -20,11 +21,13 @@ from protocol.block import Block
 from protocol.codec import DecodeError
 from protocol.deposits import claim_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId, TopicKey
+from protocol.keys import AccountToken
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX, FILES_LISTED_COUNT_MAX, SIGNATURE_SECONDS
 from protocol.messages import FileDeposit
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.engine.database import Database
+from storage.relay.accounts import AccountRow, JoinedAccount, join_account, list_accounts, load_accounts
 from storage.relay.files import (
     BegunFile,
     KeptBlocks,
@@ -36,7 +39,7 @@ from storage.relay.files import (
     list_whole,
     load_deposits,
 )
-from storage.relay.quotas import RelayQuotas, Room, Visitor
+from storage.relay.quotas import Account, RelayQuotas, Room, Visitor
 from storage.relay.relay import (
     KeptTopic,
     StoreResult,
@@ -112,6 +115,8 @@ class RelayService:
         self.topics: Mapping[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
+        self.accounts: Mapping[PeerId, Account] = {}
+        """Accounts by their nodes."""
         self.is_dialed: Callable[[PeerId], bool] = lambda _: False
         """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
         self.is_partner: Callable[[PeerId], bool] = lambda _: False
@@ -122,8 +127,9 @@ class RelayService:
 
     def visitor(self, peer: PeerId, subnet: str) -> Visitor:
         """A peer as quotas see it; `subnet` is where it comes from."""
-        is_known = peer in self.allowed or self.is_dialed(peer)
-        return Visitor(peer, "" if is_known else subnet, is_known, self.is_partner(peer))
+        account = self.accounts.get(peer)
+        is_known = account is not None or peer in self.allowed or self.is_dialed(peer)
+        return Visitor(peer, "" if is_known else subnet, is_known, self.is_partner(peer), account)
 
     async def open(
         self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
@@ -210,7 +216,7 @@ class RelayService:
                 where = (self._database, connection, topic.num)
                 return begin_file(*where, deposit, visitor, self.quotas, self._clock_ms())
 
-        return await self._storing_file(bill, begin)
+        return await self._storing_for(bill, begin)
 
     async def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
         """Those of these blocks that are here. Raises StorageError."""
@@ -231,7 +237,7 @@ class RelayService:
                 where = (self._database, connection, file_num, ids, came)
                 return keep_blocks(*where, visitor, self.quotas, self._clock_ms())
 
-        return await self._storing_file(bill, keep)
+        return await self._storing_for(bill, keep)
 
     async def load_deposits(self, topic: KeptTopic, after: ObjectId | None) -> list[FileDeposit]:
         """Files that are here whole, above an id, as they were deposited; some of them. Raises StorageError."""
@@ -252,11 +258,11 @@ class RelayService:
                 drop_file(connection, file_num)
                 return False
 
-        is_kept = await self._storing_file(bill, settle)
+        is_kept = await self._storing_for(bill, settle)
         self.files_kept[topic.topic] += is_kept
         return is_kept
 
-    async def _storing_file(self, bill: WorkBill, work: Callable[[], T]) -> T:
+    async def _storing_for(self, bill: WorkBill, work: Callable[[], T]) -> T:
         def measure() -> tuple[T, float]:
             began = self._cpu_clock()
             return work(), self._cpu_clock() - began
@@ -277,6 +283,39 @@ class RelayService:
         """Say of a peer whether it is known. Raises StorageError."""
         async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._allow, peer, is_allowed)
+
+    async def list_accounts(self) -> list[AccountRow]:
+        """All accounts, by name. Raises StorageError."""
+
+        def load() -> list[AccountRow]:
+            with self._database.read() as connection:
+                return list_accounts(connection, self._clock_ms() // 1000)
+
+        return await self._run_blocking(load)
+
+    async def join_account(self, token: AccountToken, peer: PeerId, bill: WorkBill) -> JoinedAccount:
+        """Give a peer the account of a link, once. Raises StorageError."""
+
+        def join() -> JoinedAccount:
+            with self._database.write(is_patient=True) as connection:
+                return join_account(connection, token, peer, self._clock_ms() // 1000)
+
+        joined = await self._storing_for(bill, join)
+        await self._run_blocking(self._refresh)
+        return joined
+
+    async def change_accounts(self, change: Callable[[Connection], T]) -> T:
+        """Have the operator change accounts. Raises StorageError, and what `change` raises."""
+
+        def work() -> T:
+            with self._database.write() as connection:
+                return change(connection)
+
+        async with self._storing.held(WorkBill(self._own)):
+            try:
+                return await self._run_blocking(work)
+            finally:
+                await self._run_blocking(self._refresh)
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
@@ -338,6 +377,7 @@ class RelayService:
         with self._database.read() as connection:
             self.topics = load_kept(connection)
             self.allowed = frozenset(load_allowed(connection))
+            self.accounts = load_accounts(connection)
 
 
 def _read(topic: TopicKey, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:

@@ -16,11 +16,15 @@ from node.sync.file_keeping import FilePull
 from node.sync.hub import Hub, NotFetched
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.deposits import short_file
-from protocol.features import RELAY_FILES
+from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
 from protocol.ids import BlockId, PeerId, ShortId, TopicKey
+from protocol.keys import AccountToken
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
 from protocol.messages import FileDeposit
 from protocol.session_events import (
+    AccountAnswered,
+    AccountSettled,
+    AccountWanted,
     Event,
     FileListLoaded,
     FileListWanted,
@@ -28,6 +32,7 @@ from protocol.session_events import (
     FileSettled,
     FilesListed,
     FilesOffered,
+    GiveAccount,
     KeepFiles,
     LoadFileList,
     OpenTopics,
@@ -39,7 +44,9 @@ from storage.relay.relay import KeptTopic
 log = structlog.get_logger()
 T = TypeVar("T")
 
-RelayOutput = OpenTopics | LoadFileList | KeepFiles | FilesListed | FilesAnswered
+RelayOutput = (
+    OpenTopics | LoadFileList | KeepFiles | FilesListed | FilesAnswered | GiveAccount | AccountAnswered
+)
 
 NOT_KEPT: Final = "not_kept"
 """Why a file is refused whose topic this relay does not keep for others."""
@@ -113,6 +120,7 @@ class RelayPort:
         self._room = trio.Semaphore(FILES_DEPOSITED_COUNT_MAX)
         self._lists: dict[TopicKey, _Answer[tuple[ShortId, ...]]] = {}
         self._offers: dict[tuple[TopicKey, ShortId], _Answer[str]] = {}
+        self._accounts: list[_Answer[AccountAnswered]] = []
         self._is_lost = False
         hub.relay_ports.append(self)
 
@@ -152,6 +160,10 @@ class RelayPort:
                 self._owner.start(self._list, topic, after)
             case KeepFiles(topic, files):
                 self._owner.start(self._check, topic, files)
+            case GiveAccount(token):
+                self._owner.start(self._give_account, token)
+            case AccountAnswered():
+                self._accounts.pop(0).give(output)
             case FilesListed(topic, listed):
                 self._lists.pop(topic).give(listed)
             case FilesAnswered(topic, answered, refusal):
@@ -162,12 +174,23 @@ class RelayPort:
         """The connection has ended."""
         self._is_lost = True
         self._hub.relay_ports.remove(self)
-        for event in [one.is_there for one in self._lists.values()] + [
-            one.is_there for one in self._offers.values()
-        ]:
+        waiting = [one.is_there for one in self._lists.values()]
+        waiting += [one.is_there for one in self._offers.values()]
+        waiting += [one.is_there for one in self._accounts]
+        for event in waiting:
             event.set()
 
     # --- the peer is a relay ---
+
+    def has_none(self, wanted: BlockId) -> bool:
+        """Whether it is of no use to ask for a block: the peer has lied, or is a relay that keeps none or has lost it."""
+        is_useless = self._hub.useless_sources.is_useless(self._owner.peer, wanted)
+        return is_useless or (self._owner.peer_is_relay and not self._owner.knows(RELAY_FILES))
+
+    def note_absent(self, wanted: BlockId) -> None:
+        """The peer has not got a block. Of others than relays it may come at any time."""
+        if self._owner.peer_is_relay:
+            self._hub.useless_sources.note_lost(self._owner.peer, wanted)
 
     async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
         """Files of a topic that the peer keeps, above an id, the first ones. Raises NotFetched when it leaves."""
@@ -184,6 +207,18 @@ class RelayPort:
                 answer = self._offers[name] = _Answer[str]()
                 self._owner.happen(FilesOffered(topic, (deposit,)))
             return await self._wait(answer)
+
+    @property
+    def gives_accounts(self) -> bool:
+        """Whether the peer is a relay that has accounts."""
+        return not self._is_lost and self._owner.peer_is_relay and self._owner.knows(RELAY_ACCOUNTS)
+
+    async def join_account(self, token: AccountToken) -> AccountAnswered:
+        """Show the peer the secret of a link. Raises NotFetched when it leaves."""
+        answer = _Answer[AccountAnswered]()
+        self._accounts.append(answer)
+        self._owner.happen(AccountWanted(token))
+        return await self._wait(answer)
 
     async def _wait(self, answer: _Answer[T]) -> T:
         if not self._is_lost:
@@ -206,6 +241,14 @@ class RelayPort:
         self._owner.follow_kept(entrusted.kept, entrusted.refused, entrusted.reason)
         for port in self._hub.relay_ports:
             port.follow_partners()
+
+    async def _give_account(self, token: AccountToken) -> None:
+        relay = self._hub.relay
+        assert relay is not None, "the session says no otherwise"
+        joined = await relay.join_account(token, self._owner.peer, WorkBill(self._owner.account))
+        if joined.refusal:
+            log.info("account link refused", peer=id_text(self._owner.peer), reason=joined.refusal)
+        self._owner.happen(AccountSettled(joined.refusal, joined.quota, joined.used))
 
     async def _list(self, topic: TopicKey, after: ShortId) -> None:
         kept = self._find_kept(topic)

@@ -409,6 +409,16 @@ RELAYED_FILE_UNFINISHED_SECONDS: Final = 24 * 3600.0
 """Seconds after which a relay forgets a file of which blocks are lacking and no more came: a member's night."""
 RELAY_FILES_SHARE: Final = 0.875
 """Share of each of a relay's bounds that files may take: commits always find room."""
+ACCOUNT_LINKS_MAX: Final = 4
+"""Links to accounts that a peer shows on one connection: a person has one for each node."""
+ACCOUNT_NODES_MAX: Final = 16
+"""Nodes of one account: a person's devices."""
+RELAY_ACCOUNTS_MAX: Final = 10_000
+"""Accounts of a relay: 5 MB in memory with a few nodes each."""
+ACCOUNT_INVITATIONS_MAX: Final = 16
+"""Links of one account that wait to be used: one for each node."""
+ACCOUNT_JOIN_SECONDS: Final = 30.0
+"""Seconds that a user waits for a relay to answer to a link."""
 BLOCK_LOST_SECONDS: Final = 60.0
 """Seconds for which a relay is not asked again for a block that it had not got."""
 BLOCKS_LOST_MAX: Final = 65_536

@@ -79,6 +79,8 @@ class Word(Enum):
     LISTED_FILES = "listed-files1"
     DEPOSIT_FILES = "deposit-files1"
     SETTLED_FILES = "settled-files1"
+    JOIN_ACCOUNT = "join-account1"
+    ACCOUNT_JOINED = "account-joined1"
     SUMMARY = "sum3"
     RECONCILE = "reconcile1"
     PUBLICATIONS = "publications1"
@@ -113,6 +115,8 @@ class Pass(Enum):
     NOTE_FILES = "note which files the peer keeps"
     KEEP_FILES = "fetch the files' blocks, keep them, and say `settled-files1`"
     SETTLE_FILES = "note which files the peer keeps now, or why not"
+    JOIN_ACCOUNT = "see whose link it is, and say `account-joined1`"
+    NOTE_ACCOUNT = "note what the account may keep there"
     COMPARE = "*Comparison of a topic*"
     SEND = "*Sending on a topic*"
     SERVE = "*Answering want1 and fetch1*"
@@ -141,6 +145,8 @@ _GENERAL: Final = (
     Word.PUNCH,
     Word.PUNCH_NOW,
     Word.CIRCUITS,
+    Word.JOIN_ACCOUNT,
+    Word.ACCOUNT_JOINED,
     *_OF_CIRCUITS,
 )
 _OF_TOPICS: Final = tuple(word for word in Word if word not in _GENERAL)
@@ -170,6 +176,8 @@ MESSAGES: Final = Table(
         (_A.NOTHING, _W.RELAY): go(_A.NOTHING, Pass.EARLY_RELAY),
         (_A.NOTHING, _W.INTRODUCTIONS): go(_A.NOTHING, Pass.EARLY_INTRODUCTIONS),
         (_A.NOTHING, _W.DEPOSIT): go(_A.NOTHING, Pass.OPEN_TOPICS),
+        (_A.NOTHING, _W.JOIN_ACCOUNT): go(_A.NOTHING, Pass.JOIN_ACCOUNT),
+        (_A.NOTHING, _W.ACCOUNT_JOINED): go(_A.NOTHING, Pass.NOTE_ACCOUNT),
         (_A.NOTHING, _W.SEEN): go(_A.NOTHING, Pass.NOTE),
         **{(_A.NOTHING, word): go(_A.NOTHING, Pass.PUNCH) for word in (_W.PUNCH, _W.PUNCH_NOW)},
         (_A.NOTHING, _W.CIRCUITS): go(_A.NOTHING, Pass.TAKE_CIRCUITS),
@@ -208,6 +216,8 @@ MESSAGES: Final = Table(
         Pass.NOTE_FILES: (Refuse("unasked_files"),),
         Pass.KEEP_FILES: (Refuse("no_relay"), Refuse("too_many_deposits")),
         Pass.SETTLE_FILES: (Refuse("unasked_files"),),
+        Pass.JOIN_ACCOUNT: (Refuse("no_relay"), Refuse("too_many_account_links")),
+        Pass.NOTE_ACCOUNT: (Refuse("unasked_account"),),
         Pass.HAND_OVER: (Refuse("unasked_blocks"), Refuse("wrong_block")),
     },
 )

@@ -21,6 +21,7 @@ from storage.engine.id_keys import chunks
 from storage.engine.sums import sum_of
 from storage.repos.deletion import forget_sketches
 from storage.schema.relay_schema import (
+    relay_account_nodes,
     relay_blocks,
     relay_commits,
     relay_file_blocks,
@@ -51,6 +52,15 @@ class RelayQuotas:
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody for whom the operator keeps something: bytes that their nodes may bring together."""
+
+    num: int
+    name: str
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
 class Visitor:
     """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not.
 
@@ -62,6 +72,7 @@ class Visitor:
     subnet: str = ""
     is_known: bool = False
     is_partner: bool = False
+    account: "Account | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,12 @@ def find_file_room(
     if total + size - freed > most:
         return Room(0, "relay_full", freed > 0)
     return Room(1, "", freed > 0)
+
+
+def used_by(connection: Connection, account_num: int) -> int:
+    """Bytes that the nodes of an account have brought."""
+    nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
+    return _share(connection, relay_shares.c.peer.in_(nodes))
 
 
 def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: int) -> None:
@@ -239,7 +256,9 @@ def _bounds(
 ) -> list[tuple[int, int, str]]:
     """What is kept already of the topic and of the visitor's, how much may be, and how it is called when that is full."""
     bounds = [(topic_size, quotas.topic, "topic_full")]
-    if not visitor.is_partner:
+    if visitor.account is not None:
+        bounds.append((used_by(connection, visitor.account.num), visitor.account.quota, "account_full"))
+    elif not visitor.is_partner:
         brought = _share(connection, relay_shares.c.peer == visitor.peer)
         bounds.append((brought, quotas.peer, "peer_full"))
     if visitor.subnet:

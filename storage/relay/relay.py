@@ -163,6 +163,11 @@ def allow_peer(connection: Connection, peer: PeerId) -> None:
     """Know a peer from now on, and what it has brought."""
     deny_peer(connection, peer)
     connection.execute(insert(relay_allowed).values(peer=peer))
+    know_topics(connection, peer)
+
+
+def know_topics(connection: Connection, peer: PeerId) -> None:
+    """Know what a peer has brought: it is known from now on."""
     brought = update(relay_topics).where(relay_topics.c.brought_by == peer)
     connection.execute(brought.values(is_known=True, subnet=""))
 
@@ -170,6 +175,11 @@ def allow_peer(connection: Connection, peer: PeerId) -> None:
 def deny_peer(connection: Connection, peer: PeerId) -> None:
     """Know a peer no more; what it alone has brought is a stranger's until a known peer asks for it."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
+    forget_knowing(connection, peer)
+
+
+def forget_knowing(connection: Connection, peer: PeerId) -> None:
+    """Know no more what a peer alone has brought: it is known no more."""
     alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
 

@@ -1,4 +1,4 @@
-"""Tables of a relay: kept topics, publications, files, blocks, shares per peer. `schema` explains the conventions."""
+"""Tables of a relay: topics, publications, files, blocks, shares per peer, accounts. `schema` explains the conventions."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
 
@@ -98,6 +98,34 @@ relay_file_blocks = Table(
     Index("relay_file_blocks_block", "block_num"),
 )
 """Which file has which block. A block that no file has goes with the last one that had it."""
+
+relay_accounts = Table(
+    "relay_accounts",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("quota", BigInteger, nullable=False),  # bytes of what its nodes bring together
+    Column("created_at", BigInteger, nullable=False),  # unix seconds
+)
+"""People for whom the operator keeps something."""
+
+relay_account_nodes = Table(
+    "relay_account_nodes",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("account_num", NUM, nullable=False),
+    Index("relay_account_nodes_account", "account_num"),
+)
+
+relay_account_links = Table(
+    "relay_account_links",
+    metadata,
+    Column("mark", Bytes(32), primary_key=True),  # of the link's secret
+    Column("account_num", NUM, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),  # unix seconds
+    Column("used_by", Bytes(32)),  # the node that showed it first
+    Index("relay_account_links_account", "account_num"),
+)
 
 relay_allowed = Table("relay_allowed", metadata, Column("peer", Bytes(32), primary_key=True))
 """Peers that the operator of a relay knows, beside those that are kept or configured."""

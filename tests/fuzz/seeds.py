@@ -40,6 +40,7 @@ from protocol.messages import (
     FileDeposit,
     Introduce,
     Introductions,
+    JoinAccount,
     KeepAlive,
     ListFiles,
     Meet,
@@ -232,6 +233,7 @@ def _sessions() -> Seeds:
             DepositFiles(root, (FileDeposit(_ID, 7, _ID + _OTHER), FileDeposit(_OTHER, 7, _ID + _OTHER))),
             DepositFiles(root, (FileDeposit(_ID, 7, _ID + _OTHER),)),
         ],
+        "shows-links": [JoinAccount(_ID), *both, JoinAccount(_OTHER)],
         "says-what-it-knows": [Features(("files", "newer")), *both],
         "says-who-is-here": [Features(("presence",)), *both, PresenceSaid(main, b"a box"), 0],
         "introduces": [

@@ -28,6 +28,8 @@ from protocol.links import PeerAddress
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
+    AccountAnswered,
+    AccountSettled,
     AddressSeen,
     BatchIngested,
     BatchLoaded,
@@ -50,6 +52,7 @@ from protocol.session_events import (
     FilesListed,
     FindPeers,
     FindWanted,
+    GiveAccount,
     HandleFrame,
     HandOver,
     IngestBatch,
@@ -233,7 +236,9 @@ class _Node:
                     assert output.address
                 case PresenceSeen():
                     assert len(output.box) <= PRESENCE_BOX_SIZE_MAX
-                case FilesListed() | FilesAnswered():
+                case GiveAccount():
+                    self._give(AccountSettled("used_link", 0, 0))
+                case FilesListed() | FilesAnswered() | AccountAnswered():
                     raise AssertionError("nobody has asked a relay")
                 case KeepFiles(topic, files):
                     assert 0 < len(files) <= FILES_DEPOSITED_COUNT_MAX

@@ -18,6 +18,7 @@ from protocol.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
+    AccountAnswered,
     AddressSeen,
     CheckDue,
     CircuitClosed,
@@ -31,6 +32,7 @@ from protocol.session_events import (
     FilesAnswered,
     FilesListed,
     FindPeers,
+    GiveAccount,
     HandleFrame,
     HandOver,
     IngestBatch,
@@ -228,7 +230,14 @@ class Network:
                 | PunchDue()
             ):
                 raise AssertionError("no circuits are taken here")
-            case LoadFileList() | KeepFiles() | FilesListed() | FilesAnswered():
+            case (
+                LoadFileList()
+                | KeepFiles()
+                | FilesListed()
+                | FilesAnswered()
+                | GiveAccount()
+                | AccountAnswered()
+            ):
                 raise AssertionError("nobody is a relay here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))

@@ -379,6 +379,8 @@ def _messages() -> Iterator[JsonObject]:
     )
     yield refuse("deposit_of_an_empty_file", "bad_shape", ["deposit-files1", ID, [[ID, 0, ID + OTHER]]])
     yield refuse("settled_no_file", "bad_shape", ["settled-files1", ID, [], ""])
+    yield refuse("account_token_too_short", "bad_shape", ["join-account1", ID[:31]])
+    yield refuse("account_quota_too_large", "bad_shape", ["account-joined1", "", 2**53, 0])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
     at = ["192.0.2.7:7474", OTHER]

@@ -71,7 +71,16 @@ from protocol.ids import (
     TopicKey,
     UserId,
 )
-from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadSecret, RepoSeed, UserSeed, WriteSecret
+from protocol.keys import (
+    AccountToken,
+    BlockKey,
+    GivenKey,
+    InvitationSeed,
+    ReadSecret,
+    RepoSeed,
+    UserSeed,
+    WriteSecret,
+)
 from protocol.limits.formats import LEAF_SIZE
 from protocol.links import (
     RENEWAL_NOTE,
@@ -90,6 +99,7 @@ from protocol.links import (
 )
 from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, code_numbers, encode_note
 from protocol.messages import (
+    AccountJoined,
     Announce,
     Blocks,
     CircuitClose,
@@ -105,6 +115,7 @@ from protocol.messages import (
     Goodbye,
     Introduce,
     Introductions,
+    JoinAccount,
     KeepAlive,
     ListedFiles,
     ListFiles,
@@ -461,6 +472,8 @@ def messages() -> list[JsonObject]:
         Fetch(topic, (EPOCH, BlockId(BRANCH_ID))),
         Relay(),
         Deposit((TopicKey(BRANCH_ID), TopicKey(EPOCH))),
+        JoinAccount(AccountToken(BRANCH_ID)),
+        AccountJoined("", 5 << 30, 7),
         ListFiles(topic, ShortId(EPOCH[:16])),
         ListedFiles(topic, (ShortId(EPOCH[:16]),)),
         DepositFiles(topic, (_file_deposit(),)),

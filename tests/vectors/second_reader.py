@@ -149,6 +149,8 @@ MESSAGES: dict[str, Shapes] = {
     "want1": {"topic": ID, "ids": [ID]},
     "relay2": {},
     "deposit1": {"topics": [ID]},
+    "join-account1": {"token": ID},
+    "account-joined1": {"refusal": str, "quota": NUMBER, "used": NUMBER},
     "list-files1": {"topic": ID, "after": 16},
     "listed-files1": {"topic": ID, "files": [16]},
     "deposit-files1": {"topic": ID, "files": [(ID, NUMBER, 64)]},

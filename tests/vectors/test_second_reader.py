@@ -490,6 +490,7 @@ BOUNDS_NOT_CHECKED: Final = {
     "message_deposit_of_nothing",
     "message_fetch_of_nothing",
     "message_fetch_of_too_many",
+    "message_account_quota_too_large",
     "message_deposit_of_an_empty_file",
     "message_deposit_of_no_file",
     "message_deposit_of_too_many_files",

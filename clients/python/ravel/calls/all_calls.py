@@ -14,6 +14,7 @@ from ravel.calls.peers import AsyncPeersCalls, PeersCalls
 from ravel.calls.people import AsyncPeopleCalls, PeopleCalls
 from ravel.calls.posts import AsyncPostsCalls, PostsCalls
 from ravel.calls.quorums import AsyncQuorumsCalls, QuorumsCalls
+from ravel.calls.relay_accounts import AsyncRelayAccountsCalls, RelayAccountsCalls
 from ravel.calls.repos import AsyncReposCalls, ReposCalls
 from ravel.calls.requests import AsyncRequestsCalls, RequestsCalls
 from ravel.calls.search import AsyncSearchCalls, SearchCalls
@@ -40,6 +41,7 @@ class AllCalls(
     DocumentsCalls,
     FilesCalls,
     PeersCalls,
+    RelayAccountsCalls,
     TokensCalls,
     BrowsersCalls,
     CareCalls,
@@ -65,6 +67,7 @@ class AsyncAllCalls(
     AsyncDocumentsCalls,
     AsyncFilesCalls,
     AsyncPeersCalls,
+    AsyncRelayAccountsCalls,
     AsyncTokensCalls,
     AsyncBrowsersCalls,
     AsyncCareCalls,

@@ -10,7 +10,8 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from node.sync.addresses import AddressSource
-from node.sync.connection import Connection, Ended
+from node.sync.connection import Connection
+from node.sync.goodbye import Ended
 from node.sync.hub import NotFetched
 from node.sync.network import Network
 from node.sync.peer_state import PeerState

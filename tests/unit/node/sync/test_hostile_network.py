@@ -13,7 +13,8 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from node.authoring.drafting import Draft
-from node.sync.connection import Connection, Ended
+from node.sync.connection import Connection
+from node.sync.goodbye import Ended
 from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post

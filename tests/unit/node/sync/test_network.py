@@ -11,7 +11,8 @@ from trio.testing import MockClock
 
 from node.membership.peers import Peers
 from node.sync.addresses import AddressSource, Learned
-from node.sync.connection import Connection, Ended
+from node.sync.connection import Connection
+from node.sync.goodbye import Ended
 from node.sync.line import listening_address, open_listener
 from node.sync.network import Network
 from node.sync.transport import TransportError, dial

@@ -19,11 +19,13 @@ from protocol.ids import (
     Signature,
     TopicKey,
 )
+from protocol.keys import AccountToken
 from protocol.links import PeerAddress
 from protocol.machines.comparing import COMPARING, Compared, Comparing
 from protocol.machines.conversation import MESSAGES, About, Word
 from protocol.machines.table import Refuse, Step
 from protocol.messages import (
+    AccountJoined,
     Announce,
     Blocks,
     CircuitClose,
@@ -39,6 +41,7 @@ from protocol.messages import (
     Goodbye,
     Introduce,
     Introductions,
+    JoinAccount,
     KeepAlive,
     ListedFiles,
     ListFiles,
@@ -143,6 +146,8 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.RELAY: Relay(),
         Word.INTRODUCTIONS: Introductions(),
         Word.DEPOSIT: Deposit((TOPIC,)),
+        Word.JOIN_ACCOUNT: JoinAccount(AccountToken(b"t" * 32)),
+        Word.ACCOUNT_JOINED: AccountJoined("", 7, 3),
         Word.LIST_FILES: ListFiles(topic, SHORT),
         Word.LISTED_FILES: ListedFiles(topic, (SHORT,)),
         Word.DEPOSIT_FILES: DepositFiles(

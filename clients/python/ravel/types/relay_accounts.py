@@ -1,0 +1,54 @@
+"""Types of answers: relay_accounts. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class RelayAccountList(TypedDict):
+    """The accounts of this relay."""
+
+    accounts: list[RelayAccount]
+    """By name."""
+    takes_strangers: bool
+    """Nodes without an account may add topics, too."""
+
+
+class AccountLink(TypedDict):
+    """A link that gives one node the account, once."""
+
+    name: str
+    quota: int
+    """Bytes."""
+    link: str
+    """A secret: who uses it first has the account."""
+    expires_at: int
+    """Unix seconds."""
+    addresses: list[str]
+    """Addresses (`host:port`) that the link names."""
+
+
+class RelayAccount(TypedDict):
+    """Somebody for whom this relay keeps something."""
+
+    name: str
+    quota: int
+    """Bytes."""
+    used: int
+    """Bytes."""
+    nodes: list[str]
+    links: int
+    """Links that wait to be used."""
+    created_at: int
+    """Unix seconds."""
+
+
+class JoinedRelay(TypedDict):
+    """An account that this node has at a relay."""
+
+    relay: str
+    address: str
+    quota: int
+    """Bytes."""
+    used: int
+    """Bytes."""

@@ -1,0 +1,108 @@
+"""Accounts of a relay, for its operator: invite, list, change, revoke."""
+
+import secrets
+from collections.abc import Callable
+
+from node.contract.relay_accounts import AccountLink, RelayAccount, RelayAccountList
+from node.contract.values import Empty
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.sync.own_addresses import OwnAddresses
+from node.sync.relay import RelayService
+from protocol.ids import PeerId
+from protocol.keys import AccountToken
+from protocol.limits.formats import LINK_PEER_COUNT_MAX
+from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
+from protocol.links import PeerAddress, RelayLink, relay_link_text
+from protocol.text import id_text
+from storage.relay.accounts import AccountRow, AccountsFull, change_quota, invite_to_account, revoke_account
+
+
+class RelayAccounts:
+    """Raises ServiceError `bad_config` on a node that is no relay."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        find_relay: Callable[[], RelayService],
+        addresses: OwnAddresses,
+        node_key: PeerId,
+        clock: Callable[[], float],
+    ) -> None:
+        self._hub = hub
+        self._find_relay = find_relay
+        self._addresses = addresses
+        self._node_key = node_key
+        self._clock = clock
+
+    async def list_all(self) -> RelayAccountList:
+        """All accounts, by name."""
+        relay = self._find_relay()
+        rows = await relay.list_accounts()
+        return {
+            "accounts": [_view(row) for row in rows],
+            "takes_strangers": relay.quotas.takes_strangers,
+        }
+
+    async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
+        """A link that gives one node the account of that name, once."""
+        relay = self._find_relay()
+        told = [PeerAddress(one.address, self._node_key) for one in self._addresses.told]
+        if not told:
+            raise ServiceError(
+                "bad_config",
+                "this node knows no address at which others reach it",
+                "ravel config set network.advertise HOST:PORT, then `ravel down` and `ravel up`",
+            )
+        now = int(self._clock())
+        token = AccountToken(secrets.token_bytes(32))
+        database = self._hub.replica.database
+        try:
+            await relay.change_accounts(
+                lambda connection: invite_to_account(
+                    database, connection, name, quota, token, now + expires_seconds, now
+                )
+            )
+        except AccountsFull:
+            raise ServiceError(
+                "too_large",
+                f"a relay has at most {RELAY_ACCOUNTS_MAX} accounts, and one of them {ACCOUNT_INVITATIONS_MAX} unused links",
+                "`ravel relay accounts` lists them; `ravel relay revoke NAME` forgets one",
+            ) from None
+        peers = tuple(told[:LINK_PEER_COUNT_MAX])
+        return {
+            "name": name,
+            "quota": quota,
+            "link": relay_link_text(RelayLink(token, peers)),
+            "expires_at": now + expires_seconds,
+            "addresses": [one.address for one in peers],
+        }
+
+    async def change(self, account: str, quota: int) -> RelayAccount:
+        """Change an account's quota. Raises ServiceError `not_found`."""
+        relay = self._find_relay()
+        if not await relay.change_accounts(lambda connection: change_quota(connection, account, quota)):
+            raise _no_account(account)
+        return next(_view(row) for row in await relay.list_accounts() if row.account.name == account)
+
+    async def revoke(self, account: str) -> Empty:
+        """Forget an account. Raises ServiceError `not_found`."""
+        relay = self._find_relay()
+        if not await relay.change_accounts(lambda connection: revoke_account(connection, account)):
+            raise _no_account(account)
+        return {}
+
+
+def _no_account(name: str) -> ServiceError:
+    return ServiceError("not_found", f"no account is called {name!r}", "`ravel relay accounts` lists them")
+
+
+def _view(row: AccountRow) -> RelayAccount:
+    return {
+        "name": row.account.name,
+        "quota": row.account.quota,
+        "used": row.used,
+        "nodes": list(map(id_text, row.nodes)),
+        "links": row.links,
+        "created_at": row.created_at,
+    }

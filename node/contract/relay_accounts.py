@@ -1,0 +1,135 @@
+"""Accounts of this node as a relay, and the use of links to accounts of others."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.access import NODE
+from node.contract.endpoint import Endpoint
+from node.contract.values import ByteCount, Count, Empty, Id, NameRequest, Request, UnixSeconds
+from protocol.limits.formats import LINK_SIZE_MAX
+
+Quota = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=2**50,
+        description="Bytes that the account's nodes may bring together; files take seven eighths at most.",
+    ),
+]
+
+
+class AccountInvitation(NameRequest, frozen=True, kw_only=True):
+    """Invites to the account of that name, which is made if there is none, and has this quota from now on."""
+
+    quota: Quota
+    expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
+
+
+class AccountChange(Request, frozen=True):
+    """Changes an account. What is kept stays."""
+
+    quota: Quota
+
+
+class RelayJoin(Request, frozen=True):
+    """Uses a link to a relay's account."""
+
+    link: Annotated[str, Meta(max_length=LINK_SIZE_MAX)]
+
+
+class AccountLink(TypedDict):
+    """A link that gives one node the account, once."""
+
+    name: str
+    quota: ByteCount
+    link: Annotated[str, Meta(description="A secret: who uses it first has the account.")]
+    expires_at: UnixSeconds
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+
+
+class RelayAccount(TypedDict):
+    """Somebody for whom this relay keeps something."""
+
+    name: str
+    quota: ByteCount
+    used: ByteCount
+    nodes: list[Id]
+    links: Annotated[Count, Meta(description="Links that wait to be used.")]
+    created_at: UnixSeconds
+
+
+class RelayAccountList(TypedDict):
+    """The accounts of this relay."""
+
+    accounts: Annotated[list[RelayAccount], Meta(description="By name.")]
+    takes_strangers: Annotated[bool, Meta(description="Nodes without an account may add topics, too.")]
+
+
+class JoinedRelay(TypedDict):
+    """An account that this node has at a relay."""
+
+    relay: Id
+    address: str
+    quota: ByteCount
+    used: ByteCount
+
+
+LIST_RELAY_ACCOUNTS: Final = Endpoint(
+    name="list_relay_accounts",
+    method="GET",
+    path="/relay/accounts",
+    stability="may change",
+    needs=NODE,
+    summary="List the people for whom this relay keeps something, their quotas, and what they use.",
+    service="accounts.list_all",
+    answer=RelayAccountList,
+    errors=("bad_config",),
+)
+INVITE_TO_RELAY: Final = Endpoint(
+    name="invite_to_relay",
+    method="POST",
+    path="/relay/accounts",
+    stability="may change",
+    needs=NODE,
+    summary="Make a link that gives one node an account at this relay.",
+    service="accounts.invite",
+    request=AccountInvitation,
+    answer=AccountLink,
+    errors=("bad_config", "too_large"),
+)
+CHANGE_RELAY_ACCOUNT: Final = Endpoint(
+    name="change_relay_account",
+    method="PUT",
+    path="/relay/accounts/{account}",
+    stability="may change",
+    needs=NODE,
+    summary="Change an account's quota.",
+    service="accounts.change",
+    request=AccountChange,
+    answer=RelayAccount,
+    errors=("bad_config",),
+)
+REVOKE_RELAY_ACCOUNT: Final = Endpoint(
+    name="revoke_relay_account",
+    method="DELETE",
+    path="/relay/accounts/{account}",
+    stability="may change",
+    needs=NODE,
+    summary="Forget an account. Its nodes are strangers again, and what they brought stays until there is no room.",
+    service="accounts.revoke",
+    answer=Empty,
+    errors=("bad_config",),
+)
+JOIN_RELAY: Final = Endpoint(
+    name="join_relay",
+    method="POST",
+    path="/relay/join",
+    stability="may change",
+    needs=NODE,
+    summary="Use a link to a relay's account: connect to the relay, and have it keep all that this node follows.",
+    service="relay_joining.join",
+    request=RelayJoin,
+    answer=JoinedRelay,
+    errors=("bad_link", "expired", "incomplete", "not_permitted", "too_large"),
+)

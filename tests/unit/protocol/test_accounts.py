@@ -1,0 +1,47 @@
+"""Links to accounts at relays: who may show them, how often, and what is asked of whom."""
+
+from typing import Final
+
+import pytest
+
+from protocol.accounts import Accounts
+from protocol.codec import DecodeError
+from protocol.ids import PeerId
+from protocol.keys import AccountToken
+from protocol.limits.peers import ACCOUNT_LINKS_MAX
+from protocol.links import PeerAddress, RelayLink, parse_relay_link, relay_link_text
+from protocol.machines.table import PeerFault
+from protocol.messages import AccountJoined, JoinAccount
+from protocol.session_events import AccountAnswered, AccountSettled, AccountWanted, GiveAccount, Send
+
+TOKEN: Final = AccountToken(b"t" * 32)
+AT: Final = PeerAddress("192.0.2.7:7474", PeerId(b"r" * 32))
+
+
+def test_a_node_shows_a_link_and_is_answered_once() -> None:
+    node, relay = Accounts(is_relay=False), Accounts(is_relay=True)
+    assert node.happen(AccountWanted(TOKEN)) == [Send(JoinAccount(TOKEN))]
+    assert relay.receive(JoinAccount(TOKEN)) == [GiveAccount(TOKEN)]
+    assert relay.happen(AccountSettled("", 7, 3)) == [Send(AccountJoined("", 7, 3))]
+    assert node.receive(AccountJoined("", 7, 3)) == [AccountAnswered("", 7, 3)]
+    with pytest.raises(PeerFault, match="unasked_account"):
+        node.receive(AccountJoined("", 7, 3))
+    with pytest.raises(PeerFault, match="no_relay"):
+        node.receive(JoinAccount(TOKEN))
+
+
+def test_a_relay_looks_at_so_many_links_on_one_connection() -> None:
+    relay = Accounts(is_relay=True)
+    for _ in range(ACCOUNT_LINKS_MAX):
+        relay.receive(JoinAccount(TOKEN))
+    with pytest.raises(PeerFault, match="too_many_account_links"):
+        relay.receive(JoinAccount(TOKEN))
+
+
+def test_a_link_names_one_relay() -> None:
+    link = RelayLink(TOKEN, (AT, PeerAddress("[2001:db8::7]:7474", AT.peer)))
+    assert parse_relay_link(relay_link_text(link)) == link
+    assert "t" * 32 not in repr(link)
+    two = RelayLink(TOKEN, (AT, PeerAddress("192.0.2.8:7474", PeerId(b"s" * 32))))
+    with pytest.raises(DecodeError, match="bad_shape"):
+        parse_relay_link(relay_link_text(two))
