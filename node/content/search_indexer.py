@@ -18,7 +18,7 @@ from node.content.search_words import RULES, index_keys
 from node.sync.hub import Hub
 from node.timelines.commit_fields import load_whole_blocks, stored_fields
 from protocol.keys import HashKey
-from protocol.limits.users import SEARCH_OPENED_AT_ONCE, SEARCH_PART_COUNT_MAX, SEARCH_SLICE_SECONDS
+from protocol.limits.users import SEARCH_BATCH_COUNT_MAX, SEARCH_OPENED_AT_ONCE, SEARCH_SLICE_SECONDS
 from storage.commits.commits import TimelineRow
 from storage.commits.search_index import (
     IndexItem,
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _Batch:
-    """What was read and is not entered: a part of the index is written at once, where there is as much to read."""
+    """What was read and is not entered: where there is much to read, a quarter of a part is written at once."""
 
     items: list[IndexItem] = field(default_factory=list)
     size: int = 0
@@ -107,12 +107,11 @@ class SearchIndexer:
         return self._go_on(state)
 
     def _go_on(self, state: IndexState) -> bool:
-        """Read the next commits; enter them when they fill a part of the index, or are the last."""
+        """Read the next commits; enter them when they are many, or the last."""
         replica, batch = self._hub.replica, self._batch
         began = time.thread_time()
-        is_last = False
         with replica.database.read() as connection:
-            while not is_last and batch.size < SEARCH_PART_COUNT_MAX and not _is_over(began):
+            while True:
                 found = load_next(connection, max(batch.upto, state.upto), SEARCH_OPENED_AT_ONCE)
                 items, rest = self._read(connection, found.rows, began)
                 batch.items += items
@@ -120,7 +119,9 @@ class SearchIndexer:
                 batch.upto = rest[0].num - 1 if rest else found.upto
                 batch.queued += [num for num in found.queued if num <= batch.upto]
                 is_last = found.is_all and not rest
-        if batch.size < SEARCH_PART_COUNT_MAX and not is_last:
+                if is_last or batch.size >= SEARCH_BATCH_COUNT_MAX or _is_over(began):
+                    break
+        if batch.size < SEARCH_BATCH_COUNT_MAX and not is_last:
             return True
         if batch.upto > state.upto:
             with replica.database.read() as connection:

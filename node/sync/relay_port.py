@@ -39,6 +39,7 @@ from protocol.session_events import (
 )
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
+from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 
 log = structlog.get_logger()
@@ -229,11 +230,16 @@ class RelayPort:
 
     # --- this node is one ---
 
+    def visitor(self) -> Visitor:
+        """The peer as this relay's quotas see it."""
+        assert self._hub.relay is not None, "who asks keeps a topic for others"
+        return self._hub.relay.visitor(self._owner.peer, self._owner.subnet)
+
     async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"
-        visitor = relay.visitor(self._owner.peer, self._owner.subnet)
+        visitor = self.visitor()
         new = [topic for topic in topics if not self._owner.follows(topic)]
         entrusted = await relay.open(new, visitor, WorkBill(self._owner.account))
         if entrusted.has_lost:
@@ -276,7 +282,7 @@ class RelayPort:
             kept = self._find_kept(topic)
             refusal = NOT_KEPT
             bill = WorkBill(self._owner.account)
-            visitor = relay.visitor(self._owner.peer, self._owner.subnet)
+            visitor = self.visitor()
             if kept is not None and not (visitor.is_known or relay.quotas.takes_strangers):
                 refusal = "not_known"
             elif kept is not None:

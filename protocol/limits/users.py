@@ -245,6 +245,8 @@ SEARCH_TEXT_KEYS_MAX: Final = 4096
 """Different words, beginnings of words and pairs of characters that are indexed of one post: some 2,000 words, 50 KB."""
 SEARCH_PART_COUNT_MAX: Final = 65_536
 """Entries of one part of the index, some 2,500 short posts: rewriting it to erase one of them takes 50 ms."""
+SEARCH_BATCH_COUNT_MAX: Final = 16_384
+"""Entries that are written at once, and one post more: some 15 ms, in which others cannot write. Four fill a part."""
 SEARCH_WINDOW_MAX: Final = 100
 """Hits of one answer."""
 SEARCH_NAMES_MAX: Final = 20

@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser, browser
-from tests.e2e.cluster import join, peers, until, until_equal
-from tests.e2e.page_steps import ROWS, WIDE
-from tests.e2e.page_steps import enter as _enter
-from tests.e2e.page_steps import open_panel as _open
-from tests.e2e.page_steps import picture as _picture
-from tests.e2e.page_steps import press_with as _press_with
-from tests.e2e.page_steps import says as _says
-from tests.e2e.page_steps import submit as _submit
+from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
+from tests.e2e.page_steps import PHONE, ROWS, WIDE, enter, open_panel, picture, press_with, says, submit
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,26 +37,26 @@ def _png() -> bytes:
 
 def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
-        _enter(page, alice)
+        enter(page, alice)
         page.until("document.getElementById('empty')")
-        _picture(page, "empty")
-        _press_with(page, "k", 75, 2)
+        picture(page, "empty")
+        press_with(page, "k", 75, 2)
         page.until("document.activeElement.id === 'command'")
         page.type("new repo")
         page.until("document.querySelectorAll('#found li').length === 1")
-        _picture(page, "palette")
+        picture(page, "palette")
         page.press("Enter", 13, "\r")
         page.until("document.activeElement.name === 'name'")
         page.type("notes")
         page.press("Enter", 13, "\r")
         page.until(f"{ROWS}.length === 1")
-        _press_with(page, "k", 75, 2)
+        press_with(page, "k", 75, 2)
         page.until("document.activeElement.id === 'command'")
         page.type("write a")
         page.press("Enter", 13, "\r")
         page.until("document.activeElement.id === 'text'")
         page.type("**Hello**, [world](https://example.org)\n\n- one\n- two")
-        _press_with(page, "Enter", 13, 2)
+        press_with(page, "Enter", 13, 2)
         page.until(f"{ROWS}.length === 2")
         assert page.evaluate(f"{ROWS}[0].querySelector('.said strong').textContent") == "Hello"
         assert page.evaluate(f"{ROWS}[0].querySelectorAll('.said li').length") == 2
@@ -73,7 +67,7 @@ def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path
         ]
         page.until("document.getElementById('text').value === ''")
         assert page.evaluate("document.activeElement.id") == "text"
-        _picture(page, "first-post")
+        picture(page, "first-post")
         page.evaluate("document.querySelector('.skip').focus()")
         page.press("Enter", 13, "\r")
         page.until("document.activeElement.tagName === 'ARTICLE'")
@@ -87,43 +81,43 @@ def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path
 def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
         bobs.show(*WIDE, "light")
-        _enter(page, alice)
+        enter(page, alice)
         page.click(".links.add a")
-        _submit(page, "#new-repo", name="shared")
+        submit(page, "#new-repo", name="shared")
         page.until(f"{ROWS}.length === 1")
-        _open(page, "members")
+        open_panel(page, "members")
         page.click("#invite > button")
         page.until("document.getElementById('link')?.value.startsWith('ravel:invite:')")
-        _picture(page, "invitation")
+        picture(page, "invitation")
         link = page.evaluate("document.getElementById('link').value")
 
-        _enter(bobs, bob)
+        enter(bobs, bob)
         bobs.click(".links.add li:nth-child(2) a")
-        _submit(bobs, "#join-repo", link="no link")
+        submit(bobs, "#join-repo", link="no link")
         bobs.until("document.getElementById('problem').textContent.trim().length > 10")
-        _picture(bobs, "bad-link")
-        _submit(bobs, "#join-repo", link=link)
+        picture(bobs, "bad-link")
+        submit(bobs, "#join-repo", link=link)
         bobs.until(f"{ROWS}.length === 1")
         bobs.until("document.getElementById('write')")
         bobs.fill("#text", "hello from bob")
         bobs.click("#write .main")
-        page.until(f"{_says('hello from bob', ROWS + '[0]')}")
+        page.until(f"{says('hello from bob', ROWS + '[0]')}")
 
-        _open(bobs, "people")
-        _submit(bobs, "#me", name="Bob")
-        page.until(_says("Bob", "document.getElementById('members')"))
+        open_panel(bobs, "people")
+        submit(bobs, "#me", name="Bob")
+        page.until(says("Bob", "document.getElementById('members')"))
         page.click("#members .more .danger")
         page.until("document.querySelector('dialog[open]')")
-        _picture(page, "question")
+        picture(page, "question")
         page.click("dialog .danger")
         page.until("document.getElementById('members').children.length === 1")
-        bobs.until(_says("no member any more", "document.getElementById('repos')"))
-        _open(bobs, "about")
+        bobs.until(says("no member any more", "document.getElementById('repos')"))
+        open_panel(bobs, "about")
         bobs.until("!document.getElementById('write')")
         assert len(bobs.evaluate("document.getElementById('standing').textContent")) > 20, (
             "a sentence says why"
         )
-        _picture(bobs, "removed")
+        picture(bobs, "removed")
         assert page.complaints() == []
 
 
@@ -132,22 +126,22 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
         bobs.show(*WIDE, "light")
         alice.client.create_repo("shared")
         bob.client.state_me("Bob", color=2)
-        _enter(page, alice)
+        enter(page, alice)
         page.until(f"{ROWS}.length === 1")
-        _open(page, "members")
+        open_panel(page, "members")
         page.click("#ask-link > button")
         page.until("document.getElementById('asking')?.value.startsWith('ravel:ask:')")
-        _enter(bobs, bob)
+        enter(bobs, bob)
         bobs.click(".links.add li:nth-child(2) a")
-        _submit(bobs, "#join-repo", link=page.evaluate("document.getElementById('asking').value"))
+        submit(bobs, "#join-repo", link=page.evaluate("document.getElementById('asking').value"))
         bobs.until("document.querySelector('#asked .code')", 60)
         page.until("document.querySelector('#requests .code')", 60)
         codes = [one.evaluate("document.querySelector('.code').textContent") for one in (page, bobs)]
         assert codes[0] == codes[1]
         assert len(codes[0].split()) == 6
-        assert page.evaluate(_says("1 request to be let in", "document.getElementById('repos')"))
-        _picture(page, "request")
-        _picture(bobs, "asked")
+        assert page.evaluate(says("1 request to be let in", "document.getElementById('repos')"))
+        picture(page, "request")
+        picture(bobs, "asked")
         page.click("#requests .main")
         page.until("document.getElementById('members').children.length === 2", 60)
         bobs.until("document.querySelector('[data-branch]')", 60)
@@ -158,18 +152,18 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
 
 
 def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> None:
-    picture = tmp_path / "picture.png"
-    picture.write_bytes(_png())
+    photo = tmp_path / "picture.png"
+    photo.write_bytes(_png())
     liar = tmp_path / "liar.png"
     liar.write_bytes(b"<svg onload=alert(1)>")
     saved = tmp_path / "saved"
     saved.mkdir()
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        _enter(page, alice)
+        enter(page, alice)
         page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
         page.until("document.getElementById('attach')")
-        page.choose_files("#attach", picture, liar)
+        page.choose_files("#attach", photo, liar)
         page.until("document.querySelectorAll('.chosen-files li').length === 2")
         page.fill("#text", "see the picture")
         page.click("#write .main")
@@ -181,10 +175,10 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         page.click("article .save[aria-label='Save picture.png']")
         until(lambda: (saved / "picture.png").exists(), "it is saved")
         assert (saved / "picture.png").read_bytes() == _png()
-        _picture(page, "files")
-        _open(page, "files")
+        picture(page, "files")
+        open_panel(page, "files")
         page.until("document.querySelectorAll('#files > li').length === 2")
-        _picture(page, "files-panel")
+        picture(page, "files-panel")
         page.evaluate(
             """(() => {
               const data = new DataTransfer();
@@ -207,21 +201,21 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
         alice.client.write_post("main", "first")
-        _enter(page, alice)
+        enter(page, alice)
         main = page.evaluate("document.querySelector('[data-branch]').dataset.branch")
-        _open(page, "branches")
-        _submit(page, "#fork-branch", name="draft")
+        open_panel(page, "branches")
+        submit(page, "#fork-branch", name="draft")
         page.until("document.getElementById('branch-name').textContent.includes('draft')")
         page.until("document.getElementById('text')")
         page.fill("#text", "written apart")
         page.click("#write .main")
-        page.until(f"{_says('written apart', ROWS + '[0]')}")
+        page.until(f"{says('written apart', ROWS + '[0]')}")
         page.evaluate(f"location.hash = '#/{main}/branches'")
         page.until("document.getElementById('merge-branch')")
         page.click("#merge-branch > button")
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('written apart'))")
-        page.until(_says("Merged", "document.querySelector('.notices')"))
-        _picture(page, "branches")
+        page.until(says("Merged", "document.querySelector('.notices')"))
+        picture(page, "branches")
         page.click("#branches li:nth-child(2) button")
         page.until("document.querySelectorAll('[data-branch]').length === 1")
         page.click(".notices p:last-child button")
@@ -229,9 +223,9 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
         page.evaluate(f"{ROWS}[0].querySelector('.when').click()")
         page.until("document.getElementById('tag')")
         page.evaluate("document.getElementById('tag').parentElement.open = true")
-        _submit(page, "#tag", name="v1")
-        page.until(_says("v1", "document.querySelector('.notices')"))
-        _picture(page, "commit")
+        submit(page, "#tag", name="v1")
+        page.until(says("v1", "document.querySelector('.notices')"))
+        picture(page, "commit")
         assert [one["name"] for one in alice.client.list_tags("notes")["tags"]] == ["v1"]
         assert page.complaints() == []
 
@@ -239,18 +233,18 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
 def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        _enter(page, alice)
-        _open(page, "set")
+        enter(page, alice)
+        open_panel(page, "set")
         for item in ("milk", "bread"):
-            _submit(page, "#add-item", item=item)
-            page.until(_says(item, "document.getElementById('items')"))
+            submit(page, "#add-item", item=item)
+            page.until(says(item, "document.getElementById('items')"))
         page.click("#items button")
         page.until("document.querySelectorAll('#items > li').length === 1")
         page.click(".notices p:last-child button")
         page.until("document.querySelectorAll('#items > li').length === 2")
-        _picture(page, "set")
-        _open(page, "dict")
-        _submit(page, "#add-entry", key="colour", value="green")
+        picture(page, "set")
+        open_panel(page, "dict")
+        submit(page, "#add-entry", key="colour", value="green")
         page.until("document.querySelector('#entries .cell')?.value === 'green'")
         page.fill("#entries .cell", "blue")
         page.press("Enter", 13, "\r")
@@ -258,10 +252,10 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
             lambda: alice.client.show_entry("main", key="colour")["value"] == "blue",
             "the value is saved",
         )
-        _picture(page, "dict")
-        _open(page, "text")
+        picture(page, "dict")
+        open_panel(page, "text")
         page.until("document.getElementById('text-editor')?.shadowRoot")
-        _picture(page, "text")
+        picture(page, "text")
         assert page.complaints() == []
 
 
@@ -271,7 +265,7 @@ def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Brow
         _, branch = join(alice, bob)
         first = bob.client.write_post(branch, "lunch?")["commit"]
         until_equal(alice, bob, branch)
-        _enter(page, alice)
+        enter(page, alice)
         row = f"document.querySelector(\"[data-commit='{first}']\")"
         page.until(row)
 
@@ -283,33 +277,33 @@ def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Brow
         act("Reply")
         page.until("document.activeElement.name === 'said'")
         page.type("yes, says @[Ann Lee]")
-        _press_with(page, "Enter", 13, 2)
+        press_with(page, "Enter", 13, 2)
         page.until(f"{ROWS}.length === 3")
         mine = f"{ROWS}[0]"
-        page.until(_says("re ", f"{mine}.querySelector('.relation')"))
+        page.until(says("re ", f"{mine}.querySelector('.relation')"))
         page.until(f"{mine}.querySelector('.mention')?.textContent === '@Ann Lee'")
         act("Edit", mine)
         page.until("document.activeElement.value === 'yes, says @[Ann Lee]'")
         page.evaluate("document.activeElement.select()")
         page.type("no")
-        _press_with(page, "Enter", 13, 2)
+        press_with(page, "Enter", 13, 2)
         page.until(f"{ROWS}.length === 4")
         page.until(
             f"[...{ROWS}].some((row) => row.textContent.includes('(edited)') && row.textContent.includes('no'))"
         )
         bob.client.edit_post(first, "supper?")
-        page.until(_says("supper?", row), 60)
+        page.until(says("supper?", row), 60)
         act("Hide")
-        page.until(_says("Hidden by Ann Lee", row))
-        _picture(page, "posts")
+        page.until(says("Hidden by Ann Lee", row))
+        picture(page, "posts")
         page.click(".notices p:last-child button")
-        page.until(_says("supper?", row))
+        page.until(says("supper?", row))
         page.evaluate(f"{row}.querySelector('.when').click()")
         page.until("document.querySelectorAll('.panel details').length >= 2")
         page.evaluate("document.querySelectorAll('.panel > details').forEach((one) => { one.open = true })")
         page.until("document.querySelectorAll('#versions > li').length === 2")
         page.until("document.querySelectorAll('#thread > li').length === 2")
-        _picture(page, "thread")
+        picture(page, "thread")
         reply = f"[...{ROWS}].find((row) => row.textContent.includes('(edited)') && row.textContent.includes('no'))"
         act("Delete", reply)
         page.click("dialog[open] .danger")
@@ -333,12 +327,12 @@ def test_a_void_commit_is_explained_and_made_to_count(tmp_path: Path, page: Brow
         until_equal(bob, carol, branch)
         alice.client.remove_member("shared", bob.client.show_status()["user"])
         carol.client.add_peer(alice.listen, node)
-        _enter(page, alice)
+        enter(page, alice)
         struck = "document.querySelectorAll('#timeline > li.void').length"
         page.until(f"{struck} === 1")
         page.click("#timeline > li.void .when")
         page.until("document.getElementById('verdict')?.textContent === 'Void'")
-        _picture(page, "void")
+        picture(page, "void")
         page.click("#adopt")
         page.until("document.getElementById('verdict').textContent === 'Accepted'")
         page.until(f"{struck} === 0")
@@ -362,7 +356,7 @@ def test_a_long_timeline_is_loaded_by_windows_in_both_directions(tmp_path: Path,
                 for number in range(begin, begin + 500)
             ]
             alice.client.import_commits("main", items, "test")
-        _enter(page, alice)
+        enter(page, alice)
         page.until(f"{ROWS}.length >= 200")
         assert page.evaluate(f"{ROWS}.length") < 500, "not all at once"
         page.evaluate("document.querySelector('.middle').scrollTo(0, 1e9)")
@@ -377,7 +371,7 @@ def test_a_long_timeline_is_loaded_by_windows_in_both_directions(tmp_path: Path,
         assert page.evaluate(f"{ROWS}.length") <= 700
         alice.client.write_post("main", "written meanwhile")
         page.click("#newest")
-        page.until(f"{_says('written meanwhile', ROWS + '[0]')}")
+        page.until(f"{says('written meanwhile', ROWS + '[0]')}")
         assert page.complaints() == []
 
 
@@ -385,27 +379,27 @@ def test_every_panel_opens_without_barriers(tmp_path: Path, page: Browser) -> No
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann", color=3)
         join(alice, bob)
-        _enter(page, alice)
+        enter(page, alice)
         page.until(f"{ROWS}.length === 1")
         names = ("about", "members", "inbox", "quorum", "peers", "people", "devices", "storage", "log")
         for panel in names:
-            _open(page, panel)
-            _picture(page, f"panel-{panel}")
-        _open(page, "inbox")
-        _submit(page, "#comment", said="a remark")
-        page.until(_says("a remark", "document.getElementById('comments')"))
+            open_panel(page, panel)
+            picture(page, f"panel-{panel}")
+        open_panel(page, "inbox")
+        submit(page, "#comment", said="a remark")
+        page.until(says("a remark", "document.getElementById('comments')"))
         alice.stop()
-        page.until(_says("not connected", "document.getElementById('live')"))
-        _open(page, "peers")
-        page.until(_says("unknown", "document.getElementById('peers')"))
+        page.until(says("not connected", "document.getElementById('live')"))
+        open_panel(page, "peers")
+        page.until(says("unknown", "document.getElementById('peers')"))
         assert "good" not in page.evaluate("document.getElementById('peers').innerHTML"), "nothing is green"
-        _picture(page, "away")
+        picture(page, "away")
 
 
 def test_texts_that_would_hold_the_page_up_are_shown_as_they_are(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        _enter(page, alice)
+        enter(page, alice)
         page.until(f"{ROWS}.length === 1")
         page.fill(
             "#text",
@@ -448,7 +442,7 @@ def test_a_token_for_reading_alone_gets_a_page_for_reading(tmp_path: Path, page:
         page.until(f"{ROWS}.length === 2")
         for absent in ("#write", ".links", "#status:not(:empty)"):
             assert page.evaluate(f"document.querySelector('{absent}')") is None, absent
-        _open(page, "members")
+        open_panel(page, "members")
         assert page.evaluate("document.getElementById('invite')") is None
         assert page.evaluate("document.getElementById('problem').textContent.trim()") == ""
         alice.client.revoke_token("screen")
@@ -467,7 +461,7 @@ def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Brows
         ]
         run_ravel(alice, "write", "notes:main", "-", stdin="\n".join(lines))
         run_ravel(alice, "write", "notes:side", "flowers for the table")
-        _enter(page, alice)
+        enter(page, alice)
         until(
             lambda: run_ravel(alice, "search", "flowerpot", "--json").stdout.count('"commit"') == 1,
             "the index",
@@ -477,23 +471,23 @@ def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Brows
         )
         page.evaluate(f"{side}.click()")
         page.until(f"{ROWS}.length === 2")
-        _open(page, "search")
+        open_panel(page, "search")
         page.until("document.activeElement.name === 'asked'")
         page.type("flow")
         page.until("document.querySelectorAll('#hits li').length === 2")
-        _picture(page, "search")
+        picture(page, "search")
         page.type("erpot")
         page.until("document.querySelectorAll('#hits li').length === 1")
         page.click("#hits a")
-        page.until(_says("third flowerpot", "document.activeElement"))
+        page.until(says("third flowerpot", "document.activeElement"))
         assert page.evaluate("document.activeElement.tagName") == "ARTICLE"
         assert page.evaluate("document.getElementById('newest') !== null"), "the window is an old one"
         assert page.evaluate("document.querySelectorAll('#hits li').length") == 1, "and the hits stay"
         page.show(*PHONE, "light")
-        _open(page, "search", "flowerpot")
+        open_panel(page, "search", "flowerpot")
         page.until("document.querySelectorAll('#hits li').length === 1")
         page.click("#hits a")
-        page.until(_says("third flowerpot", "document.activeElement"))
-        _open(page, "search", "nothing-like-that")
-        page.until(_says("Nothing has all these words"))
+        page.until(says("third flowerpot", "document.activeElement"))
+        open_panel(page, "search", "nothing-like-that")
+        page.until(says("Nothing has all these words"))
         assert page.complaints() == []

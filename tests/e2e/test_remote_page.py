@@ -14,11 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from node.home.home import OWN_CERTIFICATE_NAME
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, run_ravel
-from tests.e2e.test_page_journeys import PHONE, ROWS, WIDE
-from tests.e2e.test_page_journeys import _enter as enter
-from tests.e2e.test_page_journeys import _open as open_panel
-from tests.e2e.test_page_journeys import _picture as look_at
-from tests.e2e.test_page_journeys import _says as says
+from tests.e2e.page_steps import PHONE, ROWS, WIDE, enter, open_panel, says
+from tests.e2e.page_steps import picture as look_at
 
 pytestmark = [
     pytest.mark.slow,

@@ -294,7 +294,7 @@ async def test_a_forgotten_repo_is_not_found(room: Room) -> None:
 async def test_an_old_store_is_indexed_in_slices(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer_module, "SEARCH_OPENED_AT_ONCE", 2)
     monkeypatch.setattr(indexer_module, "SEARCH_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(indexer_module, "SEARCH_PART_COUNT_MAX", 12)
+    monkeypatch.setattr(indexer_module, "SEARCH_BATCH_COUNT_MAX", 12)
     search = Search(room.node.hub, is_enabled=True)
     for number in range(9):
         await room.write(f"word number{number}")

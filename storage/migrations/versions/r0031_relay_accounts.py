@@ -1,10 +1,10 @@
-"""Revision 33: accounts of a relay, their nodes and links."""
+"""Revision 31: accounts of a relay, their nodes and links."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0033"
-down_revision = "r0032"
+revision = "r0031"
+down_revision = "r0030"
 branch_labels = None
 depends_on = None
 
