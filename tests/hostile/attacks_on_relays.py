@@ -2,10 +2,29 @@
 
 import secrets
 
-from protocol.ids import BlindTopic, Digest, TopicKey
-from protocol.keys import TopicSeed
-from protocol.limits.peers import TOPIC_COUNT_MAX
-from protocol.messages import Deposit, Publications, Refused, Summary
+from protocol.block import encrypt_block
+from protocol.deposits import sign_deposit, size_of
+from protocol.ids import BlindTopic, BlockId, Digest, ObjectId, TopicKey
+from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.limits.formats import LEAF_SIZE
+from protocol.limits.peers import (
+    ACCOUNT_LINKS_MAX,
+    FETCHED_COUNT_MAX,
+    FILES_DEPOSITED_COUNT_MAX,
+    TOPIC_COUNT_MAX,
+)
+from protocol.messages import (
+    AccountJoined,
+    Blocks,
+    Deposit,
+    DepositFiles,
+    Fetch,
+    JoinAccount,
+    Publications,
+    Refused,
+    SettledFiles,
+    Summary,
+)
 from protocol.signing import public_key
 from tests.hostile.commits import on_own_topic
 from tests.hostile.peer import Attacker, HostilePeer
@@ -97,3 +116,78 @@ async def a_relay_that_is_filled(mallory: Attacker) -> None:
     size = 200 if mallory.size == 1 else 20_000
     async for _ in mallory.rounds():
         await peer.publish(topic, [on_own_topic(seed, size) for _ in range(10 * mallory.size)])
+
+
+@attack(Role.RELAY_CLIENT, stores={"relay_topics": 1, "relay_files": 0}, work=Work(signatures=64))
+async def files_that_another_key_signed(mallory: Attacker) -> None:
+    """A relay keeps no file that the topic's key did not sign, and asks for none of its blocks."""
+    peer, topic = await _deposited(mallory, TopicSeed(secrets.token_bytes(32)))
+    other = TopicSeed(secrets.token_bytes(32))
+    files = [
+        sign_deposit(other, ObjectId(BlockId(secrets.token_bytes(32))), 300)
+        for _ in range(FILES_DEPOSITED_COUNT_MAX)
+    ]
+    await peer.say(DepositFiles(topic, tuple(files)))
+    assert (await peer.hear(SettledFiles)).refusal == "bad_topic_signature"
+
+
+@attack(
+    Role.RELAY_CLIENT,
+    ends=("wrong_block",),
+    stores={"relay_topics": 1, "relay_files": 1, "relay_blocks": 0},
+    work=Work(signatures=1),
+)
+async def other_blocks_than_were_deposited(mallory: Attacker) -> None:
+    """A block is what its id says, or the connection ends and nothing is kept of it."""
+    seed = TopicSeed(secrets.token_bytes(32))
+    peer, topic = await _deposited(mallory, seed)
+    await peer.say(
+        DepositFiles(topic, (sign_deposit(seed, ObjectId(BlockId(secrets.token_bytes(32))), 10_000),))
+    )
+    await peer.hear(Fetch)
+    await peer.say(Blocks(topic, (b"no such block",)))
+    await peer.wait_ended()
+
+
+@attack(
+    Role.RELAY_CLIENT,
+    stores={
+        "relay_topics": 1,
+        "relay_files": 1000,
+        "relay_blocks": 1000,
+        "relay_file_blocks": 1000,
+        "relay_shares": 1,
+    },
+    work=Work(signatures=64, statements=1500),
+)
+async def a_flood_of_blocks(mallory: Attacker) -> None:
+    """Files come as fast as they are stored, four blocks at a time, up to a quota (memory: L7)."""
+    seed = TopicSeed(secrets.token_bytes(32))
+    peer, topic = await _deposited(mallory, seed)
+    async for _ in mallory.rounds():
+        count = FETCHED_COUNT_MAX * mallory.size
+        made = [
+            encrypt_block(secrets.token_bytes(LEAF_SIZE), ConvergenceSecret(bytes(32)))[0]
+            for _ in range(count)
+        ]
+        blocks = {block.block_id: block for block in made}
+        await peer.say(
+            *(
+                DepositFiles(topic, (sign_deposit(seed, ObjectId(one.block_id), size_of(len(one.encoded))),))
+                for one in made
+            )
+        )
+        for _ in range(count):
+            wanted = (await peer.hear(Fetch)).ids
+            await peer.say(Blocks(topic, tuple(blocks[one].encoded for one in wanted)))
+
+
+@attack(Role.RELAY_CLIENT, ends=("too_many_account_links",))
+async def links_that_nobody_gave(mallory: Attacker) -> None:
+    """A link to an account is not guessed: some are looked at, and none opens one."""
+    peer = await mallory.meet()
+    for _ in range(ACCOUNT_LINKS_MAX):
+        await peer.say(JoinAccount(AccountToken(secrets.token_bytes(32))))
+        assert (await peer.hear(AccountJoined)).refusal == "unknown_link"
+    await peer.say(JoinAccount(AccountToken(secrets.token_bytes(32))))
+    await peer.wait_ended()
