@@ -229,8 +229,9 @@ class NodeService:
         if unheld.files:
             raise ServiceError(
                 "last_copy",
-                f"no other node has fetched {unheld.files} of your files whole, as far as this one knows",
-                "peers fetch a file when they read it (`ravel file get`), and `ravel backup` keeps a copy; "
+                f"no peer has fetched and no relay keeps {unheld.files} of your files, as far as this node knows",
+                "peers fetch a file when they read it (`ravel file get`), relays when they have room "
+                "(`ravel peer add --relay`), and `ravel backup` keeps a copy; "
                 "`ravel repo forget REPO --accept-loss` deletes it all the same",
             )
 

@@ -82,8 +82,8 @@ class RepoStanding(TypedDict):
         int,
         Meta(
             ge=0,
-            description="Own files whose content no other node has fetched whole from this one, as far as it knows. Of one "
-            "branch at most 1,000 are counted.",
+            description="Own files whose content no peer has fetched whole from this node, and no relay has said to keep. "
+            "Of one branch the latest 1,000 that no peer has fetched are looked at.",
         ),
     ]
     held_at: Annotated[

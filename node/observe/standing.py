@@ -119,7 +119,7 @@ class Unheld:
 
     commits: int | None = 0
     files: int = 0
-    """Files whose content no other node has fetched whole from this one."""
+    """Files whose content no peer has fetched whole from this node, and no relay has said to keep."""
 
 
 @dataclass(frozen=True, slots=True)

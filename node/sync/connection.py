@@ -449,7 +449,8 @@ class Connection:
         answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         if is_fruitful(answer):
             bill.earn()
-            if isinstance(load, LoadBlocks) and isinstance(followed, Branch):
+            # A relay says itself what it keeps, and when it does no more.
+            if isinstance(load, LoadBlocks) and isinstance(followed, Branch) and not self.peer_is_relay:
                 self._hub.given.note(self, followed.num, load.ids[0])
         self._handle(answer)
 

@@ -12,21 +12,15 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from protocol.deposits import short_file, size_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId
+from storage.blobs.files import IS_REMOVED
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.blobs.reachability import packed_children
 from storage.commits.blocks import DamagedBlock
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.peer_schema import relayed_files
-from storage.schema.schema import commits, file_removals, files, pack_blocks, packs
+from storage.schema.schema import commits, files, pack_blocks, packs
 
-_REMOVERS = commits.alias()
-_IS_REMOVED: Final = (
-    select(file_removals.c.file_num)
-    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
-    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
-    .exists()
-)
 _PACKED: Final = (
     select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
     .join(packs, packs.c.num == pack_blocks.c.pack_num)
@@ -62,7 +56,7 @@ def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFi
     query = (
         select(files.c.num, files.c.object_id, commits.c.topic_num)
         .join(commits, commits.c.num == files.c.commit_num)
-        .where(files.c.num > after, ~commits.c.is_void, ~_IS_REMOVED)
+        .where(files.c.num > after, ~commits.c.is_void, ~IS_REMOVED)
         .order_by(files.c.num)
         .limit(limit)
     )

@@ -1,6 +1,7 @@
-"""Table of this user's files whose content no other node is known to have fetched from here.
+"""Table of this user's files whose content no peer is known to have fetched from here, and which of them no relay keeps.
 
-A file enters it when it is added here, and leaves it when blocks that peers asked for make it up whole.
+A file enters it when it is added here, and leaves it when blocks that peers asked for make it up whole. What relays say to
+keep stands in another table (`relayed_files`): they may drop it again.
 """
 
 from collections.abc import Collection, Sequence
@@ -8,14 +9,14 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from protocol.deposits import short_file
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from storage.blobs.files import IS_REMOVED
+from storage.blobs.relayed_files import find_relayed
 from storage.engine.bulk import select_in
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, commits, files, unfetched_files
 
-_EXAMINED_MAX: Final = 4096
-"""Rows of one branch, the latest, that one count looks at: removed and void files are among them."""
 _PURGED_AT_ONCE: Final = 10_000
 
 _ADDED: Final = (
@@ -33,17 +34,16 @@ _LATEST: Final = (
     select(unfetched_files.c.file_num)
     .where(unfetched_files.c.branch_num == bindparam("branch"))
     .order_by(unfetched_files.c.file_num.desc())
-    .limit(_EXAMINED_MAX)
+    .limit(bindparam("count_max"))
     .subquery()
 )
 _UNFETCHED: Final = (
-    select(files.c.num)
+    select(files.c.object_id)
     .select_from(_LATEST)
     .join(files, files.c.num == _LATEST.c.file_num)
     .join(commits, commits.c.num == files.c.commit_num)
     .join(authors, authors.c.num == commits.c.author_num)
     .where(~commits.c.is_void, ~IS_REMOVED, authors.c.user == bindparam("user"))
-    .limit(bindparam("count_max"))
 )
 _ROOTS: Final = (
     select(files.c.object_id, files.c.size)
@@ -77,12 +77,17 @@ def note_added(connection: Connection, branch_num: int, commit_ids: Collection[C
 def count_unfetched(
     connection: Connection, repo_nums: Sequence[int], user: UserId, count_max: int
 ) -> dict[int, int]:
-    """Files of a user in each of these repos that no other node has fetched; of one branch `count_max` at most."""
+    """Files of a user in each of these repos that no other node is known to have.
+
+    Of one branch the latest `count_max` are looked at that no peer has fetched.
+    """
     found = dict.fromkeys(repo_nums, 0)
     for part in chunks(repo_nums):
         for repo_num, branch_num in select_in(connection, _BRANCHES, part).all():
             wanted = {"branch": branch_num, "user": user, "count_max": count_max}
-            found[repo_num] += len(connection.execute(_UNFETCHED, wanted).all())
+            ids = list(connection.execute(_UNFETCHED, wanted).scalars())
+            relayed = find_relayed(connection, ids)
+            found[repo_num] += sum(short_file(one) not in relayed for one in ids)
     return found
 
 

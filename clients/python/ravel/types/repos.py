@@ -83,8 +83,8 @@ class RepoStanding(TypedDict):
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
     unfetched_files: int
-    """Own files whose content no other node has fetched whole from this one, as far as it knows. Of one branch at
-    most 1,000 are counted.
+    """Own files whose content no peer has fetched whole from this node, and no relay has said to keep. Of one
+    branch the latest 1,000 that no peer has fetched are looked at.
     """
     held_at: int | None
     """Unix seconds when another node was last seen to hold all commits that were here. Null: none was."""

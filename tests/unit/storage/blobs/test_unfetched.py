@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import func, select
 
 from node.content.files import FileService
+from protocol.deposits import short_file
 from protocol.ids import BlockId, PeerId
 from storage.blobs.files import load_files
+from storage.blobs.relayed_files import forget_relayed, note_relayed
 from storage.blobs.unfetched import (
     count_unfetched,
     drop_unfetched,
@@ -59,6 +61,13 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
         with database.write() as connection:
             drop_unfetched(connection, others[:1])
         assert _count(alice) == 1
+        relay = PeerId(b"r" * 32)
+        with database.write() as connection:
+            note_relayed(connection, relay, branch.topic_num, [short_file(one) for one in ids])
+        assert _count(alice) == 0, "a relay says to keep it"
+        with database.write() as connection:
+            forget_relayed(connection, relay)
+        assert _count(alice) == 1, "and does no more"
 
 
 def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
