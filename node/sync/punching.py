@@ -196,9 +196,11 @@ async def dial_at_once(
                 except TransportError as error:
                     log.debug("not punched", reason=error.reason)
                     return
-                finally:
-                    if nursery.cancel_scope.cancel_called:
-                        await trio.aclose_forcefully(stream)
+                except (
+                    BaseException
+                ):  # cancelled, while another connection has its turn, too: nothing else closes it
+                    await trio.aclose_forcefully(stream)
+                    raise
                 found.append((secure, Line(stream, across, local[0])))
                 nursery.cancel_scope.cancel()
 
