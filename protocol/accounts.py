@@ -6,14 +6,8 @@ Which links there are and whose, the relay knows (`storage.relay.accounts`).
 from protocol.limits.peers import ACCOUNT_LINKS_MAX
 from protocol.machines.table import PeerFault
 from protocol.messages import AccountJoined, JoinAccount
-from protocol.session_events import (
-    AccountAnswered,
-    AccountSettled,
-    AccountWanted,
-    GiveAccount,
-    Output,
-    Send,
-)
+from protocol.session_events import AccountSettled, AccountWanted
+from protocol.session_outputs import AccountAnswered, GiveAccount, Output, Send
 
 
 class Accounts:

@@ -18,16 +18,13 @@ from protocol.messages import (
     CircuitOpen,
     Circuits,
 )
-from protocol.session_events import (
-    CircuitAsked,
+from protocol.session_events import CircuitAsked, CircuitEnded, CircuitGranted, CircuitSent
+from protocol.session_outputs import (
     CircuitClosed,
     CircuitCredited,
-    CircuitEnded,
-    CircuitGranted,
     CircuitOffered,
     CircuitReceived,
     CircuitsAgreed,
-    CircuitSent,
     Output,
     Send,
 )

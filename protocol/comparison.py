@@ -27,17 +27,8 @@ from protocol.limits.peers import (
 from protocol.machines.comparing import ANSWERER, ASKER, CHECKED, COMPARING, Compared, Comparing, Do
 from protocol.machines.table import PeerFault
 from protocol.messages import Reconcile, Summary
-from protocol.session_events import (
-    HandleFrame,
-    LoadPlan,
-    LoadSummary,
-    OpenReconciliation,
-    Output,
-    PlanLoaded,
-    Reconciled,
-    Send,
-    SummaryLoaded,
-)
+from protocol.session_events import PlanLoaded, Reconciled, SummaryLoaded
+from protocol.session_outputs import HandleFrame, LoadPlan, LoadSummary, OpenReconciliation, Output, Send
 from protocol.topic_progress import TopicProgress
 from protocol.transfer import Transfer
 

@@ -12,18 +12,8 @@ from protocol.keys import TopicSeed
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX, RELAYED_FILE_OVERHEAD
 from protocol.machines.table import PeerFault
 from protocol.messages import DepositFiles, FileDeposit, ListedFiles, ListFiles, SettledFiles
-from protocol.session_events import (
-    FileListLoaded,
-    FileListWanted,
-    FilesAnswered,
-    FileSettled,
-    FilesListed,
-    FilesOffered,
-    KeepFiles,
-    LoadFileList,
-    Output,
-    Send,
-)
+from protocol.session_events import FileListLoaded, FileListWanted, FileSettled, FilesOffered
+from protocol.session_outputs import FilesAnswered, FilesListed, KeepFiles, LoadFileList, Output, Send
 from protocol.signing import Claim
 
 

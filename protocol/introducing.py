@@ -18,7 +18,8 @@ from protocol.limits.peers import (
 from protocol.links import PeerAddress
 from protocol.machines.table import PeerFault
 from protocol.messages import Introduce
-from protocol.session_events import FindPeers, LearnPeers, Output, PeersFound, Send
+from protocol.session_events import PeersFound
+from protocol.session_outputs import FindPeers, LearnPeers, Output, Send
 from protocol.topic_progress import TopicProgress
 
 _CHECKS_BETWEEN: Final = 10

@@ -9,7 +9,7 @@ from protocol.ids import BlindTopic, PeerId, TopicKey
 from protocol.limits.peers import MEETING_TOPICS_MAX, NODES_NAMED_MAX, NODES_OF_MEETING_MAX
 from protocol.machines.table import PeerFault
 from protocol.messages import Meet, Nodes
-from protocol.session_events import NodeMeets, NodesLearned, Output, Send
+from protocol.session_outputs import NodeMeets, NodesLearned, Output, Send
 
 
 class Meetings:

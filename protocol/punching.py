@@ -10,7 +10,8 @@ from protocol.machines.punching import PUNCHING, Punch, PunchDo, PunchEvent
 from protocol.machines.table import PeerFault
 from protocol.messages import PunchAddresses, PunchNow
 from protocol.reach import Reach, host_of, reach_of
-from protocol.session_events import Output, PunchAnswered, PunchDue, PunchHeard, PunchWanted, Send
+from protocol.session_events import PunchAnswered, PunchWanted
+from protocol.session_outputs import Output, PunchDue, PunchHeard, Send
 
 
 class Punching:

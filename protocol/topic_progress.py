@@ -15,7 +15,8 @@ from protocol.machines.comparing import RESTING, Comparing
 from protocol.machines.conversation import About
 from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingDo
 from protocol.messages import Summary
-from protocol.session_events import HandleFrame, SummaryLoaded
+from protocol.session_events import SummaryLoaded
+from protocol.session_outputs import HandleFrame
 
 QuestionT = TypeVar("QuestionT")
 

@@ -22,19 +22,8 @@ from protocol.limits.peers import (
 from protocol.machines.table import PeerFault
 from protocol.machines.transfer import SENDING, SendingDo, Sent
 from protocol.messages import Blocks, Fetch, Publications, Receipt, Refused, Want
-from protocol.session_events import (
-    BatchIngested,
-    BatchLoaded,
-    BlocksLoaded,
-    FindWanted,
-    HandOver,
-    IngestBatch,
-    LoadBatch,
-    LoadBlocks,
-    Output,
-    Send,
-    WantedFound,
-)
+from protocol.session_events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
+from protocol.session_outputs import FindWanted, HandOver, IngestBatch, LoadBatch, LoadBlocks, Output, Send
 from protocol.topic_progress import TopicProgress
 
 

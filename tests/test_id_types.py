@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 BARE: Final = re.compile(r"\bbytes\b")
 
 CONTENTS: Final = {
-    "associated", "block", "blocks", "body", "ciphertext", "content", "data", "encoded", "frame", "frames",
+    "associated", "block", "blocks", "body", "box", "ciphertext", "content", "data", "encoded", "frame", "frames",
     "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
     "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed", "sealed_key",
     "start", "symbols",
@@ -31,7 +31,8 @@ MAKERS: Final = {
     "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_block", "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
-    "read_body", "read_held", "read_message", "repo_place", "search_place", "seal", "seal_secret", "seal_some", "set_lanes",
+    "read_body", "read_held", "read_message", "repo_place", "search_place", "seal", "seal_presence", "seal_secret",
+    "seal_some", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "write_message",
 }  # fmt: skip
@@ -42,6 +43,8 @@ OTHERS: Final = {
     "protocol.ids._Bytes32": "what the types of ids are made of",
     "protocol.keys._Bytes32": "what the types of keys are made of",
     "protocol.noise.Bytes": "what a cipher takes: no copy is made of a memory view",
+    "protocol.presence.PresenceSession": "what a browser's tab draws for itself",
+    "protocol.presence.RelativePosition": "an encoding",
     "protocol.publication.SealedKey": "a ciphertext",
     "protocol.reconciliation.range_items.Bound": "the first bytes of an id, as many as part two ids",
     "protocol.sealing.SealedSecret": "a ciphertext",

@@ -12,7 +12,7 @@ from protocol.codec import DecodeError
 from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
 from protocol.links import RelayLink, parse_relay_link
-from protocol.session_events import AccountAnswered
+from protocol.session_outputs import AccountAnswered
 from protocol.text import id_text
 
 _LOOK_SECONDS: Final = 0.1

@@ -13,20 +13,22 @@ from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECOND
 from protocol.messages import CircuitCredit, CircuitData, Message
 from protocol.session_events import (
     CircuitAsked,
-    CircuitClosed,
-    CircuitCredited,
     CircuitEnded,
     CircuitGranted,
-    CircuitOffered,
-    CircuitReceived,
-    CircuitsAgreed,
     CircuitSent,
     CircuitsTaken,
     Event,
-    MeetingPossible,
     MeetingWanted,
-    NodeMeets,
     NodesFound,
+)
+from protocol.session_outputs import (
+    CircuitClosed,
+    CircuitCredited,
+    CircuitOffered,
+    CircuitReceived,
+    CircuitsAgreed,
+    MeetingPossible,
+    NodeMeets,
     NodesLearned,
 )
 

@@ -74,10 +74,16 @@ from protocol.session_events import (
     BatchIngested,
     BlocksWanted,
     CheckDue,
-    Close,
     CommitsAccepted,
     CommitsWanted,
     Event,
+    MessageReceived,
+    PeersFound,
+    TopicFollowed,
+    TopicsRefused,
+)
+from protocol.session_outputs import (
+    Close,
     FindPeers,
     HandleFrame,
     HandOver,
@@ -85,15 +91,11 @@ from protocol.session_events import (
     LearnPeers,
     LoadBlocks,
     LoadSummary,
-    MessageReceived,
     OpenReconciliation,
     Output,
-    PeersFound,
     PresenceSeen,
     ReachOutput,
     Send,
-    TopicFollowed,
-    TopicsRefused,
     say_together,
 )
 from protocol.text import id_text

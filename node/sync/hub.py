@@ -45,7 +45,7 @@ from protocol.limits.peers import (
 )
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
 from protocol.messages import FileDeposit
-from protocol.session_events import AccountAnswered
+from protocol.session_outputs import AccountAnswered
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic

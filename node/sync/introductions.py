@@ -19,7 +19,7 @@ from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.links import PeerAddress
 from protocol.reach import as_seen, host_of, is_public, may_travel
-from protocol.session_events import FindPeers, LearnPeers
+from protocol.session_outputs import FindPeers, LearnPeers
 from storage.repos.repos import Branch
 
 YIELD_SECONDS: Final = 3.0

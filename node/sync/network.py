@@ -46,7 +46,7 @@ from protocol.limits.peers import (
     RELAY_CONNECTIONS_MAX,
 )
 from protocol.links import PeerAddress
-from protocol.session_events import AddressSeen, ReachOutput
+from protocol.session_outputs import AddressSeen, ReachOutput
 from protocol.signing import public_key
 from protocol.text import id_text
 from protocol.web_address import is_web_address, parse_web_address

@@ -32,7 +32,8 @@ from protocol.limits.peers import (
     PUNCH_TRIES_MAX,
 )
 from protocol.punching import choose_targets, half_way
-from protocol.session_events import PunchAnswered, PunchDue, PunchHeard, PunchOutput, PunchWanted
+from protocol.session_events import PunchAnswered, PunchWanted
+from protocol.session_outputs import PunchDue, PunchHeard, PunchOutput
 from protocol.text import id_text
 
 log = structlog.get_logger()

@@ -22,16 +22,18 @@ from protocol.keys import AccountToken
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
 from protocol.messages import FileDeposit
 from protocol.session_events import (
-    AccountAnswered,
     AccountSettled,
     AccountWanted,
     Event,
     FileListLoaded,
     FileListWanted,
-    FilesAnswered,
     FileSettled,
-    FilesListed,
     FilesOffered,
+)
+from protocol.session_outputs import (
+    AccountAnswered,
+    FilesAnswered,
+    FilesListed,
     GiveAccount,
     KeepFiles,
     LoadFileList,

@@ -16,16 +16,18 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     Event,
+    PlanLoaded,
+    Reconciled,
+    SummaryLoaded,
+    WantedFound,
+)
+from protocol.session_outputs import (
     FindWanted,
     HandleFrame,
     LoadBatch,
     LoadBlocks,
     LoadPlan,
     OpenReconciliation,
-    PlanLoaded,
-    Reconciled,
-    SummaryLoaded,
-    WantedFound,
 )
 from storage.commits.blocks import DamagedBlock
 from storage.relay.files import load_kept_block

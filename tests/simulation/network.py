@@ -18,17 +18,22 @@ from protocol.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.reconciliation.unreconciled import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
+    CheckDue,
+    CommitsAccepted,
+    Event,
+    MessageReceived,
+    Reconciled,
+    TopicFollowed,
+)
+from protocol.session_outputs import (
     AccountAnswered,
     AddressSeen,
-    CheckDue,
     CircuitClosed,
     CircuitCredited,
     CircuitOffered,
     CircuitReceived,
     CircuitsAgreed,
     Close,
-    CommitsAccepted,
-    Event,
     FilesAnswered,
     FilesListed,
     FindPeers,
@@ -40,7 +45,6 @@ from protocol.session_events import (
     LearnPeers,
     LoadFileList,
     MeetingPossible,
-    MessageReceived,
     NodeMeets,
     NodesLearned,
     OpenReconciliation,
@@ -49,9 +53,7 @@ from protocol.session_events import (
     PresenceSeen,
     PunchDue,
     PunchHeard,
-    Reconciled,
     Send,
-    TopicFollowed,
 )
 from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
 

@@ -19,16 +19,11 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     Event,
-    FindWanted,
-    IngestBatch,
-    LoadBatch,
-    LoadBlocks,
-    LoadPlan,
-    LoadSummary,
     PlanLoaded,
     SummaryLoaded,
     WantedFound,
 )
+from protocol.session_outputs import FindWanted, IngestBatch, LoadBatch, LoadBlocks, LoadPlan, LoadSummary
 from tests.support.ids import as_commit_id
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks

@@ -14,7 +14,8 @@ from protocol.keys import NodeSeed
 from protocol.limits.formats import MIB
 from protocol.messages import Message
 from protocol.session import Session
-from protocol.session_events import Close, Event, MessageReceived, Send
+from protocol.session_events import Event, MessageReceived
+from protocol.session_outputs import Close, Send
 from protocol.signing import public_key
 from storage.relay.quotas import Visitor
 

@@ -12,7 +12,8 @@ from protocol.limits.peers import ACCOUNT_LINKS_MAX
 from protocol.links import PeerAddress, RelayLink, parse_relay_link, relay_link_text
 from protocol.machines.table import PeerFault
 from protocol.messages import AccountJoined, JoinAccount
-from protocol.session_events import AccountAnswered, AccountSettled, AccountWanted, GiveAccount, Send
+from protocol.session_events import AccountSettled, AccountWanted
+from protocol.session_outputs import AccountAnswered, GiveAccount, Send
 
 TOKEN: Final = AccountToken(b"t" * 32)
 AT: Final = PeerAddress("192.0.2.7:7474", PeerId(b"r" * 32))

@@ -21,18 +21,20 @@ from protocol.messages import (
 from protocol.session import Session
 from protocol.session_events import (
     CircuitAsked,
-    CircuitClosed,
-    CircuitCredited,
     CircuitEnded,
     CircuitGranted,
+    CircuitSent,
+    CircuitsTaken,
+    Event,
+    MessageReceived,
+)
+from protocol.session_outputs import (
+    CircuitClosed,
+    CircuitCredited,
     CircuitOffered,
     CircuitReceived,
     CircuitsAgreed,
-    CircuitSent,
-    CircuitsTaken,
     Close,
-    Event,
-    MessageReceived,
     Output,
     Send,
 )

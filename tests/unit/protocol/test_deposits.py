@@ -10,17 +10,8 @@ from protocol.keys import TopicSeed
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
 from protocol.machines.table import PeerFault
 from protocol.messages import DepositFiles, FileDeposit, ListedFiles, ListFiles, SettledFiles
-from protocol.session_events import (
-    FileListLoaded,
-    FileListWanted,
-    FilesAnswered,
-    FileSettled,
-    FilesListed,
-    FilesOffered,
-    KeepFiles,
-    LoadFileList,
-    Send,
-)
+from protocol.session_events import FileListLoaded, FileListWanted, FileSettled, FilesOffered
+from protocol.session_outputs import FilesAnswered, FilesListed, KeepFiles, LoadFileList, Send
 from protocol.signing import check_claims, public_key
 
 TOPIC: Final = TopicKey(b"t" * 32)

@@ -114,7 +114,7 @@ def goodbyes_in_code() -> set[str]:
         if name == RECONCILING:
             continue  # said behind `bad_reconciliation:`
         # Elsewhere another thing is closed.
-        ends = ("Close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
+        ends = ("Close", "Goodbye") if "protocol.session_outputs" in path.read_text("utf-8") else ()
         for call in calls(name, "part", "say_goodbye", "PeerFault", "Refuse", *ends):
             if call.args:  # else it is another method of that name
                 argument = call.args[-1]  # of `say_goodbye` the second one

@@ -17,7 +17,8 @@ from protocol.messages import (
     encode_message,
 )
 from protocol.session import Session
-from protocol.session_events import Close, MessageReceived, Output, TopicFollowed
+from protocol.session_events import MessageReceived, TopicFollowed
+from protocol.session_outputs import Close, Output
 
 SESSION_ID = SessionId(b"s" * 32)
 TOPIC = TopicKey(b"r" * 32)

@@ -24,18 +24,8 @@ from protocol.messages import (
 )
 from protocol.reach import as_seen, may_travel
 from protocol.session import Session
-from protocol.session_events import (
-    CheckDue,
-    Close,
-    FindPeers,
-    LearnPeers,
-    LoadSummary,
-    MessageReceived,
-    Output,
-    PeersFound,
-    Send,
-    TopicFollowed,
-)
+from protocol.session_events import CheckDue, MessageReceived, PeersFound, TopicFollowed
+from protocol.session_outputs import Close, FindPeers, LearnPeers, LoadSummary, Output, Send
 
 SESSION_ID = SessionId(b"s" * 32)
 ROOT = TopicKey(b"r" * 32)

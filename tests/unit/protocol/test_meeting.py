@@ -7,19 +7,15 @@ from protocol.ids import PeerId, SessionId, TopicKey
 from protocol.limits.peers import MEETING_TOPICS_MAX, NODES_NAMED_MAX, NODES_OF_MEETING_MAX
 from protocol.messages import Announce, Circuits, Meet, Message, Nodes, Relay
 from protocol.session import Session
-from protocol.session_events import (
-    CircuitsTaken,
+from protocol.session_events import CircuitsTaken, MeetingWanted, MessageReceived, NodesFound, TopicFollowed
+from protocol.session_outputs import (
     Close,
     LoadSummary,
     MeetingPossible,
-    MeetingWanted,
-    MessageReceived,
     NodeMeets,
-    NodesFound,
     NodesLearned,
     Output,
     Send,
-    TopicFollowed,
 )
 
 SESSION_ID: Final = SessionId(b"s" * 32)

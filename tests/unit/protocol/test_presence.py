@@ -19,7 +19,8 @@ from protocol.presence import (
     seal_presence,
 )
 from protocol.session import Session
-from protocol.session_events import Close, MessageReceived, PresenceSeen, PresenceTold, Send, TopicFollowed
+from protocol.session_events import MessageReceived, PresenceTold, TopicFollowed
+from protocol.session_outputs import Close, PresenceSeen, Send
 from protocol.signing import key_pair, public_key, sign
 
 SESSION_ID = SessionId(b"s" * 32)

@@ -7,16 +7,8 @@ from protocol.limits.peers import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
 from protocol.messages import Message, PunchAddresses, PunchNow
 from protocol.punching import choose_targets, half_way
 from protocol.session import Session
-from protocol.session_events import (
-    Close,
-    MessageReceived,
-    Output,
-    PunchAnswered,
-    PunchDue,
-    PunchHeard,
-    PunchWanted,
-    Send,
-)
+from protocol.session_events import MessageReceived, PunchAnswered, PunchWanted
+from protocol.session_outputs import Close, Output, PunchDue, PunchHeard, Send
 
 OURS = ("198.51.100.7:50123",)
 THEIRS = ("203.0.113.9:41000", "192.168.1.7:41000")

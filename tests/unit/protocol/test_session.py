@@ -47,9 +47,18 @@ from protocol.session_events import (
     BlocksLoaded,
     BlocksWanted,
     CheckDue,
-    Close,
     CommitsAccepted,
     CommitsWanted,
+    MessageReceived,
+    PlanLoaded,
+    Reconciled,
+    SummaryLoaded,
+    TopicFollowed,
+    TopicsRefused,
+    WantedFound,
+)
+from protocol.session_outputs import (
+    Close,
     FindWanted,
     HandleFrame,
     HandOver,
@@ -58,17 +67,10 @@ from protocol.session_events import (
     LoadBlocks,
     LoadPlan,
     LoadSummary,
-    MessageReceived,
     OpenReconciliation,
     OpenTopics,
     Output,
-    PlanLoaded,
-    Reconciled,
     Send,
-    SummaryLoaded,
-    TopicFollowed,
-    TopicsRefused,
-    WantedFound,
 )
 from protocol.topic_progress import TopicProgress
 from tests.support.ids import as_commit_id

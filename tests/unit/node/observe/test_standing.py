@@ -320,7 +320,7 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
 async def test_who_held_what_is_stored_at_a_bounded_rate(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(20 * SAVE_SECONDS), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         async with connected(bob, alice) as (_, side):
             await until_equal(alice, bob)

@@ -17,7 +17,8 @@ from node.sync.session_queries import read_store
 from node.timelines.commit_history import describe
 from node.timelines.timelines import Timelines
 from protocol.limits.formats import LEAF_SIZE
-from protocol.session_events import BatchLoaded, LoadBatch
+from protocol.session_events import BatchLoaded
+from protocol.session_outputs import LoadBatch
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_timeline

@@ -23,7 +23,7 @@ from protocol.limits.peers import (
     LINK_DIALS_AT_ONCE_MAX,
     LINK_HOSTS_MAX,
 )
-from protocol.session_events import AddressSeen
+from protocol.session_outputs import AddressSeen
 from storage.peers.peers import load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

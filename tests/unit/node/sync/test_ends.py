@@ -22,7 +22,7 @@ from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import OUTGOING_COUNT_MAX, STRANGER_IDLE_SECONDS
 from protocol.messages import Fetch, Goodbye, KeepAlive, Message, Publications, decode_message
 from protocol.session import Session
-from protocol.session_events import Close
+from protocol.session_outputs import Close
 from protocol.signing import public_key
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after

@@ -29,7 +29,8 @@ from node.sync.network import Network
 from node.sync.own_addresses import OwnAddresses
 from protocol.body import Permission
 from protocol.ids import TopicKey, UserId
-from protocol.session_events import CommitsAccepted, Event, Output
+from protocol.session_events import CommitsAccepted, Event
+from protocol.session_outputs import Output
 from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo

@@ -16,7 +16,7 @@ from node.sync.network import Network
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress
-from protocol.session_events import FindPeers, LearnPeers
+from protocol.session_outputs import FindPeers, LearnPeers
 from protocol.text import id_text
 from storage.peers.addresses import load_reached
 from tests.support.machine import fail_after

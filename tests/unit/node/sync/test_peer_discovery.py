@@ -19,7 +19,7 @@ from protocol.limits.peers import (
     LEARNED_PEERS_WANTED,
 )
 from protocol.links import PeerAddress
-from protocol.session_events import FindPeers
+from protocol.session_outputs import FindPeers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 

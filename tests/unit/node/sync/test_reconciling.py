@@ -19,7 +19,8 @@ from protocol.hashing import symbol_key
 from protocol.ids import ItemId
 from protocol.reconciliation.range_items import END, START
 from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.session_events import OpenReconciliation, Reconciled
+from protocol.session_events import Reconciled
+from protocol.session_outputs import OpenReconciliation
 from storage.topics.difference import REPLICA
 from storage.topics.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
 from storage.topics.topic_sets import TopicSet, iterate_ids, load_set

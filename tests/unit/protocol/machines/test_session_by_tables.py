@@ -64,7 +64,6 @@ from protocol.messages import (
 from protocol.session import Session
 from protocol.session_events import (
     CheckDue,
-    Close,
     Event,
     MessageReceived,
     PlanLoaded,
@@ -72,6 +71,7 @@ from protocol.session_events import (
     SummaryLoaded,
     TopicFollowed,
 )
+from protocol.session_outputs import Close
 from tests.support.ids import as_commit_id
 
 SESSION_ID: Final = SessionId(b"s" * 32)

@@ -1,0 +1,321 @@
+"""Output commands of the state machine in `protocol.session`. Its input events: `protocol.session_events`."""
+
+from dataclasses import dataclass
+
+from protocol.ids import (
+    AnnouncedTopic,
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    PeerId,
+    ShortId,
+    TopicKey,
+)
+from protocol.keys import AccountToken
+from protocol.links import PeerAddress
+from protocol.messages import Announce, Deposit, FileDeposit, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Say this to the peer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSummary:
+    """Summarise a topic's branch."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
+
+    topic: TopicKey
+    held: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindWanted:
+    """Look up numbers of these commits."""
+
+    topic: TopicKey
+    ids: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBatch:
+    """Read publications of these commits, as many as fit a batch."""
+
+    topic: TopicKey
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestBatch:
+    """The peer sent these publications: verify and store them, those of root branches before what comes later."""
+
+    topic: TopicKey
+    items: tuple[bytes, ...]
+    is_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBlocks:
+    """Read the first of these blocks, as many as fit a frame."""
+
+    topic: TopicKey
+    ids: tuple[BlockId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Answers to BlocksWanted: the ids, each with the block's encoding, or None where the peer has not got it."""
+
+    topic: TopicKey
+    blocks: tuple[tuple[BlockId, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReconciliation:
+    """Begin to find out what differs of a topic, as its answerer."""
+
+    topic: TopicKey
+    by_ranges: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandleFrame:
+    """A frame of a reconciliation; the first one begins it, as its asker."""
+
+    topic: TopicKey
+    kind: int
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTopics:
+    """The peer asks this relay to keep these topics: follow them, where that may be."""
+
+    topics: tuple[TopicKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindPeers:
+    """The peer may be told of others on this topic: find them."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSeen:
+    """The peer says where it sees this node (host:port), which need not be true."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceSeen:
+    """The peer says that somebody has a joined topic's text open, which may be forged."""
+
+    topic: TopicKey
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PunchHeard:
+    """The peer wants a direct connection. Answered by PunchAnswered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PunchDue:
+    """Dial the peer at these. `is_later`: when it has heard what was said last."""
+
+    addresses: tuple[str, ...]
+    is_later: bool
+
+
+PunchOutput = PunchHeard | PunchDue
+ReachOutput = AddressSeen | PunchOutput
+"""What is about where nodes are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnPeers:
+    """The peer says where these can be dialed, who follow this topic."""
+
+    topic: TopicKey
+    peers: tuple[PeerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitsAgreed:
+    """The peer takes circuits: say so too (CircuitsTaken), where this side takes them from this peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitOffered:
+    """The peer asks for a circuit to a node: accept it (CircuitGranted) or end it (CircuitEnded)."""
+
+    circuit: int
+    address: CircuitAddress
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitCredited:
+    """So many bytes more may be sent on a circuit. The first time, the peer has accepted it."""
+
+    circuit: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitReceived:
+    """The peer sent bytes on a circuit."""
+
+    circuit: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitClosed:
+    """The peer has ended a circuit, and why, in its own words."""
+
+    circuit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingPossible:
+    """A root branch's topic that the peer was asked to keep is joined, and the peer passes circuits on."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMeets:
+    """The peer meets others on a topic: name them to each other (NodesFound)."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodesLearned:
+    """Nodes to which circuits can be asked for at the peer, which follow a topic."""
+
+    topic: TopicKey
+    nodes: tuple[PeerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFileList:
+    """The peer asks which files of a topic this relay keeps, above this id."""
+
+    topic: TopicKey
+    after: ShortId
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFiles:
+    """The peer asks this relay to keep files: fetch their blocks, and say of each what came of it (FileSettled)."""
+
+    topic: TopicKey
+    files: tuple[FileDeposit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesListed:
+    """Answer to FileListWanted."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAnswered:
+    """Answer to FilesOffered, for some of them: the peer keeps them (""), or says why not."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveAccount:
+    """The peer has a link to an account of this relay: say what came of it (AccountSettled)."""
+
+    token: AccountToken
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAnswered:
+    """Answer to AccountWanted: what the account may keep at the peer and does; or why there is none."""
+
+    refusal: str
+    quota: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the session; `reason` is a stable code."""
+
+    reason: str
+
+
+Output = (
+    Send
+    | LoadSummary
+    | LoadPlan
+    | FindWanted
+    | LoadBatch
+    | IngestBatch
+    | LoadBlocks
+    | HandOver
+    | OpenTopics
+    | FindPeers
+    | LearnPeers
+    | AddressSeen
+    | PresenceSeen
+    | PunchHeard
+    | PunchDue
+    | OpenReconciliation
+    | HandleFrame
+    | CircuitsAgreed
+    | CircuitOffered
+    | CircuitCredited
+    | CircuitReceived
+    | CircuitClosed
+    | MeetingPossible
+    | NodeMeets
+    | NodesLearned
+    | LoadFileList
+    | KeepFiles
+    | FilesListed
+    | FilesAnswered
+    | GiveAccount
+    | AccountAnswered
+    | Close
+)
+
+
+def say_together(outputs: list[Output]) -> list[Output]:
+    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
+    announced: list[AnnouncedTopic] = []
+    deposited: list[TopicKey] = []
+    others: list[Output] = []
+    for output in outputs:
+        match output:
+            case Send(Announce(topics)):
+                announced += topics
+            case Send(Deposit(topics)):
+                deposited += topics
+            case _:
+                others.append(output)
+    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
+    if deposited:
+        said.append(Send(Deposit(tuple(deposited))))
+    return [*said, *others]
