@@ -1652,6 +1652,7 @@ export interface AccountLink {
   link: string;
   name: string;
   quota: number;
+  reach: "machine" | "network" | "anywhere";
 }
 
 /** Invites to the account of that name, which is made if there is none, and has this quota from now on. */

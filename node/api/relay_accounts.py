@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from node.contract.relay_accounts import AccountLink, RelayAccount, RelayAccountList
 from node.contract.values import Empty
+from node.membership.sharing import reach_text
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.own_addresses import OwnAddresses
@@ -76,6 +77,7 @@ class RelayAccounts:
             "link": relay_link_text(RelayLink(token, peers)),
             "expires_at": now + expires_seconds,
             "addresses": [one.address for one in peers],
+            "reach": reach_text(self._addresses.reach),
         }
 
     async def change(self, account: str, quota: int) -> RelayAccount:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from node.cli.repo_commands import seconds_of
+from node.cli.repo_commands import note_reach, seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 from node.runtime.errors import ServiceError
 
@@ -95,6 +95,7 @@ def invite(
     """Make a link that gives one node an account at this relay. Each node of a person needs a link of its own."""
     answer = client(context).invite_to_relay(name, bytes_of(quota), expires_seconds=seconds_of(expires))
     print_answer(answer, as_json=as_json)
+    note_reach(answer["reach"])
 
 
 @relay.command("join")

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
-from node.contract.values import ByteCount, Count, Empty, Id, NameRequest, Request, UnixSeconds
+from node.contract.values import ByteCount, Count, Empty, Id, LinkReach, NameRequest, Request, UnixSeconds
 from protocol.limits.formats import LINK_SIZE_MAX
 
 Quota = Annotated[
@@ -46,6 +46,7 @@ class AccountLink(TypedDict):
     link: Annotated[str, Meta(description="A secret: who uses it first has the account.")]
     expires_at: UnixSeconds
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach
 
 
 class RelayAccount(TypedDict):

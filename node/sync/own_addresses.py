@@ -317,7 +317,8 @@ def told_reach(address: str) -> Reach:
     address = address if web is None else web.place
     host = host_of(address)
     if host is not None:
-        return reach_of(host) or Reach.PRIVATE
+        reach = reach_of(host)
+        return Reach.PRIVATE if reach is None else reach
     return Reach.MACHINE if address.rpartition(":")[0] == "localhost" else Reach.EVERYBODY
 
 

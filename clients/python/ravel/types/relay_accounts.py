@@ -26,6 +26,8 @@ class AccountLink(TypedDict):
     """Unix seconds."""
     addresses: list[str]
     """Addresses (`host:port`) that the link names."""
+    reach: str
+    """From where the link's addresses can be dialed, at the farthest."""
 
 
 class RelayAccount(TypedDict):

@@ -110,6 +110,7 @@ def test_a_host_that_links_name_by_websocket_counts_as_that_host() -> None:
     [
         ("wss://relay.example", Reach.EVERYBODY),
         ("ws://localhost:9443", Reach.MACHINE),
+        ("ws://127.0.0.1", Reach.MACHINE),
         ("ws://10.0.0.1", Reach.PRIVATE),
     ],
 )
