@@ -220,7 +220,7 @@ def set_digest(lanes: bytes) -> Digest:
 
 
 def account_mark(token: AccountToken) -> Mark:
-    """What a relay keeps of an account's link: whoever reads its store cannot use the link."""
+    """What a relay keeps of an account's link: a reader of its store cannot use the link."""
     return Mark(_derive(_ACCOUNT_MARK, token))
 
 
