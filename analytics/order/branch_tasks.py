@@ -132,7 +132,8 @@ def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # n
     # Places of a branch follow one another, and the next branch begins at 0 again.
     position = order.position[order.fault == kernel.NO_FAULT]
     ends = np.flatnonzero(np.diff(position, append=0) != 1)
-    starts = np.concatenate([[0], ends[:-1] + 1])
+    # No place at all has no end, and so no start either.
+    starts = np.concatenate([[0], ends + 1])[: len(ends)]
     found = [
         blake3(commit_ids[placed[start : end + 1]].tobytes()).hexdigest()
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
