@@ -9,6 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 from pyspark_ravel import DefaultSource
 
+from ravel.exports import spark_source
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from tests.support.exports import Row, change_manifest, id_of, write_export
@@ -72,11 +73,51 @@ def test_a_stream_has_the_rows_between_two_watermarks(growing: Path) -> None:
         stream.partitions(first, second)
 
 
+def test_a_stream_of_an_export_that_was_begun_anew_fails(growing: Path) -> None:
+    parts = _parts(growing)
+    stream = DefaultSource({"path": str(growing)}).streamReader(StructType())
+    before = stream.latestOffset()  # type: ignore[call-arg]  # in the form of Spark 4.0
+    change_manifest(growing, tables={"commits": parts[:1]}, watermark=2)
+    after = stream.latestOffset()  # type: ignore[call-arg]  # as above
+    assert (before, after) == ({"watermark": 5}, {"watermark": 2})
+    with pytest.raises(ExportError, match="was begun anew: it ends at 2, and was read up to 5"):
+        stream.partitions(before, after)
+    # Spark keeps the two numbers, and asks for the batch once more when the query is started again.
+    change_manifest(growing, tables={"commits": parts}, watermark=5)
+    with pytest.raises(ExportError, match="was begun anew: it ends at 2, and was read up to 5"):
+        stream.partitions(before, after)
+
+
+def test_a_stream_does_not_begin_behind_the_end_of_its_export(growing: Path) -> None:
+    stream = DefaultSource({"path": str(growing), "from": "1000"}).streamReader(StructType())
+    latest = stream.latestOffset()  # type: ignore[call-arg]  # in the form of Spark 4.0
+    assert latest == stream.initialOffset() == {"watermark": 1000}
+    with pytest.raises(ExportError, match="ends at 5, and the stream begins after 1000"):
+        stream.partitions(stream.initialOffset(), latest)
+    at_end = DefaultSource({"path": str(growing), "from": "5"}).streamReader(StructType())
+    assert at_end.partitions(at_end.initialOffset(), at_end.latestOffset()) == []  # type: ignore[call-arg]  # as above
+
+
+def test_a_stream_of_all_rows_leaves_every_part_to_tasks(
+    growing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = DefaultSource({"path": str(growing)}).streamReader(StructType())
+    with monkeypatch.context() as driver:
+        driver.setattr(spark_source, "_bring", lambda *_: pytest.fail("the driver brought a part"))
+        latest = stream.latestOffset()  # type: ignore[call-arg]  # as above
+        found = stream.partitions(stream.initialOffset(), latest)
+        assert stream.partitions(latest, latest) == []
+    assert len(found) == 3
+    assert _ids(stream, found) == _names(*"abcde")
+
+
 def test_what_cannot_be_read_is_said(growing: Path, tmp_path: Path) -> None:
     for options, message in (
         ({}, "no export is named"),
         ({"path": "x", "table": "bodies"}, "no table 'bodies'"),
         ({"path": "x", "from": "-1"}, "it is a sequence, from 0"),
+        ({"path": "x", "from": "\N{SUPERSCRIPT TWO}"}, "it is a sequence, from 0"),
+        ({"path": "x", "from": "1" * 19}, "it is a sequence, from 0"),
     ):
         with pytest.raises(ExportError, match=message):
             DefaultSource(dict(options))

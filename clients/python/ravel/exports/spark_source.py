@@ -9,6 +9,7 @@ reads: so executors need this package, and credentials where fsspec finds them, 
 export: each batch has the rows between two watermarks. Tables that exports state anew each time cannot be followed.
 """
 
+import re
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,8 @@ class RavelSource(DataSource):
             raise ExportError('no export is named: load("/path/or/url")')
         if self._table not in TABLES or self._table == "bodies":
             raise ExportError(f"no table {self._table!r}")
-        if not self._from.isdigit():
+        # Not `isdigit`, which takes digits that `int` does not. More than 18 would not fit a sequence.
+        if not re.fullmatch(r"[0-9]{1,18}", self._from):
             raise ExportError(f"`from` is {self._from[:40]!r}: it is a sequence, from 0")
 
     @classmethod
@@ -102,18 +104,33 @@ class _StreamReader(DataSourceStreamReader):
 
     # The form of Spark 4.0, which newer ones know too.
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
-        return {"watermark": _list_parts(self._url, self._table)[0]}
+        # Below `first`, the next batch would begin with rows that are not wanted.
+        return {"watermark": max(self._first, _list_parts(self._url, self._table)[0])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         watermark, parts = _list_parts(self._url, self._table)
-        if watermark < end["watermark"]:
+        after, until = start["watermark"], end["watermark"]
+        if watermark < after == until == self._first:
             raise ExportError(
-                f"{self._url} was begun anew: it ends at {watermark}, and was read up to {end['watermark']}. "
+                f"{self._url} ends at {watermark}, and the stream begins after {after}. "
+                "Set `from` to a sequence that it has, and start the query with a new checkpoint"
+            )
+        # An end before the start is what `latestOffset` found after the export was begun anew: without rows the batch would
+        # pass, and all rows up to that end would never come.
+        if watermark < until or until < after:
+            raise ExportError(
+                f"{self._url} was begun anew: it ends at {min(watermark, until)}, and was read up to {max(after, until)}. "
                 "Start the query with a new checkpoint"
             )
+        # What a part spans is asked only where that decides, as it brings the part to the driver.
+        if after == until:  # as Spark asks when a query is started again
+            return []
+        for one in parts:
+            one.after, one.until = after, until
+        if after == 0 and until == watermark:
+            return [*parts]
         found: list[InputPartition] = []
         for one in reversed(parts):  # rows ascend from part to part
-            one.after, one.until = start["watermark"], end["watermark"]
             first, last = _span(one)
             if first <= one.until and last > one.after:
                 found.append(one)
