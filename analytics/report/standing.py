@@ -6,7 +6,7 @@ the next one into the same folder says what has changed since.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -127,17 +127,18 @@ def find_standing(
         int(unmerged["branches"]),
         int(missing["causes"] or 0),
     )
-    is_same = before is not None and set(before.nodes) == set(now.nodes)
+    # Older exports may be analyzed after newer ones: nothing has come "since" those.
+    is_compared = before is not None and set(before.nodes) == set(nodes) and before.exported_at <= exported_at
     return Standing(
         now,
-        before if is_same else None,
+        before if is_compared else None,
         tuple(lags[:_NODES_MAX]),
-        _received(rows, period),
+        _received(rows, period, exported_at * 1000),
         unmerged["oldest"],
     )
 
 
-def _received(rows: Rows, period: Period | None) -> tuple[Received, ...]:
+def _received(rows: Rows, period: Period | None, exported_at: int) -> tuple[Received, ...]:
     if period is None:
         return ()
     points: dict[str, list[tuple[int, int, int]]] = {}
@@ -148,8 +149,10 @@ def _received(rows: Rows, period: Period | None) -> tuple[Received, ...]:
             )
     found = []
     for node, buckets in points.items():
-        end = buckets[-1][0] + period.bucket
-        start = max(end - _RECENT, buckets[0][0])
+        # Up to the export: a node that received nothing of late has a pace of nothing, and not that of its last bucket.
+        end = max(buckets[-1][0] + period.bucket, exported_at)
+        # With a bucket's beginning, as rows have whole buckets.
+        start = max((end - _RECENT) // period.bucket * period.bucket, buckets[0][0])
         recent = sum(size for at, size, _ in buckets if at >= start)
         in_all = tuple((at, in_all) for at, _, in_all in buckets)
         found.append(Received(node, in_all, period.bucket, int(recent), end - start))
@@ -192,7 +195,7 @@ def _changed(now: Summary, before: Summary | None) -> str:
     if before is None:
         return "This folder has no earlier analysis of these nodes: the next one says here what has changed."
     since = f"Since the export of {page.day(before.exported_at * 1000)}"
-    if now == before:
+    if replace(now, nodes=before.nodes, exported_at=before.exported_at) == before:
         return f"{since} nothing has changed."
     if now.commits < before.commits:
         fewer = page.counted(before.commits - now.commits, "commit")
@@ -211,7 +214,7 @@ def _lagging(standing: Standing) -> list[tuple[str, str]]:
             ("plain", "One node's export says nothing of its peers: analyze the exports of several together.")
         ]
     if not standing.lags:
-        return [("good", "No node lacks a commit that another has of the same branch.")]
+        return [("good", "No node lacks a commit of a branch that it has in part.")]
     return [
         (
             "bad",
@@ -223,11 +226,13 @@ def _lagging(standing: Standing) -> list[tuple[str, str]]:
 
 
 def _grows(one: Received) -> str:
-    pace = one.recent * _YEAR // max(one.span, 1)
-    return (
-        f"Node {_node(one.node)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}. At that pace "
-        f"they take {page.sized(pace)} more disk space in a year."
+    received = (
+        f"Node {_node(one.node)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}."
     )
+    if one.span < DAY:  # a first sync says nothing of a year
+        return received
+    pace = page.sized(one.recent * _YEAR // one.span)
+    return f"{received} At that pace they take {pace} more disk space in a year."
 
 
 def _heads(standing: Standing) -> tuple[str, str]:

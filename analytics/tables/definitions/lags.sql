@@ -1,5 +1,6 @@
 -- Rows: branch and node that lacks commits of it
--- What each node lacks of a branch that another of these nodes has, and since when.
+-- What each node lacks of a branch that another of these nodes has, and since when. Nodes without any
+-- commit of the branch are not listed.
 --
 -- branch_id binary: the branch
 -- node string: the node that lags

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,12 @@ from analytics.report.standing import (
     Received,
     Standing,
     Summary,
+    find_standing,
     load_summary,
     render_standing,
     save_summary,
 )
+from analytics.tables.periods import Period
 from tests.support.exports import DAY_MS, T0_MS, Row, write_export
 
 NOW = Summary(("alice",), T0_MS // 1000, 10, 2, 5 << 20, 0, 0, 0, 0)
@@ -45,6 +48,8 @@ def test_changes_are_told_against_the_analysis_before() -> None:
     assert _said(replace(NOTHING, before=before))[0].endswith("6 commits and 1 branch came: 3.0 MiB.")
     assert _said(replace(NOTHING, before=NOW))[0].endswith("nothing has changed.")
     assert "3 commits fewer" in _said(replace(NOTHING, before=replace(NOW, commits=13)))[0]
+    earlier = replace(NOW, exported_at=NOW.exported_at - 86_400)
+    assert _said(replace(NOTHING, before=earlier))[0] == "Since the export of 2023-11-13 nothing has changed."
     worse = replace(NOW, forked=2, unmerged=1, missing=3)
     told = _said(Standing(worse, replace(NOW, missing=1), (), (), T0_MS - 4 * DAY))
     assert told[2].startswith("2 authors used a place of a feed twice")
@@ -68,6 +73,79 @@ def test_nodes_that_lag_and_nodes_that_grow_are_named_and_escaped() -> None:
     assert told[2] == (
         "Node B received 1.0 MiB of commits in 2 days. At that pace they take 182.5 MiB more disk space in a year."
     )
+
+
+def test_nodes_without_a_lag_are_said_to_have_what_they_follow() -> None:
+    standing = replace(NOTHING, now=replace(NOW, nodes=("alice", "bob")))
+    assert _said(standing)[1] == "No node lacks a commit of a branch that it has in part."
+
+
+HOUR = DAY // 24
+
+
+def _find(
+    buckets: list[tuple[int, int]], exported_at: int, bucket: int = DAY, before: Summary | None = None
+) -> Standing:
+    """The standing of a node that received so many bytes in buckets that begin then (in unix milliseconds)."""
+    in_all = [sum(size for _, size in buckets[: number + 1]) for number in range(len(buckets))]
+    answers: dict[str, list[dict[str, Any]]] = {
+        "lags": [],
+        "feed_forks": [{"authors": 0}],
+        "unmerged": [{"branches": 0, "oldest": None}],
+        "faults": [{"causes": 0}],
+        "store_growth": [
+            {"node": "alice", "bucket_start": at, "bytes": size, "bytes_in_all": total}
+            for (at, size), total in zip(buckets, in_all, strict=True)
+        ],
+    }
+
+    def rows(query: str) -> list[dict[str, Any]]:
+        (asked,) = re.findall(r"FROM (\w+)", query)
+        return answers[asked]
+
+    total = {"commits": NOW.commits, "branches": NOW.branches, "bytes": NOW.size}
+    period = Period(buckets[0][0], buckets[-1][0], bucket, 0)
+    return find_standing(rows, before, period, ["alice"], exported_at // 1000, total)
+
+
+@pytest.mark.parametrize(
+    "buckets, exported_after, bucket, said",
+    [
+        (
+            [(0, 1 << 20), (DAY, 1 << 20)],
+            2 * DAY,
+            DAY,
+            "2.0 MiB of commits in 2 days. At that pace they take 365.0 MiB",
+        ),
+        ([(0, 1 << 20)], 10 * DAY, DAY, "1.0 MiB of commits in 10 days. At that pace they take 36.5 MiB"),
+        ([(0, 1 << 20)], 300 * DAY, DAY, "0 B of commits in 30 days. At that pace they take 0 B"),
+        (
+            [(0, 5 << 20), (60 * DAY, 1 << 20)],
+            100 * DAY,
+            60 * DAY,
+            "1.0 MiB of commits in 60 days. At that pace they take 6.1 MiB",
+        ),
+        ([(0, 1 << 30)], HOUR, HOUR, "1.0 GiB of commits in 1 hour."),
+    ],
+    ids=["steady", "idle", "idle for long", "wide buckets", "young"],
+)
+def test_the_pace_is_that_up_to_the_export(
+    buckets: list[tuple[int, int]], exported_after: int, bucket: int, said: str
+) -> None:
+    start = T0_MS // bucket * bucket
+    standing = _find([(start + at, size) for at, size in buckets], start + exported_after, bucket)
+    (one,) = standing.received
+    told = _said(replace(standing, received=(replace(one, points=()),)))[
+        2
+    ]  # without a picture, which takes long
+    assert told.startswith(f"Node alice received {said}")
+    assert ("in a year" in told) == ("At that" in said)
+
+
+def test_an_analysis_of_later_exports_is_not_compared_with() -> None:
+    for seconds, is_compared in ((-1, True), (0, True), (1, False)):
+        before = replace(NOW, exported_at=NOW.exported_at + seconds)
+        assert (_find([(T0_MS // DAY * DAY, 1)], T0_MS, before=before).before is before) == is_compared
 
 
 @pytest.mark.parametrize(
