@@ -58,8 +58,8 @@ def table(name: str, commits: DataFrame, **further: DataFrame) -> DataFrame:
     """The table of this name, of commits as exported or as `order` gives them.
 
     `further` are the tables of FURTHER that it is counted from. Tables of what each node has (`stores`, `replication`,
-    `edits`, ...) take commits as exported, with the column `node`. Raises KeyError for a name that is none, ValueError
-    where commits are ordered that must be as exported.
+    `edits`, ...) take commits as exported, with the column `node`. Raises KeyError for a name that is none, TypeError for a
+    further table that FURTHER does not name, ValueError where commits are ordered that must be as exported.
     """
     needed = _closure(name)
     unknown = further.keys() - set(FURTHER)
@@ -106,7 +106,7 @@ def _closure(name: str) -> list[str]:
 
 
 def _told(given: DataFrame, name: str, *more: Column) -> DataFrame:
-    """A table of exports with the columns that it has: null where an older schema, or whoever read it, lacks one."""
+    """A table of exports with the columns that it has: null where an older schema or another reader lacks one."""
     kinds = {column.split()[0]: column.split()[1] for column in SPARK_SCHEMAS[name].split(",")}
     return given.select(
         *[

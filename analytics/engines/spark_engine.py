@@ -142,6 +142,7 @@ class SparkEngine(SparkQueries):
 
     def close(self) -> None:
         """See Engine."""
+        self._tables.close()
         if self._is_own:
             self._spark.stop()
             return

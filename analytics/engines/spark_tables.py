@@ -11,6 +11,7 @@ are chosen by anybody.
 import shutil
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,8 @@ _WRITERS: Final = 4
 """Tables that are written at the same time: while one is planned or ends, tasks of another run. Tasks take turns for cores,
 so this needs no memory for each."""
 _TOGETHER: Final = "ravel_together_"
-"""Views of tables while they are collected."""
+"""Views of tables while they are collected; a number follows, as runs in one session may collect at the same time."""
+_collections: Final = count(1)
 _PART: Final = "part-00000.parquet"
 
 
@@ -69,6 +71,12 @@ class TableWriter:
         from analytics.engines.duckdb_tables import fetch
 
         return fetch(self._open(tables), query)
+
+    def close(self) -> None:
+        """Let go of the database that queries were answered from."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def _write_here(self, name: str, rows: pa.Table) -> None:
         folder = self._folder(name)
@@ -125,6 +133,7 @@ class TableWriter:
 
 def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
     """The rows of several small tables, by one job: each a struct in a column of its own."""
+    prefix = f"{_TOGETHER}{next(_collections)}_"
     # Columns that cannot be null are so beside rows of other tables, and Arrow refuses that.
     kinds = [
         StructType([StructField(field.name, field.dataType) for field in table.schema]).simpleString()
@@ -137,16 +146,16 @@ def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> di
             f"{'struct(*)' if place == other else f'CAST(NULL AS {kind})'} AS table_{other}"
             for other, kind in enumerate(kinds)
         )
-        + f" FROM {_TOGETHER}{place}"
+        + f" FROM {prefix}{place}"
         for place in range(len(kinds))
     ]
     for place, table in enumerate(tables.values()):
-        table.createOrReplaceTempView(f"{_TOGETHER}{place}")
+        table.createOrReplaceTempView(f"{prefix}{place}")
     try:
         found: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).toArrow())
     finally:
         for place in range(len(kinds)):
-            spark.catalog.dropTempView(f"{_TOGETHER}{place}")
+            spark.catalog.dropTempView(f"{prefix}{place}")
     return {
         name: pa.Table.from_struct_array(found.filter(pc.field("place") == place)[f"table_{place}"])
         for place, name in enumerate(tables)
