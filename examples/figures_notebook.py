@@ -9,9 +9,11 @@ import os
 from pyspark.sql import SparkSession
 
 import analytics.frames as figures
+from ravel.exports.spark_source import RavelSource
 
 url = os.environ["RAVEL_EXPORT"]
 spark = SparkSession.Builder().getOrCreate()
+spark.dataSource.register(RavelSource)
 commits = spark.read.format("ravel").load(url)
 voids = spark.read.format("ravel").option("table", "voids").load(url)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import structlog
 
 from node.cli import main as main_module
 from tests.e2e.cluster import Peer, peers, run_ravel, until, until_equal
@@ -179,8 +180,11 @@ def _placed(folder: Path) -> Iterator[_Place]:
 def _run(monkeypatch: pytest.MonkeyPatch, home: Path, words: Words) -> int:
     monkeypatch.setattr("sys.argv", ["ravel", *words])
     monkeypatch.setenv("RAVEL_HOME", str(home))
-    with pytest.raises(SystemExit) as caught:
-        main_module.main()
+    try:
+        with pytest.raises(SystemExit) as caught:
+            main_module.main()
+    finally:
+        structlog.reset_defaults()  # a daemon that did not start has its log written to this test's output
     return int(caught.value.code or 0)
 
 

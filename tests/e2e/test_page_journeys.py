@@ -440,7 +440,7 @@ def test_a_token_for_reading_alone_gets_a_page_for_reading(tmp_path: Path, page:
         page.fill("#token", made["token"])
         page.click("#login-form button")
         page.until(f"{ROWS}.length === 2")
-        for absent in ("#write", ".links", "#status:not(:empty)"):
+        for absent in ("#write", ".links.add", ".links [href$=settings]", "#status:not(:empty)"):
             assert page.evaluate(f"document.querySelector('{absent}')") is None, absent
         open_panel(page, "members")
         assert page.evaluate("document.getElementById('invite')") is None

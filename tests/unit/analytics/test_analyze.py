@@ -249,6 +249,7 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
     pictures = set(re.findall(r'<svg[^>]* role="img" aria-label="([^":]*)', page))
     assert pictures == {
         "Commits over time",
+        "Distribution of merge latency",
         "Distribution of widths",
         "Width per rank",
         "Heads over time",

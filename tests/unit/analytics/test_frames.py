@@ -14,6 +14,7 @@ import ravel
 from analytics.engines.spark_tables import collect_together
 from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
+from ravel.exports.spark_source import RavelSource
 from tests.support.analyses import Counted
 from tests.support.exports import (
     DAY_MS,
@@ -102,6 +103,7 @@ def test_figures_are_those_of_an_analysis(spark: SparkSession, export: Path, tmp
 @pytest.mark.slow
 @pytest.mark.extended
 def test_spark_reads_an_export_by_its_format(spark: SparkSession, export: Path) -> None:
+    spark.dataSource.register(RavelSource)
     for name in ("commits", "edits", "members"):
         rows: Any = spark.read.format("ravel").option("table", name).load(str(export)).toArrow()
         expected = ravel.open_export(export).table(name).arrow()

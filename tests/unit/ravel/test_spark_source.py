@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
-from pyspark_ravel import DefaultSource
 
 from ravel.exports import spark_source
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
+from ravel.exports.spark_source import RavelSource
 from tests.support.exports import Row, change_manifest, id_of, write_export
 
 ROWS = [Row("a"), Row("b", ("a",)), Row("c", ("b",)), Row("d", ("c",)), Row("e", ("d",))]
@@ -40,7 +40,7 @@ def _names(*names: str) -> list[bytes]:
 
 
 def test_a_part_is_one_task_and_columns_are_those_of_the_schema(growing: Path) -> None:
-    source = DefaultSource({"path": growing.as_uri()})
+    source = RavelSource({"path": growing.as_uri()})
     assert source.name() == "ravel"
     assert source.schema().startswith("`sequence` bigint, `commit_id` binary, `topic` binary")
     assert "`acks` array<binary>" in source.schema()
@@ -49,14 +49,14 @@ def test_a_part_is_one_task_and_columns_are_those_of_the_schema(growing: Path) -
     assert len(reader.partitions()) == 3
     assert _ids(reader, reader.partitions()) == _names(*"abcde")
     for table in TABLES.keys() - {"bodies", "commits"}:
-        empty = DefaultSource({"path": str(growing), "table": table})
+        empty = RavelSource({"path": str(growing), "table": table})
         assert empty.schema().endswith("`node` string")
         assert empty.reader(StructType()).partitions() == []
 
 
 def test_a_stream_has_the_rows_between_two_watermarks(growing: Path) -> None:
     parts = _parts(growing)
-    stream = DefaultSource({"path": str(growing), "from": "1"}).streamReader(StructType())
+    stream = RavelSource({"path": str(growing), "from": "1"}).streamReader(StructType())
     start = stream.initialOffset()
     change_manifest(growing, tables={"commits": parts[:1]}, watermark=2)
     first = stream.latestOffset()  # type: ignore[call-arg]  # in the form of Spark 4.0
@@ -75,7 +75,7 @@ def test_a_stream_has_the_rows_between_two_watermarks(growing: Path) -> None:
 
 def test_a_stream_of_an_export_that_was_begun_anew_fails(growing: Path) -> None:
     parts = _parts(growing)
-    stream = DefaultSource({"path": str(growing)}).streamReader(StructType())
+    stream = RavelSource({"path": str(growing)}).streamReader(StructType())
     before = stream.latestOffset()  # type: ignore[call-arg]  # in the form of Spark 4.0
     change_manifest(growing, tables={"commits": parts[:1]}, watermark=2)
     after = stream.latestOffset()  # type: ignore[call-arg]  # as above
@@ -89,19 +89,19 @@ def test_a_stream_of_an_export_that_was_begun_anew_fails(growing: Path) -> None:
 
 
 def test_a_stream_does_not_begin_behind_the_end_of_its_export(growing: Path) -> None:
-    stream = DefaultSource({"path": str(growing), "from": "1000"}).streamReader(StructType())
+    stream = RavelSource({"path": str(growing), "from": "1000"}).streamReader(StructType())
     latest = stream.latestOffset()  # type: ignore[call-arg]  # in the form of Spark 4.0
     assert latest == stream.initialOffset() == {"watermark": 1000}
     with pytest.raises(ExportError, match="ends at 5, and the stream begins after 1000"):
         stream.partitions(stream.initialOffset(), latest)
-    at_end = DefaultSource({"path": str(growing), "from": "5"}).streamReader(StructType())
+    at_end = RavelSource({"path": str(growing), "from": "5"}).streamReader(StructType())
     assert at_end.partitions(at_end.initialOffset(), at_end.latestOffset()) == []  # type: ignore[call-arg]  # as above
 
 
 def test_a_stream_of_all_rows_leaves_every_part_to_tasks(
     growing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = DefaultSource({"path": str(growing)}).streamReader(StructType())
+    stream = RavelSource({"path": str(growing)}).streamReader(StructType())
     with monkeypatch.context() as driver:
         driver.setattr(spark_source, "_bring", lambda *_: pytest.fail("the driver brought a part"))
         latest = stream.latestOffset()  # type: ignore[call-arg]  # as above
@@ -120,12 +120,12 @@ def test_what_cannot_be_read_is_said(growing: Path, tmp_path: Path) -> None:
         ({"path": "x", "from": "1" * 19}, "it is a sequence, from 0"),
     ):
         with pytest.raises(ExportError, match=message):
-            DefaultSource(dict(options))
+            RavelSource(dict(options))
     with pytest.raises(ExportError, match="members is stated anew by each export"):
-        DefaultSource({"path": str(growing), "table": "members"}).streamReader(StructType())
+        RavelSource({"path": str(growing), "table": "members"}).streamReader(StructType())
     with pytest.raises(ExportError, match=r"manifest\.json is not there"):
-        DefaultSource({"path": str(tmp_path)}).reader(StructType()).partitions()
-    reader = DefaultSource({"path": str(growing)}).reader(StructType())
+        RavelSource({"path": str(tmp_path)}).reader(StructType()).partitions()
+    reader = RavelSource({"path": str(growing)}).reader(StructType())
     partitions = reader.partitions()
     part = read_export(growing).parts[0].path
     content = part.read_bytes()

@@ -1,5 +1,7 @@
 """Spark's source of exports: `spark.read.format("ravel").load(url)` and `spark.readStream.format("ravel").load(url)`.
 
+`spark.dataSource.register(RavelSource)` comes before, once for each session.
+
 Options: `table` (by default `commits`); of streams `from`, the sequence after which they begin (by default 0: with the first
 row). Rows have the columns of this version's schema, null where an older export lacks one, and `node`. One export is read;
 unite several.
