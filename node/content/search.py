@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.content.search_words import Term, Words
+from node.contract.commits import TimelineItem
 from node.contract.search import SearchHit, SearchIndexView
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
@@ -194,15 +195,22 @@ class _Reader:
             yield from ((post.shown_at, post.num) for post in posts.values())
 
     def _compare(self, places: Sequence[Place]) -> Place | None:
-        """Add the hits among these; the place of the last hit, where there is room for no more."""
+        """Add the hits among these; the place up to which it looked, where there is no room or no time for more.
+
+        One post is always looked at, however long that takes: so each answer's cursor is behind its question's.
+        """
         rows = [
             row for row in load_numbered(self._connection, [num for _, num in places]) if self._is_wanted(row)
         ]
         shown_at = {num: at for at, num in places}
         self._opened += len(rows)
-        items = timeline_items(self._connection, self._replica, rows, 0)
+        rows, items = self._open(rows)
         names = load_names(self._connection, [row.num for row in rows if row.body_kind == "files"])
+        passed: Place | None = None
         for row, item in zip(rows, items, strict=True):
+            if passed is not None and self._is_late():
+                return passed
+            passed = shown_at[row.num], row.num
             if "edits" in item or "deletes" in item:  # it is shown as its post
                 continue
             text, files = Words(item["text"] or ""), names.get(row.num, [])
@@ -211,9 +219,12 @@ class _Reader:
             if not fitting and not text.has(terms):
                 continue
             branch = self._branches[row.branch_num]
+            repo = self._replica.repos.get(branch.repo_num)
+            if repo is None:  # it was forgotten meanwhile
+                continue
             hit: SearchHit = {
                 "repo": id_text(branch.facts.repo_id),
-                "repo_name": self._replica.repos[branch.repo_num].name,
+                "repo_name": repo.name,
                 "branch": id_text(branch.branch_id),
                 "branch_name": branch.name,
                 "commit": item["commit"],
@@ -233,12 +244,25 @@ class _Reader:
                 hit["mentions"] = item["mentions"]
             self._hits.append(hit)
             if len(self._hits) == self._question.limit:
-                return shown_at[row.num], row.num
+                return passed
         return None
+
+    def _open(self, rows: list[TimelineRow]) -> tuple[list[TimelineRow], list[TimelineItem]]:
+        """These rows as a timeline shows them, without those of repos that are forgotten meanwhile."""
+        try:
+            return rows, timeline_items(self._connection, self._replica, rows, 0)
+        except KeyError:
+            left = [row for row in rows if self._is_wanted(row)]
+            if len(left) == len(rows):
+                raise
+            return self._open(left)
 
     def _is_wanted(self, row: TimelineRow) -> bool:
         branch, authors = self._branches.get(row.branch_num), self._question.authors
         if row.is_void or branch is None:
+            return False
+        tables = self._replica.tables  # newer than this moment of the store: a repo may be forgotten since
+        if row.topic_num not in tables.on_topics or branch.repo_num not in tables.repos:
             return False
         return authors is None or row.author in authors.get(branch.repo_num, ())
 

@@ -7,6 +7,7 @@ processor, else a half.
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,13 +19,19 @@ from node.content.search_words import RULES, index_keys
 from node.sync.hub import Hub
 from node.timelines.commit_fields import load_whole_blocks, stored_fields
 from protocol.keys import HashKey
-from protocol.limits.users import SEARCH_BATCH_COUNT_MAX, SEARCH_OPENED_AT_ONCE, SEARCH_SLICE_SECONDS
+from protocol.limits.users import (
+    SEARCH_BATCH_COUNT_MAX,
+    SEARCH_BATCH_SPAN_MAX,
+    SEARCH_OPENED_AT_ONCE,
+    SEARCH_SLICE_SECONDS,
+)
 from storage.commits.commits import TimelineRow
 from storage.commits.search_index import (
     IndexItem,
     IndexState,
     begin_index,
     clear_index,
+    find_parts,
     keep_upto,
     load_next,
     load_queued,
@@ -36,6 +43,7 @@ from storage.commits.search_index import (
     write_items,
 )
 from storage.engine.errors import StorageError
+from storage.engine.id_keys import PackedNums
 
 _SHARE_BUSY: Final = 9
 """Seconds of rest for each second of work, while commits come."""
@@ -56,7 +64,13 @@ class _Batch:
     items: list[IndexItem] = field(default_factory=list)
     size: int = 0
     upto: int = 0
-    queued: list[int] = field(default_factory=list)
+    queued: dict[int, PackedNums | None] = field(
+        default_factory=dict
+    )  # each with its blocks: see `take_from_queue`
+
+    def is_full(self, state: IndexState) -> bool:
+        """Whether it is to be entered, and that it was read."""
+        return self.size >= SEARCH_BATCH_COUNT_MAX or self.upto - state.upto > SEARCH_BATCH_SPAN_MAX
 
 
 class SearchIndexer:
@@ -100,7 +114,8 @@ class SearchIndexer:
         if state is None:
             self._batch = _Batch()
             with database.write(is_patient=True) as connection:
-                begin_index(connection, HashKey(os.urandom(32)), RULES)
+                if not clear_index(connection):  # parts are left of one whose removal has not ended
+                    begin_index(connection, HashKey(os.urandom(32)), RULES)
             return True
         if self._batch.upto <= state.upto and self._look_again(state):
             return True
@@ -113,15 +128,17 @@ class SearchIndexer:
         with replica.database.read() as connection:
             while True:
                 found = load_next(connection, max(batch.upto, state.upto), SEARCH_OPENED_AT_ONCE)
-                items, rest = self._read(connection, found.rows, began)
+                items, rest, damaged = self._read(connection, found.rows, began)
                 batch.items += items
                 batch.size += sum(len(item.keys) for item in items)
                 batch.upto = rest[0].num - 1 if rest else found.upto
-                batch.queued += [num for num in found.queued if num <= batch.upto]
+                # Damaged ones are left in the queue: there it is seen whether they came back meanwhile.
+                queued = [num for num in found.queued if num <= batch.upto and num not in damaged]
+                batch.queued |= _as_read(queued, found.rows)
                 is_last = found.is_all and not rest
-                if is_last or batch.size >= SEARCH_BATCH_COUNT_MAX or _is_over(began):
+                if is_last or batch.is_full(state) or _is_over(began):
                     break
-        if batch.size < SEARCH_BATCH_COUNT_MAX and not is_last:
+        if not batch.is_full(state) and not is_last:
             return True
         if batch.upto > state.upto:
             with replica.database.read() as connection:
@@ -138,33 +155,41 @@ class SearchIndexer:
         database = self._hub.replica.database
         with database.read() as connection:
             nums, rows = load_queued(connection, state.upto, SEARCH_OPENED_AT_ONCE)
-            items, rest = self._read(connection, rows, time.thread_time())
+            items, rest, damaged = self._read(connection, rows, time.thread_time())
+            later = {row.num for row in rest}
+            done = [num for num in nums if num not in later]
+            parts = find_parts(connection, rows[0].branch_num, done) if rows else []
         if not nums:
             return False
-        later = {row.num for row in rest}
-        done = [num for num in nums if num not in later]
-        if rows:
+        for part in parts:
             with database.write(is_patient=True) as connection:
-                remove_items(connection, rows[0].branch_num, done)
+                remove_items(connection, part, done)
         with database.read() as connection:
             changes = prepare_items(connection, state.key, items)
         with database.write(is_patient=True) as connection:
             write_items(connection, changes)
-            take_from_queue(connection, done)
+            # What is put back may have the numbers of blocks that it had, so these do not tell.
+            mended = load_whole_blocks(connection, [row for row in rows if row.num in damaged])
+            take_from_queue(connection, _as_read([num for num in done if num not in mended], rows))
         return True
 
     def _read(
         self, connection: Connection, rows: list[TimelineRow], began: float
-    ) -> tuple[list[IndexItem], list[TimelineRow]]:
-        """What is to be entered of the first of these commits, and those for which the slice has no time. One at least."""
+    ) -> tuple[list[IndexItem], list[TimelineRow], set[int]]:
+        """What is to be entered of the first of these commits; those for which the slice has no time; the damaged ones.
+
+        One is read at least. A commit without words is no item: of many, each would stay in memory until a batch is full.
+        """
         blocks, times = load_whole_blocks(connection, rows), load_times(connection, rows)
+        damaged = {row.num for row in rows if row.num not in blocks}
         items: list[IndexItem] = []
         for place, row in enumerate(rows):
             if place and _is_over(began):
-                return items, rows[place:]
+                return items, rows[place:], damaged
             keys = index_keys(self._texts_of(row, blocks.get(row.num)))
-            items.append(IndexItem(row.num, row.branch_num, *times[row.num], keys))
-        return items, []
+            if keys:
+                items.append(IndexItem(row.num, row.branch_num, *times[row.num], keys))
+        return items, [], damaged
 
     def _texts_of(self, row: TimelineRow, encoded: list[bytes] | None) -> list[str]:
         """What a commit itself says: its text, and the names of its files. What others say of it changes nothing here."""
@@ -173,6 +198,12 @@ class SearchIndexer:
             return []
         fields = stored_fields(self._hub.replica, branch, row, encoded)
         return [fields["text"] or "", *fields.get("files", ())]
+
+
+def _as_read(nums: Iterable[int], rows: Sequence[TimelineRow]) -> dict[int, PackedNums | None]:
+    """Each number with its commit's blocks; None where no such commit is among these that were read."""
+    blocks = {row.num: row.block_nums for row in rows}
+    return {num: blocks.get(num) for num in nums}
 
 
 def _is_over(began: float) -> bool:

@@ -247,6 +247,8 @@ SEARCH_PART_COUNT_MAX: Final = 65_536
 """Entries of one part of the index, some 2,500 short posts: rewriting it to erase one of them takes 50 ms."""
 SEARCH_BATCH_COUNT_MAX: Final = 16_384
 """Entries that are written at once, and one post more: some 15 ms, in which others cannot write. Four fill a part."""
+SEARCH_BATCH_SPAN_MAX: Final = 10_000
+"""Commits that are read before the index keeps how far it is: where few have words, a stop loses that much reading."""
 SEARCH_WINDOW_MAX: Final = 100
 """Hits of one answer."""
 SEARCH_NAMES_MAX: Final = 20
@@ -254,7 +256,7 @@ SEARCH_NAMES_MAX: Final = 20
 SEARCH_OPENED_MAX: Final = 1000
 """Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
 SEARCH_SECONDS: Final = 0.25
-"""Processor seconds after which a search ends with what it has, and a cursor to go on from."""
+"""Processor seconds after which a search ends with what it has, and a cursor to go on from. One post is looked at."""
 SEARCH_EXCERPT_SIZE: Final = 300
 """Characters that an answer shows of a post."""
 SEARCH_SLICE_SECONDS: Final = 0.025

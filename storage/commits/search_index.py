@@ -2,12 +2,12 @@
 
 A *part* is a stretch of one branch: its rows lie together, its key is its own, and so is the bound of its size. So a new
 post changes rows in one place, an erased one is removed by rewriting one part, and a search may begin with the parts whose
-posts are newest. Who searches opens what is found, and compares it: the index may say too much. It never says too little
-of commits up to `IndexState.upto`, but for those in the queue.
+posts are newest. Who searches opens what is found, and compares it: the index may say too much. Of commits up to
+`IndexState.upto` it leaves out only what is queued, and words beyond the first SEARCH_TEXT_KEYS_MAX keys of a post.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, NewType
@@ -21,7 +21,7 @@ from protocol.limits.users import SEARCH_PART_COUNT_MAX
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.engine.bulk import change_rows, insert_rows, select_in
 from storage.engine.column_encryption import cipher_of, search_place
-from storage.engine.id_keys import chunks, id_key
+from storage.engine.id_keys import PackedNums, chunks, id_key
 from storage.schema.schema import branches, commits
 from storage.schema.search_schema import search_parts, search_queue, search_state, search_words
 
@@ -72,7 +72,10 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class IndexItem:
-    """What is to be entered of a commit: its keys, and the display times (unix milliseconds) at which it may be shown."""
+    """What is to be entered of a commit: its keys, one at least, and the display times at which it may be shown.
+
+    Times are unix milliseconds.
+    """
 
     num: int
     branch_num: int
@@ -190,8 +193,7 @@ def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexIte
     """What is to be written to enter commits, each once. Nobody else may write to the index until `write_items`."""
     groups: dict[int, list[IndexItem]] = {}
     for item in items:
-        if item.keys:
-            groups.setdefault(item.branch_num, []).append(item)
+        groups.setdefault(item.branch_num, []).append(item)
     last = connection.execute(select(func.coalesce(func.max(search_parts.c.num), 0))).scalar_one()
     numbers = count(last + 1)
     return [
@@ -225,23 +227,34 @@ def keep_upto(connection: Connection, upto: int) -> None:
     connection.execute(update(search_state).values(upto=upto))
 
 
-def remove_items(connection: Connection, branch_num: int, nums: Sequence[int]) -> None:
-    """Take commits of one branch out of the index."""
+def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> list[IndexPart]:
+    """Parts that may have some of these commits of one branch."""
     query = _PARTS.where(
         search_parts.c.branch_num == branch_num,
         search_parts.c.first <= max(nums),
         search_parts.c.last >= min(nums),
     )
-    for part in [IndexPart(*row) for row in connection.execute(query)]:
-        gone = {num - part.base for num in nums if part.first <= num <= part.last}
-        if gone:
-            _rewrite(connection, part, gone)
+    parts = [IndexPart(*row) for row in connection.execute(query.order_by(search_parts.c.num))]
+    return [part for part in parts if any(part.first <= num <= part.last for num in nums)]
 
 
-def take_from_queue(connection: Connection, nums: Sequence[int]) -> None:
-    """These were looked at again."""
-    for some in chunks(nums):
-        connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(some)))
+def remove_items(connection: Connection, part: IndexPart, nums: Sequence[int]) -> None:
+    """Take commits out of a part: a transaction for each part, since one takes 50 ms, and others cannot write meanwhile."""
+    _rewrite(connection, part, {num - part.base for num in nums if part.first <= num <= part.last})
+
+
+def take_from_queue(connection: Connection, seen: Mapping[int, PackedNums | None]) -> None:
+    """These were looked at again: each with the blocks that it had then, or None where there was nothing to index.
+
+    One that has changed since stays: it was noted again, and one row stands for both notes.
+    """
+    for some in chunks(list(seen)):
+        query = select(commits.c.num, commits.c.block_nums).where(
+            commits.c.num.in_(some), commits.c.body_kind.in_(SEARCHED_KINDS)
+        )
+        here: dict[int, PackedNums] = {row.num: row.block_nums for row in connection.execute(query)}
+        done = [num for num in some if here.get(num) == seen[num]]
+        connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(done)))
 
 
 def load_parts(

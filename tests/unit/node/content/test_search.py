@@ -1,13 +1,13 @@
 """Search on a whole node: what is shown is found, and nothing else; windows, bounds, and an index that is caught up."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 from trio.testing import MockClock
 
 from node.authoring.author import Author
@@ -29,11 +29,14 @@ from protocol.ids import BlockId, CommitId, ObjectId
 from protocol.keys import BlockKey, UserSeed
 from protocol.text import id_text, parse_id
 from storage.commits import search_index as index_module
-from storage.commits.search_index import look_again
+from storage.commits.commits import TimelineRow
+from storage.commits.search_index import IndexItem, PartChange, look_again, measure_progress
+from storage.engine.errors import StorageError
+from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
-from storage.schema.search_schema import search_words
+from storage.schema.search_schema import search_parts, search_queue, search_words
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes
 from verifier.posts import Relation, make_place
@@ -72,6 +75,22 @@ class Room:
         question = Question(parse_query(query), [self.branch], 20)
         found = await Search(self.node.hub, is_enabled=True).find(replace(question, **more))
         return found.hits
+
+    def num_of(self, post: str) -> int:
+        """A commit's number in the store."""
+        query = select(commits.c.num).where(commits.c.commit_id == parse_id(post))
+        with self.node.replica.database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def look_again(self, *nums: int) -> None:
+        """Note that their bodies have come or gone."""
+        with self.node.replica.database.write() as connection:
+            look_again(connection, nums)
+
+    def count_queued(self) -> int:
+        """Commits that wait to be looked at again."""
+        with self.node.replica.database.read() as connection:
+            return connection.execute(select(func.count()).select_from(search_queue)).scalar_one()
 
     def count_words(self) -> int:
         """Rows of the index."""
@@ -263,6 +282,27 @@ async def test_a_search_that_takes_long_goes_on(room: Room, monkeypatch: pytest.
     assert 1 < rounds < 20
 
 
+async def test_each_post_may_be_the_last_for_which_there_is_time(room: Room) -> None:
+    """Posts may be long: the time is asked for after each, also one that does not fit, and one is always looked at."""
+    for number in range(5):
+        await room.write("confer" if number == 2 else "conf" if number == 0 else "cone")
+    room.catch_up()
+    ticks = iter(range(10_000))
+    search = Search(room.node.hub, is_enabled=True, clock=lambda: float(next(ticks)))
+    question = Question(parse_query("conf*"), [room.branch], 20)
+    seen, counts = [], []
+    while True:
+        found = await search.find(question)
+        seen += [one["text"] for one in found.hits]
+        counts.append(len(found.hits))
+        if found.cursor is None:
+            break
+        assert parse_cursor(found.cursor) < question.before
+        question = replace(question, before=parse_cursor(found.cursor))
+    assert seen == ["confer", "conf"]
+    assert counts == [0, 0, 0, 1, 0, 1]  # the first has no time for a post
+
+
 async def test_as_many_are_opened_as_may_be(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "SEARCH_OPENED_MAX", 4)
     monkeypatch.setattr(search_module, "_BATCH", 2)
@@ -291,6 +331,24 @@ async def test_a_forgotten_repo_is_not_found(room: Room) -> None:
     assert room.count_words() == 0
 
 
+@pytest.mark.parametrize("step", ["load_numbered", "timeline_items", "load_names"])
+async def test_a_repo_may_be_forgotten_during_a_search(
+    room: Room, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Memory then no longer knows what this moment of the store has."""
+    await room.write("forget me")
+    room.catch_up()
+    real: Callable[..., object] = vars(search_module)[step]
+
+    def forget_first(*values: object) -> object:
+        with room.node.replica.change() as change:
+            forget_repo(change.connection, room.branch.repo_num)
+        return real(*values)
+
+    monkeypatch.setattr(search_module, step, forget_first)
+    assert await room.hits("forget") == []
+
+
 async def test_an_old_store_is_indexed_in_slices(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer_module, "SEARCH_OPENED_AT_ONCE", 2)
     monkeypatch.setattr(indexer_module, "SEARCH_SLICE_SECONDS", 0.0)
@@ -317,6 +375,128 @@ async def test_other_rules_make_the_index_anew(room: Room, monkeypatch: pytest.M
     room.indexer.work()
     assert room.count_words() == 0
     assert await room.find("word") == ["a word"]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+async def test_a_removal_that_was_interrupted_is_ended(
+    room: Room, monkeypatch: pytest.MonkeyPatch, *, is_enabled: bool
+) -> None:
+    """After a change of rules, and where the index was switched off and on again meanwhile."""
+    monkeypatch.setattr(index_module, "SEARCH_PART_COUNT_MAX", 1)
+    for _ in range(3):
+        await room.write("a word")
+    room.catch_up()
+    words = room.count_words()
+    if is_enabled:
+        monkeypatch.setattr(indexer_module, "RULES", 99)
+    assert SearchIndexer(room.node.hub, is_enabled=is_enabled).work()
+    room.catch_up()
+    assert room.count_words() == words
+    with room.node.replica.database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(search_parts)).scalar_one() == 3
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+async def test_a_body_that_goes_while_it_is_read_is_looked_at_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
+) -> None:
+    """It is noted while its older note is worked off; in the end nothing of it is in the index."""
+    room.indexer.work()
+    num = room.num_of(await room.write("erase everything"))
+    if is_indexed:
+        room.catch_up()
+    room.look_again(num)
+    real, looked = index_module.prepare_items, []
+
+    def erase_first(connection: Connection, *values: Any) -> list[PartChange]:  # noqa: ANN401  # passed on
+        monkeypatch.setattr(indexer_module, "prepare_items", real)
+        looked.append(num)
+        with room.node.replica.database.write() as writer:
+            row = commits.c.num == num
+            own = unpack_nums(writer.execute(select(commits.c.block_nums).where(row)).scalar_one())[:1]
+            writer.execute(commits.update().where(row).values(block_nums=pack_nums(own)))
+            look_again(writer, [num])
+        return real(connection, *values)
+
+    monkeypatch.setattr(indexer_module, "prepare_items", erase_first)
+    while not looked:
+        room.indexer.work()
+    assert room.count_queued() == 1
+    room.catch_up()
+    assert (room.count_queued(), room.count_words()) == (0, 0)
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+async def test_a_commit_that_is_restored_while_it_is_read_is_looked_at_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
+) -> None:
+    room.indexer.work()
+    num = room.num_of(await room.write("late words"))
+    if is_indexed:
+        room.catch_up()
+    room.look_again(num)
+    real = vars(indexer_module)["load_whole_blocks"]
+
+    def damaged_once(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+        if rows:
+            monkeypatch.setattr(indexer_module, "load_whole_blocks", real)
+        return {}
+
+    monkeypatch.setattr(indexer_module, "load_whole_blocks", damaged_once)
+    room.indexer.work()
+    assert (room.count_queued(), room.count_words()) == (1, 0)
+    assert await room.find("late") == ["late words"]
+    assert room.count_queued() == 0
+
+
+async def test_each_part_is_rewritten_in_a_transaction_of_its_own(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "SEARCH_PART_COUNT_MAX", 1)
+    nums = [room.num_of(await room.write("words")) for _ in range(2)]
+    room.catch_up()
+    before = room.count_words()
+    room.look_again(*nums)
+    real: Callable[..., None] = vars(index_module)["_rewrite"]
+    rewritten: list[object] = []
+
+    def rewrite_one(*values: object) -> None:
+        if rewritten:
+            raise StorageError("the disk is full")
+        rewritten.append(values)
+        real(*values)
+
+    monkeypatch.setattr(index_module, "_rewrite", rewrite_one)
+    with pytest.raises(StorageError):
+        room.indexer.work()
+    assert room.count_words() == before // 2  # the first is kept
+    assert room.count_queued() == 2
+    monkeypatch.undo()
+    assert await room.find("words") == ["words", "words"]
+
+
+async def test_progress_is_kept_where_commits_have_no_words(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_module, "SEARCH_OPENED_AT_ONCE", 1)
+    monkeypatch.setattr(indexer_module, "SEARCH_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(indexer_module, "SEARCH_BATCH_SPAN_MAX", 2)
+    for _ in range(9):
+        await room.write("…")
+    entered: list[int] = []
+
+    def prepare(connection: Connection, key: object, items: Sequence[IndexItem]) -> list[PartChange]:
+        entered.append(len(items))
+        return []
+
+    monkeypatch.setattr(indexer_module, "prepare_items", prepare)
+    seen = set()
+    while room.indexer.work():
+        with room.node.replica.database.read() as connection:
+            seen.add(measure_progress(connection)[0])
+    first, *steps = sorted(seen - {0})
+    assert steps == [first + 3, first + 6]
+    assert set(entered) == {0}  # none is kept in memory until then
 
 
 async def test_without_an_index(room: Room) -> None:

@@ -14,6 +14,7 @@ from storage.commits.search_index import (
     begin_index,
     clear_index,
     find_in_part,
+    find_parts,
     load_next,
     load_parts,
     load_queued,
@@ -25,6 +26,7 @@ from storage.commits.search_index import (
     write_items,
 )
 from storage.engine.database import Database
+from storage.engine.id_keys import PackedNums
 from storage.repos.deletion import forget_repo
 from storage.schema.schema import commits
 from storage.schema.search_schema import search_parts, search_queue, search_words
@@ -48,6 +50,14 @@ def _enter(connection: Connection, branch_num: int, **said: list[int]) -> None:
             by_num.setdefault(num, []).append(word)
     items = [IndexItem(num, branch_num, num, num, by_num[num]) for num in sorted(by_num)]
     write_items(connection, prepare_items(connection, _KEY, items))
+
+
+def _remove(connection: Connection, branch_num: int, nums: list[int]) -> int:
+    """Take commits out; from how many parts."""
+    parts = find_parts(connection, branch_num, nums)
+    for part in parts:
+        remove_items(connection, part, nums)
+    return len(parts)
 
 
 def _find(connection: Connection, branch_num: int, *words: str) -> list[int]:
@@ -104,11 +114,20 @@ def test_what_is_taken_out_leaves_no_row(database: Database) -> None:
     with database.write() as connection:
         branch = put_branch(connection)
         _enter(connection, branch, a=[1, 2], b=[2], c=[3])
-        remove_items(connection, branch, [2])
+        assert _remove(connection, branch, [2]) == 1
         assert _find(connection, branch, "a") == [1]
         assert _count(connection) == (1, 2)
-        remove_items(connection, branch, [1, 3])
+        _remove(connection, branch, [1, 3])
         assert _count(connection) == (0, 0)
+
+
+def test_what_is_taken_out_is_of_these_parts(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "SEARCH_PART_COUNT_MAX", 1)
+    with database.write() as connection:
+        branch = put_branch(connection)
+        _enter(connection, branch, a=[1, 2, 3, 4])
+        assert _remove(connection, branch, [1, 3]) == 2
+        assert _find(connection, branch, "a") == [2, 4]
 
 
 def test_a_forgotten_repo_leaves_no_row(database: Database) -> None:
@@ -136,9 +155,15 @@ def test_the_queue_has_what_came_and_went(database: Database) -> None:
         look_again(connection, [*nums, *nums[:1], 999])
         queued, rows = load_queued(connection, nums[-1], 10)
         assert (queued, [row.num for row in rows]) == (nums[:2], nums[:2])
-        take_from_queue(connection, queued)
+        take_from_queue(connection, dict.fromkeys(queued))  # then nothing was to be indexed
+        assert load_queued(connection, nums[-1], 10)[0] == nums[:2]
+        take_from_queue(connection, {row.num: row.block_nums for row in rows})
         assert load_queued(connection, nums[0], 10) == ([], [])  # what the index has not come to waits
         assert load_queued(connection, 999, 10)[0] == [nums[2], 999]
+        take_from_queue(connection, {999: PackedNums(b"as it was before it was forgotten")})
+        assert load_queued(connection, 999, 10)[0] == [nums[2], 999]
+        take_from_queue(connection, {999: None})
+        assert load_queued(connection, 999, 10)[0] == [nums[2]]
         found = load_next(connection, 0, 10)
         assert ([row.num for row in found.rows], found.queued, found.is_all) == (nums, [nums[2]], True)
         found = load_next(connection, 0, 2)
