@@ -124,7 +124,7 @@ class Network:
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
         self._punches = punches and introduces
-        self._puncher = Puncher(self, node_seed, self._allowance)
+        self._puncher = Puncher(self, node_seed, self._allowance, lambda: hub.replica.by_topic)
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()

@@ -9,20 +9,22 @@ its own, which takes the circuit's place as any direct one does: topics are comp
 
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
+from weakref import WeakKeyDictionary
 
 import structlog
 import trio
 
+from node.sync.connection import Connection
 from node.sync.dialing import HostAllowance
 from node.sync.line import Line
 from node.sync.peer_state import PeerState
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.features import PUNCHING
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     PUNCH_PAUSES_SECONDS,
@@ -76,12 +78,19 @@ class Punched(Protocol):
 class Puncher:
     """Finds direct connections for circuits. Its tasks belong to the network's nursery."""
 
-    def __init__(self, network: Punched, seed: NodeSeed, allowance: HostAllowance) -> None:
-        """`allowance` bounds what is dialed because others say so."""
+    def __init__(
+        self,
+        network: Punched,
+        seed: NodeSeed,
+        allowance: HostAllowance,
+        topics: Callable[[], Container[TopicKey]],
+    ) -> None:
+        """`allowance` bounds what is dialed because others say so. `topics` are those of branches here."""
         self._network = network
         self._seed = seed
         self._allowance = allowance
-        self._asked_at: dict[PeerId, float] = {}
+        self._topics = topics
+        self._asked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()  # gone with the circuit
         self._trying: set[PeerId] = set()
 
     async def keep_asking(self, circuit: PeerState) -> None:
@@ -93,7 +102,7 @@ class Puncher:
                 return
             addresses = self._own_addresses(circuit)
             if addresses and connection.knows(PUNCHING):
-                self._asked_at[circuit.peer] = trio.current_time()
+                self._asked_at[connection] = trio.current_time()
                 connection.happen(PunchWanted(addresses))
 
     async def perform(self, circuit: PeerState, output: PunchOutput) -> None:
@@ -103,8 +112,9 @@ class Puncher:
                 if circuit.connection is not None:
                     circuit.connection.happen(PunchAnswered(self._own_addresses(circuit)))
             case PunchDue(addresses, is_later):
-                asked_at = self._asked_at.pop(circuit.peer, trio.current_time())
-                await trio.sleep(half_way(asked_at, trio.current_time()) if is_later else 0)
+                now = trio.current_time()
+                asked_at = now if circuit.connection is None else self._asked_at.pop(circuit.connection, now)
+                await trio.sleep(half_way(asked_at, now) if is_later else 0)
                 if circuit.peer not in self._trying:
                     self._trying.add(circuit.peer)
                     try:
@@ -113,9 +123,15 @@ class Puncher:
                         self._trying.discard(circuit.peer)
 
     def _own_addresses(self, circuit: PeerState) -> tuple[str, ...]:
-        """Where the relay sees this node, and where it is itself. Strangers are told nothing."""
+        """Where the relay sees this node, and where it is itself. Only a peer that has joined a branch's topic is told.
+
+        A key proves no membership: the peer of a circuit may be a node that a relay has merely named.
+        """
         port = self._find_port(circuit)
-        if port is None or circuit.connection is None or circuit.connection.is_stranger:
+        if port is None or circuit.connection is None:
+            return ()
+        topics = self._topics()
+        if not any(one.is_joined and one.topic in topics for one in circuit.connection.topics):
             return ()
         with suppress(OSError):
             host, number = port.local

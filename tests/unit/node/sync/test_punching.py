@@ -1,0 +1,97 @@
+"""What a puncher tells, dials and takes: the peer of a circuit may be a node that a relay has merely named."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+from trio.testing import MockClock
+
+from node.sync.addresses import AddressSource
+from node.sync.circuit_dialing import place_of
+from node.sync.dialing import HostAllowance
+from node.sync.peer_state import PeerState
+from node.sync.punching import Puncher
+from protocol.ids import PeerId, TopicKey
+from protocol.keys import NodeSeed
+from protocol.session_events import Event, PunchAnswered, PunchWanted
+from protocol.session_outputs import PunchHeard
+
+RELAY, PEER = PeerId(b"r" * 32), PeerId(b"p" * 32)
+TOPIC = TopicKey(b"t" * 32)
+SEEN = "198.51.100.7:50123"
+LOCAL = "192.168.1.2:50123"
+
+
+class _Connection:
+    """What a puncher asks of a connection."""
+
+    def __init__(self) -> None:
+        self.topics: list[Any] = []
+        self.events: list[Event] = []
+
+    def knows(self, _: str) -> bool:
+        return True
+
+    def happen(self, event: Event) -> None:
+        self.events.append(event)
+
+    def join(self, topic: TopicKey) -> None:
+        self.topics.append(SimpleNamespace(topic=topic, is_joined=True))
+
+
+class _Socket:
+    def getsockname(self) -> tuple[str, int]:
+        host, _, port = LOCAL.rpartition(":")
+        return host, int(port)
+
+
+class _Network:
+    """A relay's connection and one circuit through it."""
+
+    def __init__(self, direction: str) -> None:
+        self.banned: set[PeerId] = set()
+        self.connection = _Connection()
+        self.relay = _state(RELAY, "203.0.113.1:7474", "out")
+        self.relay.connection = cast(Any, _Connection())
+        self.relay.socket = cast(Any, SimpleNamespace(socket=_Socket()))
+        self.relay.seen = SEEN
+        self.circuit = _state(PEER, place_of(RELAY), direction)
+        self.circuit.connection = cast(Any, self.connection)
+
+    @property
+    def peers(self) -> list[PeerState]:
+        return [self.relay, self.circuit]
+
+    def is_direct(self, _: PeerId) -> bool:
+        return False
+
+    async def converse_punched(self, circuit: PeerState, secure: object, line: object) -> None:
+        raise AssertionError("nothing is dialed")
+
+    def puncher(self) -> Puncher:
+        return Puncher(self, NodeSeed(b"s" * 32), HostAllowance(), lambda: {TOPIC})
+
+
+def _state(peer: PeerId, address: str, direction: str) -> PeerState:
+    return PeerState(peer, address, direction, "connected", 0.0, AddressSource.INTRODUCTION, None)
+
+
+async def test_who_has_joined_no_branch_is_told_no_address() -> None:
+    net = _Network("in")
+    puncher = net.puncher()
+    await puncher.perform(net.circuit, PunchHeard())
+    net.connection.join(TopicKey(b"?" * 32))
+    await puncher.perform(net.circuit, PunchHeard())
+    net.connection.join(TOPIC)
+    await puncher.perform(net.circuit, PunchHeard())
+    assert net.connection.events == [PunchAnswered(()), PunchAnswered(()), PunchAnswered((SEEN, LOCAL))]
+
+
+async def test_who_was_dialed_is_asked_once_it_has_joined_a_branch(autojump_clock: MockClock) -> None:
+    net = _Network("out")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(net.puncher().keep_asking, net.circuit)
+        await trio.sleep(10)
+        assert net.connection.events == [], "it may be anybody whom the relay has named"
+        net.connection.join(TOPIC)
+    assert net.connection.events == [PunchWanted((SEEN, LOCAL))] * 2
