@@ -5,6 +5,8 @@ for an answer. The sides know where the relay sees them (`seen1`), and dial from
 the sockets and the clock.
 """
 
+from collections.abc import Callable
+
 from protocol.limits.peers import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
 from protocol.machines.punching import PUNCHING, Punch, PunchDo, PunchEvent
 from protocol.machines.table import PeerFault
@@ -61,28 +63,42 @@ def half_way(asked_at: float, answered_at: float) -> float:
     return min(max(0.0, answered_at - asked_at) / 2, PUNCH_WAIT_SECONDS_MAX)
 
 
-def choose_targets(theirs: tuple[str, ...], own: str) -> list[str]:
+def choose_targets(
+    theirs: tuple[str, ...],
+    own: str,
+    local: str,
+    is_near: Callable[[str], bool] = lambda _: False,
+    is_own: Callable[[str], bool] = lambda _: False,
+) -> list[str]:
     """Which of the peer's addresses are dialed by a node that the relay sees at `own`. The first is where it sees the peer.
 
-    A peer can say anything. Its private addresses are dialed where the relay sees both at one host, or in one private
-    network: a router's other addresses are nobody's business.
+    A peer can say anything, and the relay too. So this node is not made to dial other services of its own host (`local` is
+    where it is on its connection with the relay, `is_own` knows its other addresses). One private address is dialed, in a
+    network of this machine's (`is_near`, or beside `local`), where the relay sees both at one host, or in that network.
     """
-    seen = host_of(own)
-    if seen is None or not theirs:
+    seen, here = host_of(own), host_of(local)
+    if seen is None or here is None or not theirs:
         return []
     is_one_network = host_of(theirs[0]) == seen
     chosen = []
+    has_private = False
     for address in dict.fromkeys(theirs):
         host = host_of(address)
         if host is None or host.version != seen.version or address == own:
             continue
-        match reach_of(host):
-            case Reach.EVERYBODY:
-                chosen.append(address)
-            case Reach.PRIVATE if is_one_network or _is_beside(own, address):
-                chosen.append(address)
-            case Reach.MACHINE if reach_of(seen) is Reach.MACHINE:
-                chosen.append(address)
+        reach = reach_of(host)
+        if reach is not Reach.MACHINE and (host == here or is_own(address)):
+            continue
+        if reach is Reach.PRIVATE:
+            is_met = is_one_network or _is_beside(own, address)
+            if has_private or not is_met or not (is_near(address) or _is_beside(local, address)):
+                continue
+            has_private = True
+        elif reach is not Reach.EVERYBODY and not (
+            reach is Reach.MACHINE is reach_of(seen) is reach_of(here)
+        ):
+            continue
+        chosen.append(address)
     return chosen
 
 

@@ -46,6 +46,7 @@ from protocol.limits.peers import (
     RELAY_CONNECTIONS_MAX,
 )
 from protocol.links import PeerAddress
+from protocol.reach import may_travel
 from protocol.session_outputs import AddressSeen, ReachOutput
 from protocol.signing import public_key
 from protocol.text import id_text
@@ -124,7 +125,7 @@ class Network:
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
         self._punches = punches and introduces
-        self._puncher = Puncher(self, node_seed, self._allowance, lambda: hub.replica.by_topic)
+        self._puncher = Puncher(self, node_seed, self._allowance, found, lambda: hub.replica.by_topic)
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()
@@ -487,7 +488,7 @@ class Network:
         if not isinstance(output, AddressSeen):
             if self._may_punch(state):
                 self._start(self._puncher.perform, state, output)
-        elif state.direction == "out":
+        elif state.direction == "out" and may_travel(output.address, across):
             state.seen = output.address
             self._own_addresses.note_claim(state.peer, output.address, across)
 

@@ -204,6 +204,11 @@ class OwnAddresses:
             host in one.network for one in self.interfaces if one.host.version == host.version
         )
 
+    def is_own(self, address: str) -> bool:
+        """Whether an address has the host of an interface of this machine."""
+        host = host_of(address)
+        return any(host == one.host for one in self.interfaces)
+
     @property
     def known(self) -> list[OwnAddress]:
         """All addresses, the farthest reaching first."""

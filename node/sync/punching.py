@@ -21,6 +21,7 @@ import trio
 from node.sync.connection import Connection
 from node.sync.dialing import HostAllowance
 from node.sync.line import Line
+from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_state import PeerState
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.features import PUNCHING
@@ -34,6 +35,7 @@ from protocol.limits.peers import (
     PUNCH_TRIES_MAX,
 )
 from protocol.punching import choose_targets, half_way
+from protocol.reach import Reach, host_of, reach_of
 from protocol.session_events import PunchAnswered, PunchWanted
 from protocol.session_outputs import PunchDue, PunchHeard, PunchOutput
 from protocol.text import id_text
@@ -83,14 +85,20 @@ class Puncher:
         network: Punched,
         seed: NodeSeed,
         allowance: HostAllowance,
+        own_addresses: OwnAddresses,
         topics: Callable[[], Container[TopicKey]],
     ) -> None:
-        """`allowance` bounds what is dialed because others say so. `topics` are those of branches here."""
+        """`allowance` bounds what is dialed because others say so, and `own_addresses` know which networks are near.
+
+        `topics` are those of branches here.
+        """
         self._network = network
         self._seed = seed
         self._allowance = allowance
+        self._own = own_addresses
         self._topics = topics
         self._asked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()  # gone with the circuit
+        self._inside: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()  # the private address dialed
         self._trying: set[PeerId] = set()
 
     async def keep_asking(self, circuit: PeerState) -> None:
@@ -134,9 +142,7 @@ class Puncher:
         if not any(one.is_joined and one.topic in topics for one in circuit.connection.topics):
             return ()
         with suppress(OSError):
-            host, number = port.local
-            local = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
-            return tuple(dict.fromkeys((port.seen, local)))
+            return tuple(dict.fromkeys((port.seen, _shown(*port.local))))
         return ()
 
     def _find_port(self, circuit: PeerState) -> Port | None:
@@ -170,7 +176,9 @@ class Puncher:
             return secure
 
         try:
-            targets = choose_targets(addresses, port.seen)
+            local = _shown(*port.local)
+            targets = choose_targets(addresses, port.seen, local, self._own.is_near, self._own.is_own)
+            targets = self._without_second_inside(circuit.connection, targets)
             found = await dial_at_once(port, targets, may_dial, prove, is_dialer=is_dialer)
         except OSError as error:  # the relay's connection has ended, or this system shares no ports
             log.info("not punched", peer=id_text(circuit.peer), reason=str(error))
@@ -180,6 +188,19 @@ class Puncher:
             secure, line = found
             self._allowance.give_back(line.across, trio.current_time())
             await self._network.converse_punched(circuit, secure, line)
+
+    def _without_second_inside(self, circuit: Connection, targets: list[str]) -> list[str]:
+        """Targets without a private one, where an earlier round on this circuit dialed another.
+
+        Else each round makes this node try one more port of its network for the peer.
+        """
+        chosen = []
+        for target in targets:
+            host = host_of(target)
+            is_private = host is not None and reach_of(host) is Reach.PRIVATE
+            if not is_private or self._inside.setdefault(circuit, target) == target:
+                chosen.append(target)
+        return chosen
 
 
 async def dial_at_once(
@@ -252,8 +273,7 @@ async def dial_at_once(
                             sock.close()
                             continue
                         taken += 1
-                        across = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
-                        nursery.start_soon(offer, sock, across)
+                        nursery.start_soon(offer, sock, _shown(host, number))
 
             nursery.start_soon(listen)
             for target in targets:
@@ -279,6 +299,10 @@ def _share(sock: trio.socket.SocketType) -> None:
     """Let other sockets of this user have the same port from now on."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def _shown(host: str, number: int) -> str:
+    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -104,4 +104,28 @@ def test_half_of_the_way_there_and_back_is_waited(
 def test_private_addresses_are_dialed_in_the_same_network_alone(
     theirs: tuple[str, ...], own: str, chosen: list[str]
 ) -> None:
-    assert choose_targets(theirs, own) == chosen
+    near = {"192.168.1.7:9"}
+    local = "172.16.5.2:1" if own.startswith("8.8.") else own
+    assert choose_targets(theirs, own, local, near.__contains__) == chosen
+
+
+@pytest.mark.parametrize(
+    "theirs, own, local, chosen",
+    [
+        (("8.8.8.8:9", "192.168.1.7:9"), "8.8.8.8:1", "10.0.0.2:1", ["8.8.8.8:9"]),
+        (("8.8.8.8:9", "192.168.1.7:9"), "8.8.8.8:1", "192.168.1.2:1", ["8.8.8.8:9", "192.168.1.7:9"]),
+        (("192.168.1.7:9", "192.168.1.1:80"), "192.168.1.2:1", "192.168.1.2:1", ["192.168.1.7:9"]),
+        (("10.0.0.7:9", "192.168.1.7:9"), "10.0.0.8:1", "192.168.1.2:1", []),
+        (("192.168.1.2:22",), "192.168.1.2:1", "192.168.1.2:1", []),
+        (("8.8.8.8:9", "192.168.1.2:22"), "8.8.8.8:1", "192.168.1.2:1", ["8.8.8.8:9"]),
+        (("8.8.8.8:22",), "8.8.8.8:1", "8.8.8.8:1", []),
+        (("8.8.4.4:22",), "8.8.8.8:1", "192.168.1.2:1", []),
+        (("127.0.0.1:22",), "127.0.0.1:5", "192.168.1.2:1", []),
+        (("127.0.0.1:22",), "8.8.8.8:5", "127.0.0.1:1", []),
+    ],
+    ids=["far", "beside", "second", "outer", "own", "own inside", "own public", "own other", "lie", "no relay here"],
+)  # fmt: skip
+def test_a_peer_chooses_no_other_host_or_port_inside(
+    theirs: tuple[str, ...], own: str, local: str, chosen: list[str]
+) -> None:
+    assert choose_targets(theirs, own, local, is_own={"8.8.4.4:22"}.__contains__) == chosen

@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from node.runtime.blocking import inline
+from node.sync.addresses import AddressSource
 from node.sync.admission import network_key
 from node.sync.circuit_dialing import place_of, relay_at
 from node.sync.circuit_switch import CircuitSwitch
@@ -20,6 +21,7 @@ from node.sync.relay import RelayService
 from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.limits.peers import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE, DUPLICATE_SECONDS
+from protocol.session_outputs import AddressSeen
 from protocol.signing import check_claims
 from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
@@ -264,3 +266,14 @@ async def test_strangers_through_one_relay_share_the_places_of_one_host(tmp_path
             assert network._admission.admit(place) is None
         assert network._admission.admit(place) == "too_many_connections_of_host"
         assert network._admission.admit("203.0.113.7:4711") is None
+
+
+async def test_a_relay_elsewhere_does_not_see_this_node_on_its_own_machine(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        network = Network(alice.hub, alice.seed, lambda: 0.0)
+        state = network._new_state(
+            PeerId(b"r" * 32), "8.8.4.4:1", "out", "connected", AddressSource.CONFIGURED
+        )
+        for said, seen in (("127.0.0.1:5", ""), ("192.168.1.2:5", ""), ("8.8.8.8:5", "8.8.8.8:5")):
+            network._note_reach(state, AddressSeen(said), state.address)
+            assert state.seen == seen

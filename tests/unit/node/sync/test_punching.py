@@ -3,22 +3,24 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 import trio
 from trio.testing import MockClock
 
 from node.sync.addresses import AddressSource
 from node.sync.circuit_dialing import place_of
 from node.sync.dialing import HostAllowance
+from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_state import PeerState
 from node.sync.punching import Puncher
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
 from protocol.session_events import Event, PunchAnswered, PunchWanted
-from protocol.session_outputs import PunchHeard
+from protocol.session_outputs import PunchDue, PunchHeard
 
 RELAY, PEER = PeerId(b"r" * 32), PeerId(b"p" * 32)
 TOPIC = TopicKey(b"t" * 32)
-SEEN = "198.51.100.7:50123"
+SEEN = "8.8.8.8:50123"
 LOCAL = "192.168.1.2:50123"
 
 
@@ -69,7 +71,7 @@ class _Network:
         raise AssertionError("nothing is dialed")
 
     def puncher(self) -> Puncher:
-        return Puncher(self, NodeSeed(b"s" * 32), HostAllowance(), lambda: {TOPIC})
+        return Puncher(self, NodeSeed(b"s" * 32), HostAllowance(), OwnAddresses(LOCAL), lambda: {TOPIC})
 
 
 def _state(peer: PeerId, address: str, direction: str) -> PeerState:
@@ -95,3 +97,18 @@ async def test_who_was_dialed_is_asked_once_it_has_joined_a_branch(autojump_cloc
         assert net.connection.events == [], "it may be anybody whom the relay has named"
         net.connection.join(TOPIC)
     assert net.connection.events == [PunchWanted((SEEN, LOCAL))] * 2
+
+
+async def test_one_private_address_is_dialed_on_a_circuit(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = _Network("in")
+    puncher = net.puncher()
+    dialed: list[list[str]] = []
+
+    async def dial(port: object, targets: list[str], *_: object, **__: object) -> None:
+        dialed.append(targets)
+
+    monkeypatch.setattr("node.sync.punching.dial_at_once", dial)
+    same_host = "8.8.8.8:9"
+    for said in ("192.168.1.7:9", "192.168.1.7:9", "192.168.1.1:80"):
+        await puncher.perform(net.circuit, PunchDue((same_host, said), is_later=False))
+    assert dialed == [["8.8.8.8:9", "192.168.1.7:9"]] * 2 + [["8.8.8.8:9"]]
