@@ -125,12 +125,14 @@ class Network:
         self._proven: dict[PeerId, str] = {}  # by the same peers: the address
         self._allowance = HostAllowance()
         self._punches = punches and introduces
-        self._puncher = Puncher(self, node_seed, self._allowance, found, lambda: hub.replica.by_topic)
+        self._admission = Admission(CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX)
+        self._puncher = Puncher(
+            self, node_seed, self._allowance, self._admission, found, lambda: hub.replica.by_topic
+        )
         self._ended = trio.Event()
         self._woken = trio.Event()
         self._half_open = HalfOpen()
         self._met: dict[PeerId, None] = {}  # peers that have shown that they know a branch, the latest last
-        self._admission = Admission(CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX)
 
     @property
     def peers(self) -> list[PeerState]:

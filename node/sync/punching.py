@@ -18,8 +18,10 @@ from weakref import WeakKeyDictionary
 import structlog
 import trio
 
+from node.sync.admission import Admission
 from node.sync.connection import Connection
 from node.sync.dialing import HostAllowance
+from node.sync.goodbye import say_goodbye
 from node.sync.line import Line
 from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_state import PeerState
@@ -63,6 +65,8 @@ class Port:
 class Punched(Protocol):
     """What is asked of the network."""
 
+    banned: set[PeerId]
+
     @property
     def peers(self) -> list[PeerState]:
         """All connections."""
@@ -85,16 +89,18 @@ class Puncher:
         network: Punched,
         seed: NodeSeed,
         allowance: HostAllowance,
+        admission: Admission,
         own_addresses: OwnAddresses,
         topics: Callable[[], Container[TopicKey]],
     ) -> None:
-        """`allowance` bounds what is dialed because others say so, and `own_addresses` know which networks are near.
+        """`allowance` bounds what is dialed because others say so, `admission` what is taken.
 
-        `topics` are those of branches here.
+        `own_addresses` know which networks are near, `topics` are those of branches here.
         """
         self._network = network
         self._seed = seed
         self._allowance = allowance
+        self._admission = admission
         self._own = own_addresses
         self._topics = topics
         self._asked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()  # gone with the circuit
@@ -187,7 +193,27 @@ class Puncher:
         if found is not None:
             secure, line = found
             self._allowance.give_back(line.across, trio.current_time())
+            await self._converse(circuit, secure, line)
+
+    async def _converse(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
+        """Have a session if the peer is still spoken with, and has a place where its side was the dialer."""
+        refusal = None
+        is_taken = circuit.direction == "in"
+        if circuit.peer in self._network.banned:
+            refusal = "banned"
+        elif _is_given_up(circuit):
+            refusal = "stopping"
+        elif is_taken:
+            refusal = self._admission.admit(line.across, is_known=True)
+        if refusal is not None:
+            log.info("punched connection refused", peer=id_text(circuit.peer), reason=refusal)
+            await say_goodbye(secure, refusal)
+            return
+        try:
             await self._network.converse_punched(circuit, secure, line)
+        finally:
+            if is_taken:
+                self._admission.leave(line.across, is_known=True)
 
     def _without_second_inside(self, circuit: Connection, targets: list[str]) -> list[str]:
         """Targets without a private one, where an earlier round on this circuit dialed another.
@@ -299,6 +325,14 @@ def _share(sock: trio.socket.SocketType) -> None:
     """Let other sockets of this user have the same port from now on."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def _is_given_up(circuit: PeerState) -> bool:
+    """Whether this node has left a circuit, or it failed.
+
+    A peer that has ended it in order may have the punched session already, which replaces it: the first to have it does so.
+    """
+    return circuit.scope.cancel_called or (circuit.connection is None and circuit.last_error is not None)
 
 
 def _shown(host: str, number: int) -> str:

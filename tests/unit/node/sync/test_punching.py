@@ -1,5 +1,7 @@
 """What a puncher tells, dials and takes: the peer of a circuit may be a node that a relay has merely named."""
 
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,13 +10,16 @@ import trio
 from trio.testing import MockClock
 
 from node.sync.addresses import AddressSource
+from node.sync.admission import Admission
 from node.sync.circuit_dialing import place_of
 from node.sync.dialing import HostAllowance
+from node.sync.line import Line
 from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_state import PeerState
 from node.sync.punching import Puncher
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
+from protocol.messages import Goodbye, encode_message
 from protocol.session_events import Event, PunchAnswered, PunchWanted
 from protocol.session_outputs import PunchDue, PunchHeard
 
@@ -52,6 +57,8 @@ class _Network:
 
     def __init__(self, direction: str) -> None:
         self.banned: set[PeerId] = set()
+        self.admission = Admission(1)
+        self.conversed: list[int] = []  # places taken meanwhile
         self.connection = _Connection()
         self.relay = _state(RELAY, "203.0.113.1:7474", "out")
         self.relay.connection = cast(Any, _Connection())
@@ -68,10 +75,12 @@ class _Network:
         return False
 
     async def converse_punched(self, circuit: PeerState, secure: object, line: object) -> None:
-        raise AssertionError("nothing is dialed")
+        self.conversed.append(self.admission._known)
 
     def puncher(self) -> Puncher:
-        return Puncher(self, NodeSeed(b"s" * 32), HostAllowance(), OwnAddresses(LOCAL), lambda: {TOPIC})
+        return Puncher(
+            self, NodeSeed(b"s" * 32), HostAllowance(), self.admission, OwnAddresses(LOCAL), lambda: {TOPIC}
+        )
 
 
 def _state(peer: PeerId, address: str, direction: str) -> PeerState:
@@ -112,3 +121,67 @@ async def test_one_private_address_is_dialed_on_a_circuit(monkeypatch: pytest.Mo
     for said in ("192.168.1.7:9", "192.168.1.7:9", "192.168.1.1:80"):
         await puncher.perform(net.circuit, PunchDue((same_host, said), is_later=False))
     assert dialed == [["8.8.8.8:9", "192.168.1.7:9"]] * 2 + [["8.8.8.8:9"]]
+
+
+class _Secure:
+    """A punched connection on which the peer has proved its key."""
+
+    def __init__(self) -> None:
+        self.said: list[bytes] = []
+
+    async def send_frame(self, frame: bytes) -> None:
+        self.said.append(frame)
+
+    async def aclose(self) -> None:
+        self.said.append(b"closed")
+
+
+async def _punch(net: _Network, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> _Secure:
+    secure = _Secure()
+
+    async def dial(*_: object, **__: object) -> object:
+        meanwhile()
+        return secure, Line(cast(Any, None), "8.8.4.4:9", "192.168.1.2")
+
+    monkeypatch.setattr("node.sync.punching.dial_at_once", dial)
+    await net.puncher().perform(net.circuit, PunchDue(("8.8.4.4:9",), is_later=False))
+    return secure
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+async def test_who_was_banned_or_left_meanwhile_has_no_session(
+    monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    def fail(net: _Network) -> None:
+        net.circuit.connection, net.circuit.last_error = None, "over_budget"
+
+    cases: list[tuple[Callable[[_Network], None], str]] = [
+        (lambda net: net.banned.add(PEER), "banned"),
+        (lambda net: net.circuit.scope.cancel(), "stopping"),
+        (fail, "stopping"),
+    ]
+    for change, reason in cases:
+        net = _Network(direction)
+        secure = await _punch(net, monkeypatch, partial(change, net))
+        assert secure.said == [encode_message(Goodbye(reason)), b"closed"]
+        assert net.conversed == []
+
+
+async def test_a_punched_connection_takes_one_place_where_the_peer_was_the_dialer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = _Network("in")
+    assert (await _punch(net, monkeypatch, lambda: None)).said == []
+    assert (net.conversed, net.admission._known) == ([1], 0)
+    assert net.admission.admit("8.8.4.4:1", is_known=True) is None
+    secure = await _punch(net, monkeypatch, lambda: None)
+    assert secure.said == [encode_message(Goodbye("too_many_connections")), b"closed"]
+    assert (net.conversed, net.admission._known) == ([1], 1)
+
+
+async def test_a_session_goes_on_where_the_peer_has_replaced_the_circuit_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = _Network("out")
+    secure = await _punch(net, monkeypatch, lambda: setattr(net.circuit, "connection", None))
+    assert (secure.said, net.conversed) == ([], [0])
