@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.e2e.browser import Browser, browser
-from tests.e2e.cluster import join, peers, until, until_equal
+from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import enter as _enter
 from tests.e2e.page_steps import open_panel as _open
 from tests.e2e.page_steps import picture as _picture
@@ -27,6 +27,10 @@ KEPT = """new Promise((tell) => {
   };
 })"""
 CARETS = f"[...({INSIDE}?.querySelectorAll('.other') ?? [])].map((one) => one.textContent.replaceAll('\u2060', ''))"
+
+
+def _in_kept_changes(steps: str) -> str:
+    return f"(async () => {{ const {{ keep, takeKept }} = await import('/web/state/kept_changes.js'); {steps} }})()"
 
 
 def _edit(opened: Browser, argument: str = "") -> None:
@@ -131,3 +135,18 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         )
         page.until("document.getElementById('text-editor')")
         assert [one for one in page.complaints() if "ERR_" not in one] == []
+
+
+def test_a_tab_forgets_of_others_only_what_it_has_taken(standing: Peer, page: Browser) -> None:
+    _enter(page, standing)
+    steps = """
+      const bytes = (...some) => [Uint8Array.from(some)];
+      await keep("branch", "writes on", bytes(1));
+      await keep("branch", "is closed", bytes(2));
+      const taken = await takeKept("branch");
+      await keep("branch", "writes on", bytes(1, 3));
+      await taken.forget();
+      const said = (some) => some.changes.map((one) => [...one].join()).join(" ");
+      return [said(taken), said(await takeKept("branch"))];"""
+    # Sorted by session: "is closed" is before "writes on".
+    assert page.evaluate(_in_kept_changes(steps)) == ["2 1", "1,3"]

@@ -34,11 +34,33 @@ export async function keep(branch, session, changes) {
   return isKept || !size;
 }
 
-/** Changes that earlier tabs left behind, and what forgets them: to be called once they are kept elsewhere. */
+/**
+ * Changes of a branch that other tabs keep, and what forgets them: to be called once they are kept elsewhere. Some of these tabs
+ * may be open still. What one of them has kept anew meanwhile stays: else closing that tab would lose it.
+ */
 export async function takeKept(branch) {
   const range = IDBKeyRange.bound([branch], [branch, []]); // an array is behind every text
-  const keys = await transact("readonly", (store) => store.getAllKeys(range));
-  const kept = await transact("readonly", (store) => store.getAll(range));
-  const forget = () => transact("readwrite", (store) => keys.forEach((key) => store.delete(key))).catch(() => {});
-  return { changes: kept.flat(), forget };
+  const found = [];
+  await transact("readonly", (store) => {
+    const asked = store.openCursor(range);
+    asked.onsuccess = () => {
+      const cursor = asked.result;
+      if (!cursor) return;
+      found.push({ key: cursor.key, changes: cursor.value });
+      cursor.continue();
+    };
+  });
+  const forget = () =>
+    transact("readwrite", (store) => {
+      for (const { key, changes } of found) {
+        const asked = store.get(key);
+        asked.onsuccess = () => areSame(asked.result, changes) && store.delete(key);
+      }
+    });
+  return { changes: found.flatMap((one) => one.changes), forget: () => forget().catch(() => {}) };
+}
+
+function areSame(some, others) {
+  if (some?.length !== others.length) return false;
+  return some.every((one, at) => one.length === others[at].length && one.every((byte, place) => byte === others[at][place]));
 }
