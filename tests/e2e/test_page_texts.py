@@ -150,3 +150,42 @@ def test_a_tab_forgets_of_others_only_what_it_has_taken(standing: Peer, page: Br
       return [said(taken), said(await takeKept("branch"))];"""
     # Sorted by session: "is closed" is before "writes on".
     assert page.evaluate(_in_kept_changes(steps)) == ["2 1", "1,3"]
+
+
+def test_what_neither_node_nor_browser_keeps_outlives_a_lock_of_the_page(
+    tmp_path: Path, page: Browser
+) -> None:
+    may_close = """(() => {
+      const asked = new Event("beforeunload", { cancelable: true });
+      dispatchEvent(asked);
+      return !asked.defaultPrevented;
+    })()"""
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("shared")
+        _enter(page, alice)
+        _edit(page)
+        assert page.evaluate(may_close)
+        page.evaluate("""(() => {
+          const { put } = IDBObjectStore.prototype;
+          const { fetch } = window;
+          IDBObjectStore.prototype.put = () => { throw new Error("no room"); };
+          window.fetch = async (to, how) => {
+            if (how?.method === "POST") throw new TypeError("away");
+            return fetch(to, how);
+          };
+          window.mend = () => { IDBObjectStore.prototype.put = put; window.fetch = fetch; };
+          window.token = sessionStorage.getItem("ravel-token");
+        })()""")
+        page.type("Not lost.")
+        assert not page.evaluate(may_close), "at once, before it could be kept"
+        page.evaluate("import('/web/state/session.js').then((found) => found.lock())")
+        page.until(_says("1 change of a text is in this tab alone", "document.getElementById('login')"))
+        assert not page.evaluate(may_close)
+        page.evaluate("mend()")
+        page.fill("#token", page.evaluate("token"))
+        page.click("#login-form button")
+        _open(page, "text")
+        page.until(f"{SHOWN} === 'Not lost.'", 60)
+        page.until(_is_saved())
+        page.until(may_close)
+        assert alice.client.pull_text("main", root="text")["text"] == "Not lost."

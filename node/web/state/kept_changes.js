@@ -26,12 +26,16 @@ async function transact(mode, work) {
   });
 }
 
-/** Keeps a tab's changes of a branch in place of those before. Whether there was room. */
+/** Keeps a tab's changes of a branch in place of those before. False: there are too many, and those before stay. */
 export async function keep(branch, session, changes) {
   const size = changes.reduce((total, one) => total + one.length, 0);
-  const isKept = size > 0 && size <= SIZE_MAX;
-  await transact("readwrite", (store) => (isKept ? store.put(changes, [branch, session]) : store.delete([branch, session])));
-  return isKept || !size;
+  if (size > SIZE_MAX) return false;
+  await transact("readwrite", (store) => {
+    if (size) store.put(changes, [branch, session]);
+    else store.delete([branch, session]);
+    store.transaction.commit?.(); // else a page that is going away would end it
+  });
+  return true;
 }
 
 /**

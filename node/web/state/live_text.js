@@ -42,6 +42,8 @@ export class LiveText {
     this.refusal = signal("");
     /** Whether the browser keeps what is unsaved. */
     this.isKept = signal(true);
+    this.madeCount = 0; // changes made here, saved or not
+    this.keptCount = 0; // of these, the first so many were kept once
     this.others = signal([]);
     this.ends = new AbortController();
     this.isClosed = false;
@@ -52,17 +54,17 @@ export class LiveText {
   /** Follows the text until it is closed. */
   async open() {
     this.make();
+    const { signal: ended } = this.ends;
     const found = await takeKept(this.branch).catch(() => null);
+    if (ended.aborted) return;
     if (found?.changes.length) {
       // What they build on is not here yet, so the document tells nothing of them.
       this.unsaved.push(...found.changes);
       this.unsavedCount.value = this.unsaved.length;
       for (const change of found.changes) this.Y.applyUpdate(this.document.value, change, NODE);
-      this.left = found; // by earlier tabs: forgotten there once it is kept here, or saved
+      this.left = found; // by other tabs: forgotten there once it is kept here, or saved
       this.keepSoon();
     }
-    const { signal: ended } = this.ends;
-    if (ended.aborted) return;
     this.again = setInterval(() => this.tell(), TELL_AGAIN_MS);
     document.addEventListener("visibilitychange", () => this.rest(), { signal: ended });
     const onState = (isLive) => {
@@ -97,16 +99,51 @@ export class LiveText {
   close() {
     this.isClosed = true;
     clearInterval(this.again);
-    if (!this.unsaved.length) this.end();
+    this.flush();
+    this.settle();
+  }
+
+  /** Ends a text without an editor once the node has all of it; or the browser, where the node takes it not. */
+  settle() {
+    if (!this.isClosed || this.isPushing) return;
+    if (!this.unsaved.length || (this.isSafe && (this.refusal.value || this.ends.signal.aborted))) this.end();
   }
 
   end() {
+    this.stop();
+    this.onEnd(this);
+  }
+
+  stop() {
     clearInterval(this.again);
     clearTimeout(this.pushing);
+    this.pushing = null;
     clearTimeout(this.hiding);
     this.ends.abort();
     this.wake?.();
-    this.onEnd(this);
+  }
+
+  /** The page is locked: this sends nothing more. Gives how many changes are in this tab alone: it must stay open for these. */
+  async pause() {
+    this.isClosed = true;
+    this.stop();
+    await this.flush();
+    this.settle();
+    return this.isSafe ? 0 : this.unsaved.length;
+  }
+
+  /** The page is open again: what `pause` left over goes to the node. */
+  resume(api) {
+    if (!this.ends.signal.aborted) return;
+    this.api = api;
+    this.ends = new AbortController();
+    this.refusal.value = "";
+    this.pushSoon(0);
+  }
+
+  /** Whether neither a closed tab nor a node that is away loses anything. */
+  get isSafe() {
+    return !this.unsaved.length || (this.isKept.value && this.keptCount === this.madeCount);
   }
 
   make() {
@@ -118,6 +155,7 @@ export class LiveText {
       this.changes.value += 1;
       if (origin === NODE) return;
       this.unsaved.push(update);
+      this.madeCount += 1;
       this.unsavedCount.value = this.unsaved.length;
       this.keepSoon();
       this.pushSoon(PUSH_MS);
@@ -157,7 +195,7 @@ export class LiveText {
   // --- saving ---
 
   pushSoon(ms) {
-    if (this.isPushing || !this.unsaved.length || this.refusal.value) return;
+    if (this.isPushing || !this.unsaved.length || this.refusal.value || this.ends.signal.aborted) return;
     const at = performance.now() + ms;
     if (this.pushing && this.pushAt <= at) return; // else who types without a pause would save nothing
     clearTimeout(this.pushing);
@@ -169,7 +207,8 @@ export class LiveText {
   }
 
   async push() {
-    if (this.isPushing || !this.unsaved.length || this.ends.signal.aborted) return;
+    const { signal: ended } = this.ends;
+    if (this.isPushing || !this.unsaved.length || ended.aborted) return;
     this.isPushing = true;
     let wait = 0;
     try {
@@ -180,25 +219,24 @@ export class LiveText {
         count += 1;
       }
       const update = textOf(this.Y.mergeUpdates(this.unsaved.slice(0, count)));
-      await this.api.pushText({ branch: this.branch, update, gather: true }, { once: true, signal: this.ends.signal });
+      await this.api.pushText({ branch: this.branch, update, gather: true }, { once: true, signal: ended });
       this.unsaved.splice(0, count);
       this.unsavedCount.value = this.unsaved.length;
       this.keepSoon();
     } catch (error) {
-      if (this.ends.signal.aborted) return;
+      if (ended.aborted) return;
       if (FINAL.includes(error.code)) this.refuse(error);
       wait = RETRY_MS;
     } finally {
       this.isPushing = false;
+      this.pushSoon(wait);
+      this.settle();
     }
-    if (this.unsaved.length) this.pushSoon(wait);
-    else if (this.isClosed) this.end();
   }
 
   refuse(error) {
     this.refusal.value = error.message;
     this.onError(error);
-    if (this.isClosed) this.end();
   }
 
   /** After a refusal: tries once more. */
@@ -208,13 +246,26 @@ export class LiveText {
   }
 
   keepSoon() {
-    this.keeping ??= setTimeout(async () => {
-      this.keeping = null;
-      const changes = this.unsaved.length ? [this.Y.mergeUpdates(this.unsaved)] : [];
-      this.isKept.value = await keep(this.branch, urlSafe(this.session), changes).catch(() => false);
-      if (this.isKept.value) this.left?.forget();
-      if (this.isKept.value) this.left = null;
-    }, KEEP_MS);
+    this.keeping ??= setTimeout(() => this.keep(), KEEP_MS);
+  }
+
+  /** Keeps at once what would be kept soon. */
+  async flush() {
+    if (this.keeping || !this.isSafe) await this.keep();
+  }
+
+  async keep() {
+    clearTimeout(this.keeping);
+    this.keeping = null;
+    const count = this.madeCount;
+    const changes = this.unsaved.length ? [this.Y.mergeUpdates(this.unsaved)] : [];
+    this.isKept.value = await keep(this.branch, urlSafe(this.session), changes).catch(() => false);
+    if (this.isKept.value) {
+      this.keptCount = Math.max(this.keptCount, count); // two may be under way
+      this.left?.forget();
+      this.left = null;
+    }
+    this.settle();
   }
 
   // --- texts of the document ---

@@ -6,21 +6,35 @@ import { html } from "../parts/html.js";
 import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
 import { addressOf, beside, go, isLive, may, members, status } from "../state/node.js";
-import { api, problem, sentenceOf, session } from "../state/session.js";
+import { api, loginError, problem, sentenceOf, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
-import { effect } from "../vendor/signals.js";
+import { effect, untracked } from "../vendor/signals.js";
 
 const HISTORY = 100;
 const open = new Set();
 
 effect(() => {
-  if (session.value === "open") return;
-  for (const live of [...open]) live.end(); // a page that is locked sends nothing more
+  const state = session.value;
+  untracked(() => {
+    if (state === "open") for (const live of open) live.resume(api);
+    if (state === "locked") pauseAll();
+  });
 });
 
+/** A page that is locked sends nothing more. What the browser does not keep stays in this tab, and the page says so. */
+async function pauseAll() {
+  const left = await Promise.all([...open].map((live) => live.pause()));
+  const count = left.reduce((total, one) => total + one, 0);
+  if (count && session.value === "locked") loginError.value = [loginError.value, text.textsWait(count)].filter(Boolean).join(" ");
+}
+
+const flushAll = () => open.forEach((live) => live.flush());
+addEventListener("pagehide", flushAll);
+document.addEventListener("visibilitychange", () => document.hidden && flushAll());
 addEventListener("beforeunload", (event) => {
-  if ([...open].some((live) => live.unsaved.length && !live.isKept.value)) event.preventDefault();
+  flushAll();
+  if ([...open].some((live) => !live.isSafe)) event.preventDefault();
 });
 
 export function Text({ repo, branch, argument }) {
