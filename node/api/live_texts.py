@@ -106,7 +106,9 @@ class TextSource:
     async def next(self) -> list[Event]:
         """The next events, when there are any. Raises ServiceError, StorageError."""
         while True:
+            await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)  # cursors move all the time
             self._woken = trio.Event()
+            self._read_at = trio.current_time()
             events = await self._look_at_text()
             others = presence_views(self._hub, self._branch, self._session)
             if others != self._told_others:
@@ -116,12 +118,10 @@ class TextSource:
                 return events
             with trio.move_on_after(PRESENCE_SECONDS / 2 if others else float("inf")):  # one may be forgotten
                 await self._woken.wait()
-            await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
 
     async def _look_at_text(self) -> list[Event]:
         if not self._may_be_new:
             return []
-        self._read_at = trio.current_time()
         self._may_be_new = False
         try:
             version = await self._texts.version(self._branch)

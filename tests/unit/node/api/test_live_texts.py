@@ -8,9 +8,11 @@ import pytest
 import trio
 from pycrdt import Doc, Text
 
+from node.api import live_texts
 from node.api.event_streams import Event
 from node.api.live_texts import TextSource
 from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_VECTOR_SIZE_MAX
+from protocol.presence import Presence
 from protocol.text import id_text, parse_id
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.answers import check_event
@@ -128,6 +130,24 @@ async def test_a_stream_brings_what_is_new_and_begins_anew_where_something_count
         assert Editor(3).take(whole) == "one "
         source.stop()
         assert [view.presence.session for view in one.node.hub.presences.here(branch.num)] == [OTHER]
+
+
+async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = 0.05
+    monkeypatch.setattr(live_texts, "EVENT_PAUSE_SECONDS", pause)
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+        source = one.service.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
+        source.start()
+        await _next(source, "update")
+        began = trio.current_time()
+        for number in range(4):
+            one.node.hub.presences.tell(one.node.branch(), Presence(OTHER, "text", b"", bytes([number])))
+            await _next(source, "presence")
+        assert trio.current_time() - began >= 3 * pause
+        source.stop()
 
 
 async def test_updates_of_a_moment_become_one_commit_and_each_push_is_durable(tmp_path: Path) -> None:
