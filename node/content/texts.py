@@ -111,7 +111,7 @@ class Texts:
         """Write a Yjs update (format v1) that can be taken and says something new; durable when it returns.
 
         `gather`, it waits a moment for others, and all become one commit.
-        Raises ServiceError `bad_input`, `too_large`, `not_permitted`, `incomplete`.
+        Raises ServiceError `bad_input`, `too_large`, `not_permitted`, `incomplete`, `busy`.
         """
         target = self._find_branch(branch)
         if target.topic_seed is None:  # before it is merged
@@ -147,7 +147,10 @@ class Texts:
                 commit = id_text(written.commit_id)
                 if said is together:
                     self._foresee(target, version, written.commit_id, merged.update)
-            snapshot = await self._write_snapshot(target, version.taken, after=TEXT_SNAPSHOT_AFTER)
+            try:
+                snapshot = await self._write_snapshot(target, version.taken, after=TEXT_SNAPSHOT_AFTER)
+            except Exception:  # the push is durable: its answer must not say that it failed
+                log.exception("no snapshot of a text was written", branch=id_text(target.branch_id))
         pushed: TextPush = {"branch": id_text(target.branch_id), "commit": commit, "snapshot": snapshot}
         refusal = ServiceError(
             "bad_input",
@@ -159,7 +162,7 @@ class Texts:
     async def pull(self, branch: str, root: str | None) -> TextView:
         """The whole text as one update, and (with `root`) the plain text of the root type called so.
 
-        Raises ServiceError `bad_input`, `too_large`, `incomplete`.
+        Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
         """
         target = self._find_branch(branch)
         version, merged = await self._look(target, root)
@@ -195,7 +198,7 @@ class Texts:
         return (await self._merge([old, new])).update == new
 
     async def version(self, branch: Branch) -> TextVersion:
-        """The text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`."""
+        """The text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`."""
         return (await self._look(branch))[0]
 
     async def _look(self, branch: Branch, root: str | None = None) -> tuple[TextVersion, Merged | None]:
@@ -358,7 +361,10 @@ def update_of(one: DocumentCommit) -> bytes:
 def run_worker(
     updates: list[bytes], new_count: int = 0, root: str | None = None, vector: bytes | None = None
 ) -> Merged:
-    """What `text_worker.merge` gives in a process of its own. Raises ServiceError `bad_input` where that fails."""
+    """What `text_worker.merge` gives in a process of its own.
+
+    Raises ServiceError: `bad_input` where that fails, `busy` where the machine lacks memory, processes or time for it.
+    """
     try:
         finished = subprocess.run(
             [sys.executable, "-P", str(_WORKER)],  # -P: never a module of the current folder
@@ -368,8 +374,14 @@ def run_worker(
             check=True,
             start_new_session=True,  # a Ctrl-C meant for the daemon is not for it
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else b""
-        log.error("merging a text failed", error=str(error), said=said[-1000:].decode(errors="replace"))
+    except (OSError, subprocess.TimeoutExpired) as error:  # another time may go well: editors try again
+        log.error("merging a text found no room or no time", error=str(error))
+        raise ServiceError(
+            "busy", f"the text's updates could not be merged now: {error}", "try again later"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        log.error(
+            "merging a text failed", error=str(error), said=error.stderr[-1000:].decode(errors="replace")
+        )
         raise ServiceError("bad_input", f"the text's updates could not be merged: {error}") from None
     return msgspec.msgpack.decode(finished.stdout, type=Merged)

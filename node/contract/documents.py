@@ -340,7 +340,7 @@ PULL_TEXT: Final = Endpoint(
         QueryParameter(name="root", type=str, description="The name of the root type to show as plain text."),
     ),
     answer=TextView,
-    errors=("too_large", "incomplete", "bad_input"),
+    errors=("too_large", "incomplete", "bad_input", "busy"),
 )
 PUSH_TEXT: Final = Endpoint(
     name="push_text",
@@ -352,7 +352,7 @@ PUSH_TEXT: Final = Endpoint(
     service="texts.push",
     request=TextPushRequest,
     answer=TextPush,
-    errors=(*EDIT_ERRORS, "bad_input"),
+    errors=(*EDIT_ERRORS, "bad_input", "busy"),
 )
 
 

@@ -1,5 +1,6 @@
 """Texts on whole nodes: updates of editors, in any order, with bad ones among them, and snapshots of many."""
 
+import sys
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,7 +238,30 @@ async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
         monkeypatch.setattr(texts_module, "TEXT_MERGE_SECONDS", 0.0)
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).pull("main", None)
-        assert caught.value.code == "bad_input"
+        assert caught.value.code == "busy", "editors try again"
+        monkeypatch.undo()
+        monkeypatch.setattr(sys, "executable", "/does/not/exist")
+        with pytest.raises(ServiceError) as caught:
+            await texts_of(alice).push("main", Editor(1).write(0, "hello"))
+        assert caught.value.code == "busy", "no process could be started"
+
+
+async def test_a_push_is_answered_though_no_snapshot_could_be_written(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    editor = Editor(1)
+    texts = texts_of(alice)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ServiceError("busy", "no room")
+
+    monkeypatch.setattr(texts, "_write_snapshot", fail)
+    with fail_after(30):
+        alice.create_repo()
+        pushed = await texts.push("main", editor.write(0, "hello"))
+        assert (pushed["commit"] is None, pushed["snapshot"]) == (False, None)
+        assert await _shown(alice) == "hello"
 
 
 def test_an_update_that_does_not_go_with_those_before_it_is_found_among_many() -> None:
