@@ -66,6 +66,14 @@ def load_certificate(home: Home, now: float) -> Certificate:
     Raises ServiceError `bad_config`, `storage_failed`.
     """
     api = home.config.api
+    # Not when the file is read: `ravel config set` sets one after the other.
+    if bool(api.tls_certificate) != bool(api.tls_key):
+        lacking = "tls_key" if api.tls_certificate else "tls_certificate"
+        raise ServiceError(
+            "bad_config",
+            f"[api] tls_certificate and tls_key are both set, or both empty: {lacking} is empty",
+            f"set it: `ravel config set api.{lacking} FILE`",
+        )
     if api.tls_certificate:
         path, key_path = home.path / api.tls_certificate, home.path / api.tls_key
         _check_secret(key_path)
@@ -166,7 +174,7 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        return x509.DNSName(host.encode("idna").decode("ascii"))
+        return x509.DNSName(host)
 
 
 def _names_in(certificate: x509.Certificate) -> list[str | ipaddress.IPv4Address | ipaddress.IPv6Address]:

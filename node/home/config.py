@@ -394,16 +394,12 @@ class _Reader:
         return value
 
     def api(self) -> ApiConfig:
-        certificate, key = self.text("api", "tls_certificate", ""), self.text("api", "tls_key", "")
-        if bool(certificate) != bool(key):
-            lacking = "tls_key" if certificate else "tls_certificate"
-            raise self._bad("api", lacking, "[api] tls_certificate and tls_key are both set, or both empty")
         return ApiConfig(
             self.loopback("api", "listen", API_LISTEN_DEFAULT),
             self.optional_address("api", "tls"),
             tuple(self._tls_name(name) for name in self.texts("api", "tls_names")),
-            certificate,
-            key,
+            self.text("api", "tls_certificate", ""),
+            self.text("api", "tls_key", ""),
             tuple(self._network(name) for name in self.texts("api", "trusted_proxies")),
         )
 
@@ -416,7 +412,8 @@ class _Reader:
         return value
 
     def _tls_name(self, name: str) -> str:
-        if is_unspecified(f"{name}:1") or not (is_dialable(name) or _is_host(name)):
+        is_address_there = is_dialable(name) and not is_web_address(name)
+        if is_unspecified(f"{name}:1") or not (is_address_there or _is_host(name)):
             raise self._bad(
                 "api", "tls_names", f"[api] tls_names has hosts, each without or with a port, not {name!r}"
             )
@@ -505,9 +502,15 @@ def is_loopback(address: str) -> bool:
 
 
 def host_of_name(name: str) -> str:
-    """The host of an item of `[api] tls_names`, which may have a port; an IPv6 address without its brackets."""
-    host = name.rpartition(":")[0] if is_address(name) else name
-    return host.strip("[]")
+    """The host of an item of `[api] tls_names`, which may have a port, in the one form that certificates and browsers have.
+
+    An address is as short as it can be, without brackets and zone. A name is in lower case, and in ASCII.
+    """
+    host = (name.rpartition(":")[0] if is_address(name) else name).strip("[]")
+    try:
+        return str(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host.encode("idna").decode("ascii").lower()
 
 
 def is_unspecified(address: str) -> bool:

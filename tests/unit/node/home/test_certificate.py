@@ -62,6 +62,14 @@ def test_other_names_make_another(tmp_path: Path) -> None:
     assert _load(tmp_path, tls_names=("192.0.2.7", "ravel.example")).fingerprint == second.fingerprint
 
 
+def test_a_name_in_another_form_makes_no_other(tmp_path: Path) -> None:
+    names = ("[2001:0db8::1]", "M\u00fcller.example:443", "[fe80::1%eth0]", "192.0.2.7")
+    first = _load(tmp_path, tls="[2001:0DB8::2]:7476", tls_names=names)
+    assert first.names == {"localhost", "xn--mller-kva.example"}
+    assert not _load(tmp_path, tls="[2001:db8::2]:7476", tls_names=names[::-1]).has_changed
+    assert not first.has_changed
+
+
 def test_files_of_ones_own_are_taken(tmp_path: Path) -> None:
     made = _load(tmp_path / "other", tls_names=("ravel.example",)).path.read_bytes()
     (tmp_path / "chain.pem").write_bytes(made)
@@ -73,6 +81,14 @@ def test_files_of_ones_own_are_taken(tmp_path: Path) -> None:
     make_context(found)
     (tmp_path / "chain.pem").write_bytes(_load(tmp_path / "third").path.read_bytes())
     assert found.has_changed
+
+
+def test_one_file_without_the_other_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="tls_key is empty") as caught:
+        _load(tmp_path, tls_certificate="chain.pem")
+    assert caught.value.code == "bad_config"
+    with pytest.raises(ServiceError, match="tls_certificate is empty"):
+        _load(tmp_path, tls_key="key.pem")
 
 
 _PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
