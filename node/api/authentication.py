@@ -105,10 +105,11 @@ class Gate:
         if scope["path"] in self._open_paths or (remote is None and scope["path"] in _PROBES):
             return
         caller = self._callers.identify(headers.get(b"authorization", ()))
-        if remote is not None and caller.is_home:
+        # Both have a person's rights: where one leaks, it is to be of no use from elsewhere.
+        if remote is not None and (caller.is_home or caller.is_page):
             raise ServiceError(
                 "unauthorized",
-                "the node's own token is good on the node's machine alone",
+                "the node's own token and those of its pages are good on the node's machine alone",
                 "`ravel open --remote` pairs a browser; `ravel token create` makes a token for an app",
             )
         if origin and (caller.token is None or origin not in caller.token.origins):

@@ -34,7 +34,7 @@ from tests.support.served import AUTH, Served, served
 TLS = ApiConfig(tls="127.0.0.1:0", tls_names=())
 NAMED = ApiConfig(
     tls="*:0",
-    tls_names=("ravel.example:443", "192.0.2.9"),
+    tls_names=("ravel.example:443", "192.0.2.9", "m\u00fcller.example"),
     trusted_proxies=(ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("fd00::/64")),
 )
 
@@ -97,6 +97,8 @@ async def test_a_page_on_the_machine_pairs_too_and_codes_stay_where_they_belong(
         page = (await one.client.post("/open", json={"code": local})).json()["token"]
         own = {"Authorization": f"Bearer {page}"}
         assert (await one.client.post("/api/v1/browsers/codes", headers=own)).status_code == 200
+        refused = await browser.get("/api/v1/status", headers=own)
+        assert (refused.status_code, "machine alone" in refused.text) == (401, True), "a page's token"
         assert (await browser.post("/open", json={"code": code})).status_code == 200
 
 
@@ -133,6 +135,7 @@ HOSTS = {
     "localhost:1": 200,
     "ravel.example": 200,
     "RAVEL.example:443": 200,
+    "xn--mller-kva.example": 200,
     "evil.example": 403,
     "ravel.example.evil.example": 403,
     "": 403,
@@ -164,7 +167,8 @@ async def test_names_that_are_not_its_own_and_pages_of_others_are_refused(tmp_pa
 def test_addresses_are_those_that_browsers_use(tmp_path: Path) -> None:
     remote = _remote(tmp_path)
     remote.port = 7476
-    assert remote.addresses() == ["https://ravel.example", "https://192.0.2.9:7476"]
+    named = ["https://ravel.example", "https://192.0.2.9:7476", "https://m\u00fcller.example:7476"]
+    assert remote.addresses() == named
     remote = _remote(tmp_path, ApiConfig(tls="*:0"))
     remote.port = 7476
     assert remote.addresses() == ["https://192.0.2.1:7476", "https://[2001:db8::1]:7476"]
