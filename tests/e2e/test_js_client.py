@@ -1,4 +1,4 @@
-"""The JavaScript client in Node: against servers that cut and refuse, and against a real node."""
+"""JavaScript in Node: the client against servers that cut and refuse, and against a real node; and the page's session."""
 
 import os
 import re
@@ -13,6 +13,7 @@ from tests.e2e.cluster import peers
 
 NODE: Final = shutil.which("node")
 FOLDER: Final = Path(__file__).parents[2] / "clients" / "js"
+PAGE: Final = Path(__file__).parents[2] / "node" / "web"
 
 
 def _is_new_enough() -> bool:
@@ -47,6 +48,18 @@ def _run(name: str, **more: str) -> None:
 
 def test_cut_and_refused_requests() -> None:
     _run("cut.test.js")
+
+
+def test_a_page_opens_once_though_two_tokens_are_tried(tmp_path: Path) -> None:
+    assert NODE is not None
+    for name in ("client", "state", "strings", "vendor"):
+        shutil.copytree(PAGE / name, tmp_path / name)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    shutil.copy(Path(__file__).with_name("session.test.js"), tmp_path)
+    done = subprocess.run(
+        [NODE, "--test", str(tmp_path / "session.test.js")], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.extended

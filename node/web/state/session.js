@@ -83,9 +83,11 @@ export async function pair(code, name) {
 export async function enter(token) {
   loginError.value = "";
   clearTimeout(retry);
-  api = connect({ token });
+  const client = connect({ token });
+  api = client;
   try {
-    const shown = await api.showToken();
+    const shown = await client.showToken();
+    if (api !== client) return; // the page was locked meanwhile, or another token came
     batch(() => {
       actions.value = shown.may;
       tokenKind.value = shown.kind;
@@ -93,6 +95,7 @@ export async function enter(token) {
       ownToken.value = shown.name;
     });
   } catch (error) {
+    if (api !== client) return;
     if (error.code === "not_running") {
       keep(token); // it may be good
       session.value = "away";
