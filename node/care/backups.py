@@ -67,6 +67,16 @@ class Backups:
             self._running = False
 
     def _check(self, text: str) -> Path:
+        try:
+            return self._checked(text)
+        except (OSError, RuntimeError) as error:  # a folder that may not be looked into, an unknown ~user
+            raise ServiceError(
+                "bad_request",
+                f"{text[:100]!r} cannot be used: {error}",
+                "choose a folder that the node may write to",
+            ) from None
+
+    def _checked(self, text: str) -> Path:
         path = Path(os.path.normpath(Path(text).expanduser())) if text.isprintable() else Path()
         if not path.is_absolute():
             raise ServiceError(
@@ -114,7 +124,7 @@ class Backups:
         tried = (
             place / (f"{name}-{number}" if number > 1 else name) for number in range(1, _SUGGESTIONS_MAX)
         )
-        return next((path for path in tried if not path.exists()), place / f"{name}-new")
+        return next((path for path in tried if not os.path.exists(path)), place / f"{name}-new")
 
 
 def _size_below(folder: Path) -> int:

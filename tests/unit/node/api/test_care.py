@@ -151,6 +151,25 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
     assert asked[0] == ("backup", str(tmp_path / "made"))
 
 
+async def test_a_folder_that_cannot_be_looked_at_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_exists = Path.exists
+
+    def exists(path: Path) -> bool:
+        if path.is_relative_to(tmp_path):
+            return really_exists(path)
+        raise PermissionError(13, "Permission denied")  # as Python 3.11 does below a folder of another user
+
+    async with served(tmp_path) as one:
+        monkeypatch.setattr(Path, "exists", exists)
+        for folder in ("~nosuchuser/here", "/root/ravel"):
+            answer = await one.client.post(f"{API}/backups", json={"folder": folder})
+            error = answer.json()["error"]
+            assert (error["code"], bool(error["next"])) == ("bad_request", True), folder
+        assert (await one.client.get(f"{API}/backups")).json()["suggested"]
+
+
 async def test_the_report_is_shown_once_for_a_code_and_can_do_nothing(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         assert (await one.client.get(f"{API}/report")).json()["finished_at"] is None
