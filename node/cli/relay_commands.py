@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from node.cli.repo_commands import note_reach, seconds_of
+from node.cli.repo_commands import given, note_reach, seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 from node.runtime.errors import ServiceError
 
@@ -101,11 +101,14 @@ def invite(
 @relay.command("join")
 def join(
     context: typer.Context,
-    link: Annotated[str, typer.Argument(help="The link, from `ravel relay invite` at the relay.")],
+    link: Annotated[str, typer.Argument(help="ravel:..., or - to read it from standard input.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Use a link to an account at a relay: it stores from now on what this node follows."""
-    print_answer(client(context).join_relay(link), as_json=as_json)
+    """Use a link to an account at a relay, from `ravel relay invite` there: it stores what this node follows.
+
+    With - the link is read from standard input: arguments can be seen by every user of the machine.
+    """
+    print_answer(client(context).join_relay(given(link)), as_json=as_json)
 
 
 @relay.command("accounts")

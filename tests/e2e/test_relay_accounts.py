@@ -42,7 +42,7 @@ def test_a_file_outlives_its_node_and_one_of_two_relays(tmp_path: Path) -> None:
         assert invitation["reach"] == "machine"
 
         alice.start()
-        assert "1073741824" in run_ravel(alice, "relay", "join", invitation["link"]).stdout
+        assert "1073741824" in run_ravel(alice, "relay", "join", "-", stdin=invitation["link"]).stdout
         (account,) = first.client.list_relay_accounts()["accounts"]
         assert (account["name"], account["nodes"], account["links"]) == ("ann", [_node(alice)], 0)
         bob.start()
