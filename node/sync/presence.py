@@ -67,6 +67,8 @@ class Here:
     presence: Presence
     user: UserId
     until: float
+    is_told: bool = False
+    """Of this node's own: whether peers were told of it."""
 
 
 class Presences:
@@ -77,6 +79,7 @@ class Presences:
         self._speaker: tuple[UserId, Callable[[Digest], Signature]] | None = None
         self._own: dict[tuple[int, bytes], Here] = {}
         self._ports: list[PresencePort] = []
+        self._bucket = TokenBucket(PRESENCES_AT_ONCE_MAX, PRESENCES_PER_SECOND_MAX)
         self._listeners: dict[int, list[Callable[[], None]]] = {}  # by the branch's number
 
     def speak_as(self, user: UserId, sign: Callable[[Digest], Signature]) -> None:
@@ -106,10 +109,15 @@ class Presences:
         return end
 
     def tell(self, branch: Branch, presence: Presence) -> bool:
-        """Note a presence of one of this node's browsers, and tell peers. Whether there was room for it."""
+        """Note a presence of one of this node's browsers, and tell peers, unless too many were told of just now.
+
+        Whether there was room for it.
+        """
         assert self._speaker is not None, "the service has said whose browsers these are"
         key = (branch.num, presence.session)
         now = trio.current_time()
+        before = self._own.get(key)
+        was_told = before is not None and before.is_told
         if presence.has_left:
             if self._own.pop(key, None) is None:
                 return True
@@ -117,9 +125,15 @@ class Presences:
             self._own = {one: here for one, here in self._own.items() if here.until > now}
             if len(self._own) >= PRESENCES_HELD_MAX:
                 return False
+        # Peers drop more, and each is sealed and signed for each of them: any token that reads could keep us busy. One that
+        # leaves is told once for each that came.
+        is_telling = was_told if presence.has_left else self._bucket.try_acquire(now)
         if not presence.has_left:
-            self._own[key] = Here(presence, self._speaker[0], now + PRESENCE_SECONDS)
+            until = now + PRESENCE_SECONDS
+            self._own[key] = Here(presence, self._speaker[0], until, was_told or is_telling)
         self._changed(branch.num)
+        if not is_telling:
+            return True
         told = 0
         for port in self._ports:
             told += told < PRESENCE_PEERS_MAX and self._tell_peer(port, branch, presence)

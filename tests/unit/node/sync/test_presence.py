@@ -176,3 +176,22 @@ async def test_a_presence_goes_to_so_many_peers_and_no_more(alice: Node) -> None
         presences.connect(line.port())
     presences.tell(branch, _of(1))
     assert [len(line.told) for line in lines] == [1] * PRESENCE_PEERS_MAX + [0]
+
+
+async def test_peers_are_told_of_own_ones_only_so_fast(alice: Node, autojump_clock: MockClock) -> None:
+    presences, branch = _presences(alice), alice.branch()
+    line = Line(branch)
+    presences.connect(line.port())
+    for number in range(PRESENCES_AT_ONCE_MAX + 1):
+        assert presences.tell(branch, _of(1, root=str(number)))
+    assert len(line.told) == PRESENCES_AT_ONCE_MAX
+    (here,) = presences.here(branch.num)
+    assert here.presence.root == str(PRESENCES_AT_ONCE_MAX), "it is shown here all the same"
+    for _ in range(2):
+        presences.leave(branch, _of(1).session)
+        presences.tell(branch, _of(1))
+    assert len(line.told) == PRESENCES_AT_ONCE_MAX + 1, "what was told of leaves, and nothing else does"
+    await trio.sleep(1)
+    for number in range(2 * PRESENCES_PER_SECOND_MAX):
+        presences.tell(branch, _of(1, root=str(number)))
+    assert len(line.told) == PRESENCES_AT_ONCE_MAX + 1 + PRESENCES_PER_SECOND_MAX
