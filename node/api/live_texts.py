@@ -6,6 +6,7 @@
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from weakref import WeakSet
 
 import trio
 
@@ -18,7 +19,7 @@ from node.sync.hub import Hub
 from node.sync.presence import Here
 from protocol.ids import TopicKey
 from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
-from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_VECTOR_SIZE_MAX
+from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
 from protocol.presence import PRESENCE_SESSION_SIZE, Presence
 from protocol.text import id_text
 from storage.repos.repos import Branch
@@ -31,6 +32,8 @@ class LiveTexts:
         self._hub = hub
         self._texts = texts
         self._find_branch = find_branch
+        self._open: WeakSet[TextSource] = WeakSet()
+        """Weak: one that is refused before its stream begins is never stopped."""
 
     async def show(self, branch: str, vector: str, session: str) -> TextChanges:
         """What an editor lacks, and who else is here. Raises ServiceError."""
@@ -44,10 +47,16 @@ class LiveTexts:
         }
 
     def follow(self, branch: str, vector: str, session: str) -> "TextSource":
-        """The same as it comes. Raises ServiceError."""
+        """The same as it comes. Raises ServiceError; `busy` where too many are followed."""
         target, own = self._find_branch(branch), parse_session(session)
         wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
-        return TextSource(self._hub, self._texts, target, wanted, own)
+        if len(self._open) >= TEXT_STREAMS_MAX:
+            raise ServiceError(
+                "busy", f"{TEXT_STREAMS_MAX} texts are followed here", "close a text in another tab"
+            )
+        source = TextSource(self._hub, self._texts, target, wanted, own, self._open.discard)
+        self._open.add(source)
+        return source
 
     async def tell(self, branch: str, said: PresenceRequest) -> Empty:
         """Tell others where an editor is. Raises ServiceError `busy`."""
@@ -64,7 +73,16 @@ class LiveTexts:
 class TextSource:
     """The updates of one text as they come, and who else has it open."""
 
-    def __init__(self, hub: Hub, texts: Texts, branch: Branch, vector: bytes, session: bytes) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        texts: Texts,
+        branch: Branch,
+        vector: bytes,
+        session: bytes,
+        ended: Callable[["TextSource"], None],
+    ) -> None:
+        self._ended = ended
         self._hub = hub
         self._texts = texts
         self._branch = branch
@@ -84,6 +102,7 @@ class TextSource:
 
     def stop(self) -> None:
         """Be told no more. The editor leaves with its stream."""
+        self._ended(self)
         self._hub.remove(self)
         self._stop_listening()
         self._hub.presences.leave(self._branch, self._session)
@@ -135,14 +154,18 @@ class TextSource:
     async def _changes(self, version: TextVersion) -> list[Event]:
         told = self._told
         if told is None:
-            return [_update("update", await self._texts.lacking(version.update, self._vector))]
+            return [await self._update("update", await self._texts.lacking(version.update, self._vector))]
         if told.update == version.update:
             return []
         if version.standing.keys() > told.standing.keys() and not version.refused:
             news = [one for name, one in version.standing.items() if name not in told.standing]
-            return [_update("update", update_of(one)) for one in news]
+            return [await self._update("update", update_of(one)) for one in news]
         is_more = await self._texts.adds(told.update, version.update)
-        return [_update("update" if is_more else "whole", version.update)]
+        return [await self._update("update" if is_more else "whole", version.update)]
+
+    async def _update(self, name: str, update: bytes) -> Event:
+        """In a thread: it may have 64 MiB, which take half a second."""
+        return await self._hub.run_blocking(_encoded_update, name, update)
 
     def _wake(self) -> None:
         self._woken.set()
@@ -171,8 +194,10 @@ def parse_bytes(name: str, text: str, size_max: int) -> bytes:
         raise ServiceError("bad_request", f"{name} is no base64") from None
 
 
-def _update(name: str, update: bytes) -> Event:
-    return Event(name, "", {"update": b64encode(update).decode()})
+def _encoded_update(name: str, update: bytes) -> Event:
+    event = Event(name, "", {"update": b64encode(update).decode()})
+    assert event.encoded, "it is kept with the event"
+    return event
 
 
 def _presence_view(here: Here) -> PresenceView:

@@ -1,5 +1,6 @@
 """The handler of searches: knows who calls, and so which branches may be searched."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from node.contract.search import SEARCH, NameHit, SearchResult
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
 from protocol.ids import UserId
-from protocol.limits.users import SEARCH_NAMES_MAX
+from protocol.limits.users import SEARCH_NAMES_MAX, SEARCH_SECONDS
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Branch
@@ -78,8 +79,9 @@ class SearchHandler:
     def _find_authors(self, text: str, branches: Sequence[Branch]) -> Mapping[int, frozenset[UserId]]:
         """The users of the person that each repo calls so, by the repo's number.
 
-        Raises ServiceError `not_found` where none does, `ambiguous` where one calls several so.
+        Raises ServiceError `not_found` where none does, `ambiguous` where one calls several so, `busy` where it takes long.
         """
+        ends = time.thread_time() + SEARCH_SECONDS
         replica = self._service.replica
         found: dict[int, frozenset[UserId]] = {}
         missing = ServiceError("not_found", f"nobody is called {text!r}, or has an id that begins so")
@@ -87,6 +89,12 @@ class SearchHandler:
             repo = replica.repos.get(repo_num)
             if repo is None:
                 continue
+            if time.thread_time() > ends:  # without some repos' users, hits would be missing unseen
+                raise ServiceError(
+                    "busy",
+                    "the author is looked for in too many repos at once",
+                    "name a repo or a branch, too",
+                )
             try:
                 user = find_user(text, replica, repo, everyone=True)
             except ServiceError as error:
@@ -102,9 +110,12 @@ class SearchHandler:
         return found
 
     def _find_names(self, terms: Sequence[Term], branches: Sequence[Branch]) -> list[NameHit]:
-        """Branches and tags whose names have all terms."""
+        """Branches and tags whose names have all terms, as far as they are found in time."""
+        ends = time.thread_time() + SEARCH_SECONDS
         found: list[NameHit] = []
         for hit in self._names_of(branches):
+            if time.thread_time() > ends:
+                break
             if Words(hit["name"]).has(terms):
                 found.append(hit)
                 if len(found) == SEARCH_NAMES_MAX:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import trio
 from sqlalchemy import Connection
 
 from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
@@ -15,7 +16,7 @@ from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
 from protocol.ids import UserId
-from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_OPENED_MAX
+from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_numbered
 from storage.commits.seen_marks import Unseen, load_marks, load_unseen, put_mark
@@ -35,6 +36,13 @@ class _News:
     mentions: tuple[MentioningCommit, ...]
 
 
+@dataclass(slots=True)
+class _Budget:
+    """How many commits a request may still open."""
+
+    left: int
+
+
 class UnseenCommits:
     """What is new to one user. `clock` gives unix seconds."""
 
@@ -46,14 +54,18 @@ class UnseenCommits:
         self._find_branch = find_branch
         self._clock = clock
         self._known: dict[int, _News] = {}  # branch number -> as it was looked at last
+        self._lock = trio.Lock()  # requests beside each other would each open the same commits
 
     async def list_all(self) -> UnseenList:
         """Branches with something new."""
-        return await self._hub.run_blocking(self._list)
+        async with self._lock:
+            return await self._hub.run_blocking(self._list)
 
     async def show(self, branch: str) -> UnseenCommitList:
         """What is new in a branch."""
-        return await self._hub.run_blocking(self._show, self._find_branch(branch))
+        found = self._find_branch(branch)
+        async with self._lock:
+            return await self._hub.run_blocking(self._show, found)
 
     async def mark(self, branch: str, up_to: int) -> Empty:
         """Have it seen."""
@@ -68,12 +80,13 @@ class UnseenCommits:
         replica = self._hub.replica
         views: list[UnseenBranch] = []
         branches = replica.read_tables().branches
+        budget = _Budget(UNSEEN_LIST_OPENED_MAX)
         with replica.database.read() as connection:
             marks = load_marks(connection)
             for branch in branches.values():
                 if branch.facts.is_root_branch or branch.is_archived:
                     continue
-                news = self._look(connection, branch, marks.get(branch.num, _NEVER))
+                news = self._look(connection, branch, marks.get(branch.num, _NEVER), budget)
                 if news.nums or news.has_more:
                     views.append(
                         {
@@ -93,7 +106,7 @@ class UnseenCommits:
         with replica.database.read() as connection:
             current = replica.load_tables(connection).branches.get(branch.num, branch)
             mark = load_marks(connection).get(branch.num, _NEVER)
-            news = self._look(connection, current, mark)
+            news = self._look(connection, current, mark, _Budget(UNSEEN_OPENED_MAX))
             rows = load_numbered(connection, news.nums)
         return {
             "branch": id_text(branch.branch_id),
@@ -104,8 +117,8 @@ class UnseenCommits:
             "up_to": news.up_to,
         }
 
-    def _look(self, connection: Connection, branch: Branch, mark: int) -> _News:
-        """What is new, made again only where the branch or its mark has changed."""
+    def _look(self, connection: Connection, branch: Branch, mark: int, budget: _Budget) -> _News:
+        """What is new, made again only where the branch or its mark has changed. Beyond the budget: without mentions."""
         state = (mark, branch.commit_count, branch.void_count)
         known = self._known.get(branch.num)
         if known is not None and known.state == state:
@@ -115,8 +128,12 @@ class UnseenCommits:
         persons = replica.persons(branch.facts.repo_id)
         me = persons.get(self._user, self._user)
         others = [one for one in unseen if persons.get(one.author, one.author) != me]
-        mentions = tuple(_find_mentions(connection, replica, others[:UNSEEN_OPENED_MAX], id_text(self._user)))
-        news = _News(state, tuple(one.num for one in others), up_to, has_more, mentions)
+        nums, opened = tuple(one.num for one in others), others[:UNSEEN_OPENED_MAX]
+        if len(opened) > budget.left:
+            return _News(state, nums, up_to, has_more, ())  # not kept: a later list finds its mentions
+        budget.left -= len(opened)
+        mentions = tuple(_find_mentions(connection, replica, opened, id_text(self._user)))
+        news = _News(state, nums, up_to, has_more, mentions)
         self._known[branch.num] = news
         return news
 

@@ -90,6 +90,8 @@ EDIT_POSITIONS_MAX: Final = 10_000
 """Edits up to now that are looked at to tell positions: half a second. Who is further behind reads the timeline anew."""
 EVENT_STREAMS_MAX: Final = 1024
 """Event streams that are served at once: four fifths of the connections, so that commands are always answered."""
+TEXT_STREAMS_MAX: Final = 32
+"""Those among them that follow a text: each may hold a whole text, of up to 64 MiB, that is not read. All: 2 GiB."""
 EVENT_WINDOW: Final = 64
 """Edits read at once for an event stream."""
 EVENT_WINDOW_SIZE: Final = MIB
@@ -215,6 +217,8 @@ UNSEEN_COUNT_MAX: Final = 1000
 """Commits of a branch that are looked at to tell what its user has not seen: 5 ms. Of more it is said that there are."""
 UNSEEN_OPENED_MAX: Final = 100
 """The newest of them that are opened, for whom they mention: 20 ms, once for each commit that comes."""
+UNSEEN_LIST_OPENED_MAX: Final = 10 * UNSEEN_OPENED_MAX
+"""Those that one list of all branches opens: 0.2 s. Branches beyond are counted, and their mentions found by later lists."""
 PETNAMES_COUNT_MAX: Final = 10_000
 """Names that a user gives to others: more people than anybody knows."""
 PETNAMES_FILE_SIZE_MAX: Final = 16 * MIB
@@ -256,7 +260,9 @@ SEARCH_NAMES_MAX: Final = 20
 SEARCH_OPENED_MAX: Final = 1000
 """Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
 SEARCH_SECONDS: Final = 0.25
-"""Processor seconds after which a search ends with what it has, and a cursor to go on from. One post is looked at."""
+"""Processor seconds after which a search ends with what it has, and a cursor to go on from. One post is looked at.
+
+The same for names beside it."""
 SEARCH_EXCERPT_SIZE: Final = 300
 """Characters that an answer shows of a post."""
 SEARCH_SLICE_SECONDS: Final = 0.025

@@ -11,7 +11,8 @@ from pycrdt import Doc, Text
 from node.api import live_texts
 from node.api.event_streams import Event
 from node.api.live_texts import TextSource
-from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_VECTOR_SIZE_MAX
+from node.runtime.errors import ServiceError
+from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
 from protocol.presence import Presence
 from protocol.text import id_text, parse_id
 from storage.commits.void_marks import load_judged, mark_void
@@ -172,3 +173,18 @@ async def test_updates_of_a_moment_become_one_commit_and_each_push_is_durable(tm
         assert (shown["updates"], sorted(shown["text"])) == (2, [".", "x", "x", "x"])
         state = (await one.client.get("/api/v1/branches/main/state", params={"kind": "text"})).json()
         assert [item["kind"] for item in state["items"]] == ["text", "text"]
+
+
+async def test_only_so_many_texts_are_followed(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+        sources = [one.service.live_texts.follow("main", "", "") for _ in range(TEXT_STREAMS_MAX)]
+        sources[0].start()
+        with pytest.raises(ServiceError, match="texts are followed") as caught:
+            one.service.live_texts.follow("main", "", "")
+        assert caught.value.code == "busy"
+        sources[0].stop()
+        again = one.service.live_texts.follow("main", "", "")
+        assert len(one.service.live_texts._open) == TEXT_STREAMS_MAX
+        again.start()
+        again.stop()

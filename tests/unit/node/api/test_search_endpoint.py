@@ -116,3 +116,16 @@ async def test_odd_requests(tmp_path: Path, query: dict[str, str], code: str) ->
         one.node.create_repo()
         answer = await one.client.get(f"{BASE}/search", params=query)
         assert answer.json()["error"]["code"] == code
+
+
+async def test_names_and_authors_are_looked_for_only_so_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+        monkeypatch.setattr("node.api.search.SEARCH_SECONDS", -1.0)
+        found = (await one.client.get(f"{BASE}/search", params={"text": "main"})).json()
+        assert (found["names"], found["hits"]) == ([], [])
+        params = {"text": "main", "author": id_text(one.node.author.user)}
+        refused = (await one.client.get(f"{BASE}/search", params=params)).json()["error"]
+        assert (refused["code"], "name a repo" in refused["next"]) == ("busy", True)

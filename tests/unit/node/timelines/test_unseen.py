@@ -1,11 +1,16 @@
 """What a user has not seen: counted by branch from a mark, with mentions, bounded."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import trio
+from sqlalchemy import Connection
 
+from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
 from protocol.text import id_text
+from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.seen_marks import load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo
 from tests.support.machine import fail_after
@@ -93,3 +98,37 @@ async def test_the_endpoints_say_and_take_marks(tmp_path: Path) -> None:
         for up_to, status in ((shown["up_to"], 200), (-1, 400), (2**53 + 1, 400)):
             answer = await one.client.put("/api/v1/branches/main/seen", json={"up_to": up_to})
             assert answer.status_code == status
+
+
+async def test_one_list_opens_only_so_many_commits_of_all_branches(
+    tmp_path: Path, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("node.timelines.unseen.UNSEEN_LIST_OPENED_MAX", 1)
+    opened: list[int] = []
+
+    def load(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
+        opened.extend(nums)
+        return load_numbered(connection, nums)
+
+    monkeypatch.setattr("node.timelines.unseen.load_numbered", load)
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        alice.hub.announce(alice.author.create_branch(alice.repo(), "side")[1])
+        async with connected(bob, alice):
+            await until_equal(alice, bob, "side")
+            for branch in ("main", "side"):
+                bob.write(bob.branch(branch), f"@{id_text(alice.author.user)}")
+                await until_equal(alice, bob, branch)
+        news = _news(alice)
+        answers: list[UnseenList] = []
+
+        async def ask() -> None:
+            answers.append(await news.list_all())
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask)
+        found = [[(one["unseen"], one["mentions"]) for one in answer["branches"]] for answer in answers]
+        assert sorted(found[0]) == [(1, 0), (1, 1)], "the second branch is counted"
+        assert found[1:] == [[(1, 1), (1, 1)]] * 2, "and its mentions are found by the next list"
+        assert len(opened) == len(set(opened)) == 2, "none is opened twice"
