@@ -189,3 +189,29 @@ def test_what_neither_node_nor_browser_keeps_outlives_a_lock_of_the_page(
         page.until(_is_saved())
         page.until(may_close)
         assert alice.client.pull_text("main", root="text")["text"] == "Not lost."
+
+
+def test_a_change_that_cannot_be_read_does_not_end_the_text(standing: Peer, page: Browser) -> None:
+    _enter(page, standing)
+    found = page.evaluate("""(async () => {
+      const { LiveText } = await import("/web/state/live_text.js");
+      const { Y } = await import("/web/vendor/editor.js");
+      const theirs = new Y.Doc();
+      theirs.getText("text").insert(0, "still here");
+      theirs.getMap("ravel-titles").set("ravel-titles", "no text");
+      const update = btoa(String.fromCharCode(...Y.encodeStateAsUpdate(theirs)));
+      const problems = [];
+      async function* followTextStream(_, { onState }) {
+        onState(true);
+        yield { name: "update", data: { update } };
+        for (const name of ["update", "whole"]) yield { name, data: { update: "////" } };
+        yield { name: "presence", data: { others: ["one"] } };
+        live.end();
+      }
+      const onError = (error) => problems.push(error.message);
+      const live = new LiveText({ api: { followTextStream }, branch: "unread", Y, onError, onEnd: () => {} });
+      await live.open();
+      const shown = live.document.value.getText("text").toString();
+      return [shown, live.others.value, problems.length, live.texts.map((one) => one.root)];
+    })()""")
+    assert found == ["still here", ["one"], 2, ["text"]]

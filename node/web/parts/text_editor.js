@@ -8,7 +8,7 @@ export function openEditor({ library, place, document: shown, root, readOnly, la
   const { Y, EditorState, EditorView, keymap, defaultKeymap, drawSelection, highlightSpecialChars, yCollab, yUndoManagerKeymap } = library;
   const type = shown.getText(root);
   const shadow = place.shadowRoot ?? place.attachShadow({ mode: "open", delegatesFocus: true });
-  const cursors = cursorsOf(library, type);
+  const cursors = cursorsOf(library, type, root);
   const tell = (state) => {
     const { anchor, head } = state.selection.main;
     const encoded = (place) => Y.encodeRelativePosition(Y.createRelativePositionFromTypeIndex(type, place, -1));
@@ -47,7 +47,7 @@ export function openEditor({ library, place, document: shown, root, readOnly, la
 }
 
 /** Cursors of others as decorations: `show(view, others)` with `{ name, color, anchor, head }`, positions as bytes. */
-function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type) {
+function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type, root) {
   const changed = StateEffect.define();
   let others = [];
 
@@ -79,7 +79,9 @@ function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type)
 
   const placeOf = (bytes, length) => {
     try {
-      const found = Y.createAbsolutePositionFromRelativePosition(Y.decodeRelativePosition(bytes), type.doc);
+      const position = Y.decodeRelativePosition(bytes);
+      if (position.tname !== null && position.tname !== root) return null; // looking that up would add it to the document
+      const found = Y.createAbsolutePositionFromRelativePosition(position, type.doc);
       return found?.type === type ? Math.min(found.index, length) : null;
     } catch {
       return null; // others may state anything

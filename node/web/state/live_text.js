@@ -4,6 +4,7 @@
 // changes are kept here, and in the browser's database, so that neither a node that is away nor a closed tab loses them.
 
 import { keep, takeKept } from "./kept_changes.js";
+import { text } from "../strings/en.js";
 import { signal } from "../vendor/signals.js";
 
 const PUSH_MS = 300; // between a key and its push: several keys are one update
@@ -80,9 +81,14 @@ export class LiveText {
       this.resting = new AbortController();
       const signal = AbortSignal.any([ended, this.resting.signal]);
       for await (const { name, data } of this.api.followTextStream(values, { signal, onState })) {
-        if (name === "presence") this.others.value = data.others;
-        if (name === "update") this.take(bytesOf(data.update));
-        if (name === "whole") this.replace(bytesOf(data.update));
+        try {
+          if (name === "presence") this.others.value = data.others;
+          if (name === "update") this.take(bytesOf(data.update));
+          if (name === "whole") this.replace(bytesOf(data.update));
+        } catch (error) {
+          reportError(error);
+          this.onError(new Error(text.textUnreadable)); // and what comes later is shown
+        }
       }
       if (!ended.aborted && document.hidden) await new Promise((wake) => (this.wake = wake));
     }
@@ -146,7 +152,8 @@ export class LiveText {
     return !this.unsaved.length || (this.isKept.value && this.keptCount === this.madeCount);
   }
 
-  make() {
+  /** A new document, shown once these updates are in it: one that cannot be read leaves the old one. */
+  make(updates = []) {
     const { Y } = this;
     const document = new Y.Doc();
     document.getMap(TITLES);
@@ -160,8 +167,8 @@ export class LiveText {
       this.keepSoon();
       this.pushSoon(PUSH_MS);
     });
+    for (const update of updates) Y.applyUpdate(document, update, NODE);
     this.document.value = document;
-    return document;
   }
 
   take(update) {
@@ -184,12 +191,8 @@ export class LiveText {
 
   /** Begins anew with a whole text, and what is unsaved on top of it. */
   replace(whole) {
-    const { Y } = this;
     this.first = false;
-    const unsaved = this.unsaved;
-    const document = this.make();
-    Y.applyUpdate(document, whole, NODE);
-    for (const update of unsaved) Y.applyUpdate(document, update, NODE);
+    this.make([whole, ...this.unsaved]);
   }
 
   // --- saving ---
@@ -276,6 +279,7 @@ export class LiveText {
     const titles = document.getMap(TITLES);
     const roots = new Set([FIRST_ROOT, ...titles.keys()]);
     for (const [root, type] of document.share) if (root !== TITLES && this.holdsText(type)) roots.add(root);
+    roots.delete(TITLES); // others may give it a title; it is no text
     const found = [...roots].map((root) => ({ root, title: String(titles.get(root) ?? root) }));
     return found.sort((one, other) => (one.title < other.title ? -1 : 1));
   }

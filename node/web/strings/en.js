@@ -384,6 +384,7 @@ export const text = {
   textReadOnly: "you may read this text, and not change it",
   textOffline: (count) => `offline: ${count ? `${many(count, "change")} kept in this browser` : "what you write is kept in this browser"}`,
   textOnlyInTab: (count) => `offline: ${many(count, "change")} in this tab alone; leave it open`,
+  textUnreadable: "A change of the text could not be read, and is not shown. Reload the page.",
   textsWait: (count) => `${many(count, "change")} of a text ${count === 1 ? "is" : "are"} in this tab alone. Leave it open, and open the page again in it.`,
   textRefused: (count) => `not saved: ${many(count, "change")}`,
   alsoHere: (names) => (names.length ? `also here: ${names.join(", ")}` : ""),
