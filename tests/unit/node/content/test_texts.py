@@ -119,7 +119,10 @@ async def test_two_editors_on_two_nodes_come_to_one_text(
         assert one == other, "the very same bytes"
 
 
-@pytest.mark.parametrize("update", [JUNK, NESTED, b"\0", YJS_UPDATE[:-1]])
+# Names, since pytest gives them to processes as a variable: with the nested update's bytes there, none could start.
+@pytest.mark.parametrize(
+    "update", [JUNK, NESTED, b"\0", YJS_UPDATE[:-1]], ids=["junk", "nested", "short", "cut"]
+)
 async def test_an_update_that_cannot_be_taken_is_not_written(nodes: list[Node], update: bytes) -> None:
     alice = nodes[0]
     with fail_after(30):
