@@ -253,6 +253,7 @@ def _check_ports(home: Home) -> Iterator[Check]:
     """Whether a daemon could listen where it is told to."""
     for key, address in (
         ("network.listen", home.config.network.listen),
+        ("network.websocket_listen", home.config.network.websocket_listen),
         ("api.listen", home.config.api.listen),
         ("api.tls", home.config.api.tls),
     ):

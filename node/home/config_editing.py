@@ -127,6 +127,7 @@ def _check_not_locked_out(
     """Refuse what the daemon starts with, or cannot, in a way that its user could not have meant."""
     listeners = {
         "network.listen": config.network.listen,
+        "network.websocket_listen": config.network.websocket_listen,
         "api.listen": config.api.listen,
         "api.tls": config.api.tls,
     }

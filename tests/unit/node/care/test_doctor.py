@@ -19,7 +19,8 @@ from node.care.bundle import write_bundle
 from node.care.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.cli.main import app
 from node.contract.node import NodeStatus
-from node.home.config import NetworkConfig
+from node.home.config import CONFIG_NAME, NetworkConfig
+from node.home.config_editing import set_key
 from node.home.home import create_home
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
@@ -133,7 +134,14 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
         (found,) = [
             check for check in _examine(tmp_path / "home") if check.name == "ports" and check.state == PROBLEM
         ]
-    assert "network.listen" in found.detail
+        assert "network.listen" in found.detail
+        create_home(tmp_path / "web", listen="127.0.0.1:0", api="127.0.0.1:0")
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        set_key(tmp_path / "web" / CONFIG_NAME, "network.websocket_listen", address)
+        (found,) = [
+            check for check in _examine(tmp_path / "web") if check.name == "ports" and check.state == PROBLEM
+        ]
+        assert "network.websocket_listen" in found.detail
 
 
 def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> NodeStatus:

@@ -92,6 +92,7 @@ def test_a_key_of_an_older_name_is_replaced(path: Path) -> None:
         ("api.listen", "127.0.0.1:7474", "cannot share a port"),
         ("api.tls", "127.0.0.1:7474", "cannot share a port"),
         ("api.tls", "*:7475", "cannot share a port"),
+        ("network.websocket_listen", "*:7474", "cannot share a port"),
         ("api.tls", "7476", "host:port"),
         ("api.tls_names", '["https://ravel.example"]', "has hosts"),
         ("api.tls_names", '["wss://ravel.example"]', "has hosts"),
