@@ -35,6 +35,7 @@ class OneTimeCodes:
 
     def make(self) -> str:
         """A code. Of too many, the oldest is good no more."""
+        self._forget_old()
         while len(self._expires) >= self._count_max:
             del self._expires[next(iter(self._expires))]
         if not self._expires:
@@ -45,8 +46,7 @@ class OneTimeCodes:
 
     def redeem(self, code: str) -> None:
         """Use a code up. Raises ServiceError `unauthorized`."""
-        now = self._clock()
-        self._expires = {one: until for one, until in self._expires.items() if until > now}
+        self._forget_old()
         given = code.encode("utf-8", "surrogatepass")
         # All are compared, each in a time that does not depend on how much of it is right.
         found = [one for one in self._expires if compare_digest(one.encode(), given)]
@@ -56,3 +56,7 @@ class OneTimeCodes:
                 self._expires.clear()
             raise ServiceError("unauthorized", "that code was used, or is too old, or is wrong", self._advice)
         del self._expires[found[0]]
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        self._expires = {one: until for one, until in self._expires.items() if until > now}

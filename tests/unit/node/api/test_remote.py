@@ -252,6 +252,22 @@ def test_wrong_codes_end_all_that_were_made_before() -> None:
     )
 
 
+def test_wrong_codes_do_not_count_for_a_code_that_is_made_after_the_others_expired() -> None:
+    made = iter("ab")
+    now = 0.0
+    codes = OneTimeCodes(
+        lambda: next(made), seconds=60, count_max=2, tries_max=2, advice="", clock=lambda: now
+    )
+    codes.make()
+    with pytest.raises(ServiceError):
+        codes.redeem("wrong")
+    now = 60.0
+    codes.make()
+    with pytest.raises(ServiceError):
+        codes.redeem("wrong")
+    codes.redeem("b")
+
+
 async def test_codes_that_come_too_fast_are_not_looked_at(tmp_path: Path) -> None:
     async with served(tmp_path, api=TLS) as one, one.elsewhere() as browser:
         code = await _code(one)
