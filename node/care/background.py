@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import structlog
 import trio
 
 from node.runtime.errors import ServiceError
 from ravel.errors import read_error
+
+log = structlog.get_logger()
 
 _END_SECONDS: Final = 5.0
 """Seconds in which an interrupted command has to end."""
@@ -91,7 +94,14 @@ class Background:
                 self._nursery = None
 
     def start(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Begin work, which must not raise. Raises ServiceError `busy` while the daemon starts or stops."""
+        """Begin work, which tells of its failures itself. Raises ServiceError `busy` while the daemon starts or stops."""
         if self._nursery is None:
             raise ServiceError("busy", "the daemon starts or stops at this moment", "try again in a second")
-        self._nursery.start_soon(work)
+        self._nursery.start_soon(_finish, work)
+
+
+async def _finish(work: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await work()
+    except Exception:  # the border of what a page has begun: a defect in it must not end the daemon
+        log.exception("work in the background failed")

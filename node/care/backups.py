@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from time import gmtime, strftime
-from typing import Final
+from typing import Final, TypedDict
 
+import msgspec
 import structlog
 
 from node.care.background import Background, run_command
@@ -20,6 +21,13 @@ log = structlog.get_logger()
 
 _SUGGESTIONS_MAX: Final = 100
 """Names that are tried for a folder that is not there yet: more backups of one day than anybody makes."""
+
+
+class _Made(TypedDict):
+    """What `ravel backup` answers."""
+
+    files: int
+    size: int
 
 
 class Backups:
@@ -56,11 +64,15 @@ class Backups:
     async def _make(self, folder: Path) -> None:
         try:
             ran = await run_command(self._home, "backup", str(folder), seconds_max=BACKUP_SECONDS_MAX)
+            made = msgspec.convert(ran.answer, _Made)
+        except msgspec.ValidationError as error:
+            self._error = f"`ravel backup` has answered in another form: {error}"
+            log.error("backup failed", error=str(error))
         except ServiceError as error:
             self._error = f"{error.message} ({error.advice})" if error.advice else error.message
             log.error("backup failed", code=error.code)
         else:
-            self._files, self._size = ran.answer["files"], ran.answer["size"]
+            self._files, self._size = made["files"], made["size"]
             self._finished_at = int(self._clock())
             log.info("backup made", files=self._files, size=self._size)
         finally:

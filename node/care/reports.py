@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
+import msgspec
 import structlog
 
 from node.care.background import Background, run_command
@@ -20,6 +21,12 @@ log = structlog.get_logger()
 
 FOLDER_NAME: Final = "analysis"
 """In the node's folder. It names repos and branches in the clear, as the node's own files are for its owner alone."""
+
+
+class _Made(TypedDict):
+    """What `ravel analyze` answers."""
+
+    commits: int
 
 
 class Reports:
@@ -94,6 +101,10 @@ class Reports:
             self._step = "analyze"
             out = ("--engine", "local", "--out", str(self._folder))
             ran = await run_command(self._home, "analyze", *out, seconds_max=REPORT_SECONDS_MAX)
+            made = msgspec.convert(ran.answer, _Made)
+        except msgspec.ValidationError as error:
+            self._error = f"`ravel analyze` has answered in another form: {error}"
+            log.error("report failed", error=str(error))
         except (ServiceError, StorageError) as error:
             advice = error.advice if isinstance(error, ServiceError) else ""
             self._error = f"{error} ({advice})" if advice else str(error)
@@ -103,6 +114,6 @@ class Reports:
                 self._error = (
                     "The order that was computed anew is not the one that the node has: see the report."
                 )
-            log.info("report made", commits=ran.answer["commits"])
+            log.info("report made", commits=made["commits"])
         finally:
             self._step = ""

@@ -230,7 +230,7 @@ START_BACKUP: Final = Endpoint(
     service="backups.start",
     request=BackupRequest,
     answer=BackupStatus,
-    errors=("already_running", "already_exists", "storage_failed"),
+    errors=("already_running", "already_exists", "storage_failed", "busy"),
 )
 SHOW_BACKUP: Final = Endpoint(
     name="show_backup",
@@ -251,7 +251,7 @@ MAKE_REPORT: Final = Endpoint(
     summary="Begin to export what is new and to analyze it on this machine.",
     service="reports.start",
     answer=ReportStatus,
-    errors=("already_running", "missing_extra"),
+    errors=("already_running", "missing_extra", "busy"),
 )
 SHOW_REPORT: Final = Endpoint(
     name="show_report",
@@ -271,5 +271,4 @@ OPEN_REPORT: Final = Endpoint(
     needs=PERSON,
     summary="Make a path that shows the report in a frame, once.",
     answer=PageCode,
-    errors=("not_found",),
 )

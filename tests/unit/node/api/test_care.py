@@ -124,6 +124,8 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
         asked.append(arguments)
         assert seconds_max > 0
         await goes_on.wait()
+        if len(asked) > 2:
+            return Ran(0, {"files": 3})
         if len(asked) > 1:
             raise ServiceError("storage_failed", "the disk is full", "make room")
         return Ran(0, {"files": 3, "size": 5000})
@@ -148,6 +150,8 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
         await _backup(one, tmp_path / "fails")
         shown = await _ended(one)
         assert shown["error"] == "the disk is full (make room)"
+        await _backup(one, tmp_path / "odd")
+        assert "in another form" in (await _ended(one))["error"]
     assert asked[0] == ("backup", str(tmp_path / "made"))
 
 

@@ -53,3 +53,24 @@ async def test_work_waits_for_no_request_and_is_refused_while_the_daemon_starts(
             work.start(finish)
             await done.wait()
             nursery.cancel_scope.cancel()
+
+
+async def test_work_that_fails_ends_no_other_work() -> None:
+    work, done = Background(), trio.Event()
+
+    async def fail() -> None:
+        raise KeyError("commits")
+
+    async def finish() -> None:
+        await trio.lowlevel.checkpoint()
+        done.set()
+
+    with fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work.run)
+            await trio.testing.wait_all_tasks_blocked()
+            work.start(fail)
+            await trio.testing.wait_all_tasks_blocked()
+            work.start(finish)
+            await done.wait()
+            nursery.cancel_scope.cancel()
