@@ -76,7 +76,9 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         page.until(f"{field}.value !== '0.0.0.0:7475'")
         picture(page, "settings")
 
+        alice.client.create_token("shop", may=["read"], origins=["https://shop.example"])
         open_panel(page, "tokens")
+        page.until(says("for pages of https://shop.example", "document.getElementById('tokens')"))
         submit(page, "#make-token", name="chat")
         page.until("document.getElementById('new-token')?.value.startsWith('ravel_')")
         picture(page, "tokens")

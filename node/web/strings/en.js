@@ -226,7 +226,6 @@ export const text = {
   removeOf: (name) => `Remove ${name}`,
   save_: "Save",
   saved: "Saved.",
-  show: "Show",
   unknown: "unknown",
   window: (first, last, total) => `${first} to ${last} of ${total}`,
 

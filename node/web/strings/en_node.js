@@ -102,6 +102,7 @@ export const ofNode = {
   tokenKinds: { app: "app", page: "page", home: "the node's own" },
   thisPage: "this page",
   gone: "(gone)",
+  tokenOrigins: (origins) => `for pages of ${origins}`,
   tokenExpired: (time) => `expired ${time}`,
   tokenTimes: (until, used) => `until ${until} · ${used ? `last used ${used}` : "never used"}`,
   revokeToken: (name) => `Revoke ${name}`,
@@ -125,10 +126,6 @@ export const ofNode = {
   awayCommand: "ravel up",
   tryNow: "Try now",
   lostSince: (time) => `The node does not answer since ${time}. You see what came until then; the page goes on by itself.`,
-
-  // Log
-  logLevel: "Level",
-  logLevels: { all: "all", warning: "warnings and errors", error: "errors" },
 
   // Join by a picture of a QR code
   scan: "Scan with the camera",

@@ -3,12 +3,13 @@
 import { Action, Empty, LinkBox, Loaded, ask, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { api, lock, tell, tokenKind } from "../state/session.js";
+import { api, isPerson, lock, tell, tokenKind } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 
 const LOOK_MS = 3000; // while a code waits for its browser
 
+/** A paired browser sees them, and pairs and revokes none. */
 export function Browsers() {
   const loaded = useLoaded(() => api.listBrowsers(), [], true);
   const [made, setMade] = useState(null);
@@ -27,23 +28,22 @@ export function Browsers() {
     setMade(null);
     tell(text.paired(come.name));
   }, [made, loaded.data]);
-  const isHere = ["page", "home"].includes(tokenKind.value); // a paired browser pairs and revokes none
   return html`<p>${text.browsersAbout}</p>
     <${Loaded} of=${loaded}>${({ browsers, remote }) => html`
       ${remote && html`<p class="facts">${text.browsersReach(remote.addresses.join(", "))}</p>`}
       ${!browsers.length && html`<${Empty}><p>${remote ? text.noBrowsers : text.noRemote} ${!remote && html`<code>${text.openRemote}</code>`}</p><//>`}
       <ul class="plain" id="browsers">${browsers.map((one) => html`<li key=${one.name}>
         <bdi>${one.name}</bdi> <span class="facts">${text.browserFacts(when(one.created_at), one.last_used_at && when(one.last_used_at), when(one.expires_at), one.expired)}</span>
-        ${isHere && html`<${Action} class="danger" question=${text.revokeBrowserQuestion(one.name)} act=${async () => {
+        ${isPerson.value && html`<${Action} class="danger" question=${text.revokeBrowserQuestion(one.name)} act=${async () => {
           await api.revokeBrowser({ browser: one.name });
           await loaded.again();
         }}>${text.revokeBrowser}<//>`}</li>`)}</ul>
-      ${remote && isHere && html`<div class="buttons"><${Action} id="pair" act=${async () => {
+      ${remote && isPerson.value && html`<div class="buttons"><${Action} id="pair" act=${async () => {
         const answer = await api.makePairingCode();
         const qr = await api.drawQr({ text: answer.addresses[0] });
         setMade({ ...answer, qr, known: new Set(browsers.map((one) => one.name)) });
       }}>${text.pairBrowser}<//></div>`}
-      ${!isHere && html`<p class="facts">${text.pairAtMachine}</p>`}`}<//>
+      ${!isPerson.value && html`<p class="facts">${text.pairAtMachine}</p>`}`}<//>
     ${made && html`<${LinkBox} id="pairing-link" link=${made.addresses[0]} about=${text.pairAbout(made.code)} qr=${made.qr} />
       <p>${text.pairing.compare}</p><p class="id">${made.fingerprint}</p>`}`;
 }

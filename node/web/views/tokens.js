@@ -49,7 +49,7 @@ function Token({ one, again }) {
   const places = [...one.repos, ...one.branches].map((place) => place.name ?? text.gone);
   return html`<li class="token">
     <strong><bdi>${one.name}</bdi></strong> <span class="facts">${text.tokenKinds[one.kind] ?? one.kind}${isOwn ? `, ${text.thisPage}` : ""}</span>
-    <p class="facts">${one.may.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}</p>
+    <p class="facts">${one.may.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}${one.origins.length ? ` · ${text.tokenOrigins(one.origins.join(", "))}` : ""}</p>
     <p class=${one.expired ? "alarm note" : "facts"}>${one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
     <${Action} class="danger" label=${text.revokeToken(one.name)} question=${text.revokeQuestion(one.name)} act=${async () => {
       await api.revokeToken({ token: one.name });
