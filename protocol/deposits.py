@@ -99,7 +99,7 @@ class Deposits:
             self._listing.discard(topic)
             return [FilesListed(topic, message.files)]
         settled = {(topic, file) for file in message.files}
-        if not settled <= self._offered:
+        if len(settled) < len(message.files) or not settled <= self._offered:  # one is answered once
             raise PeerFault("unasked_files")
         self._offered -= settled
         return [FilesAnswered(topic, message.files, message.refusal)]

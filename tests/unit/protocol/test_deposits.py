@@ -68,3 +68,11 @@ def test_a_relay_takes_so_many_deposits_and_lists_at_a_time() -> None:
     relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
     with pytest.raises(PeerFault, match="too_many_lists"):
         relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
+
+
+def test_a_file_is_settled_once_in_a_message() -> None:
+    member = Deposits(is_relay=False)
+    member.happen(BLIND, FilesOffered(TOPIC, (_deposit(1),)))
+    short = short_file(_deposit(1).file)
+    with pytest.raises(PeerFault, match="unasked_files"):
+        member.answered(TOPIC, SettledFiles(BLIND, (short, short), ""))
