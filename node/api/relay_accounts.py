@@ -85,7 +85,10 @@ class RelayAccounts:
         relay = self._find_relay()
         if not await relay.change_accounts(lambda connection: change_quota(connection, account, quota)):
             raise _no_account(account)
-        return next(_view(row) for row in await relay.list_accounts() if row.account.name == account)
+        for row in await relay.list_accounts():
+            if row.account.name == account:
+                return _view(row)
+        raise _no_account(account)  # it was revoked meanwhile
 
     async def revoke(self, account: str) -> Empty:
         """Forget an account. Raises ServiceError `not_found`."""
