@@ -10,10 +10,9 @@ from typing import Final
 
 import trio
 
-from node.sync.batch_order import ByteBudget
-from node.sync.hub import NotFetched
+from node.sync.hub import Hub, NotFetched
 from node.sync.relay import RelayService
-from node.sync.scheduling import WorkBill
+from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId
@@ -34,36 +33,58 @@ class FilePull:
     """One deposited file on its way in, from one peer."""
 
     def __init__(
-        self, relay: RelayService, visitor: Visitor, fetch: Fetch, budget: ByteBudget, bill: WorkBill
+        self,
+        hub: Hub,
+        relay: RelayService,
+        topic: KeptTopic,
+        deposit: FileDeposit,
+        visitor: Callable[[], Visitor],
+        fetch: Fetch,
+        account: WorkAccount,
     ) -> None:
+        """`visitor` says what the peer is just now: its account may be revoked while a file comes."""
+        self._hub = hub
         self._relay = relay
+        self._topic = topic
+        self._deposit = deposit
         self._visitor = visitor
         self._fetch = fetch
-        self._budget = budget
-        self._bill = bill
+        self._bill = WorkBill(account)
+        """What has brought no block yet. It is earned back when the file is whole: then all of it was of use."""
+        self._earned = 0.0
         self._num = 0
         self._inner: set[BlockId] = set()
         self._refusal = ""
 
-    async def run(self, topic: KeptTopic, deposit: FileDeposit) -> str:
+    async def run(self) -> str:
         """Keep the file; why not, or an empty text. Raises NotFetched, StorageError."""
+        topic, deposit = self._topic, self._deposit
         async with self._relay.keeping(topic, deposit.file):
-            begun = await self._relay.begin_file(topic, deposit, self._visitor, self._bill)
+            # Not earned back: `listed-files1` has told the peer of it.
+            if await self._hub.look(self._bill, self._relay.has_file, topic, deposit.file):
+                return ""
+            begun = await self._relay.begin_file(topic, deposit, self._visitor(), self._bill)
             if begun.is_whole or begun.refusal:
                 return begun.refusal
             self._num = begun.num
             refusal = await self._take([deposit.file], 1)
             if refusal == BAD_FILE:
-                await self._relay.settle_file(topic, self._num, self._bill, is_whole=False)
+                self._bill.charge(self._earned)  # what it brought goes again
+                if self._num:
+                    await self._relay.settle_file(topic, self._num, self._bill, is_whole=False)
             if refusal:
                 return refusal
             is_kept = await self._relay.settle_file(topic, self._num, self._bill, is_whole=True)
-            return "" if is_kept else "topic_forgotten"
+            if not is_kept:
+                return "topic_forgotten"
+            self._bill.earn()
+            return ""
 
     async def _take(self, ids: Sequence[BlockId], depth: int) -> str:
         """Keep these blocks, which are so deep in the tree, and all below them."""
         for part in chunks(ids, FETCHED_COUNT_MAX):
-            here = await self._relay.find_blocks(part)
+            bill = WorkBill(self._bill.account)
+            here = await self._hub.look(bill, self._relay.find_blocks, part)
             came = await self._fetch_all([one for one in part if one not in here])
             try:
                 blocks = [decode_block(one) for one in came if one is not None]
@@ -73,8 +94,8 @@ class FilePull:
                 return BAD_FILE
             if len(blocks) < len(came):
                 return INCOMPLETE
-            with self._budget.holding([block.encoded for block in blocks]):
-                kept = await self._keep(part, blocks)
+            with self._hub.byte_budget.holding([block.encoded for block in blocks]):
+                kept = await self._keep(part, blocks, bill)
             if kept is None:
                 return self._refusal
             for block_id in part:
@@ -92,16 +113,23 @@ class FilePull:
         return ""
 
     async def _keep(
-        self, ids: Sequence[BlockId], blocks: Sequence[Block]
+        self, ids: Sequence[BlockId], blocks: Sequence[Block], bill: WorkBill
     ) -> dict[BlockId, tuple[BlockId, ...]] | None:
-        bill = WorkBill(self._bill.account)
         # Charged when they were read.
         bill.total += sum(FRAME_SECONDS + len(block.encoded) * BYTE_SECONDS for block in blocks)
-        kept = await self._relay.keep_blocks(self._num, ids, blocks, self._visitor, bill)
+        where = (self._topic, self._deposit, self._num)
+        kept = await self._relay.keep_blocks(*where, ids, blocks, self._visitor(), bill)
+        if kept.has_forgotten:
+            self._hub.topics_changed()
         if kept.refusal:
             self._refusal = kept.refusal
             return None
-        bill.earn()
+        self._num = kept.num
+        # Blocks that the file had before are asked for as often as a peer likes: only others are worth work.
+        share = kept.joined / len(ids)
+        bill.earn(share)
+        self._earned += bill.total * share
+        self._bill.total += bill.total * (1 - share)
         return kept.children
 
     async def _fetch_all(self, ids: Sequence[BlockId]) -> list[bytes | None]:

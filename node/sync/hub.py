@@ -114,8 +114,8 @@ class FileTaker(Protocol):
         """Whether this node and the peer are relays that keep the same topics."""
         ...
 
-    def follow_partners(self) -> None:
-        """Have it keep what this relay keeps, if it is a partner. Never waits."""
+    def follow_new(self, kept: Sequence[KeptTopic]) -> None:
+        """Have it keep these topics, if it is a partner. Never waits."""
         ...
 
     @property
@@ -129,6 +129,10 @@ class FileTaker(Protocol):
 
     def entrusted(self) -> list[TopicKey]:
         """Topics that it was asked to keep, and keeps."""
+        ...
+
+    def refused(self) -> list[TopicKey]:
+        """Topics that it was asked to keep, and does not."""
         ...
 
     async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:

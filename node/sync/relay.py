@@ -22,12 +22,24 @@ from protocol.codec import DecodeError
 from protocol.deposits import claim_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId, TopicKey
 from protocol.keys import AccountToken
-from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX, FILES_LISTED_COUNT_MAX, SIGNATURE_SECONDS
+from protocol.limits.peers import (
+    FETCH_TIMEOUT_SECONDS,
+    FILES_DEPOSITED_COUNT_MAX,
+    FILES_LISTED_COUNT_MAX,
+    SIGNATURE_SECONDS,
+)
 from protocol.messages import FileDeposit
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.engine.database import Database
-from storage.relay.accounts import AccountRow, JoinedAccount, join_account, list_accounts, load_accounts
+from storage.relay.accounts import (
+    AccountRow,
+    JoinedAccount,
+    has_link,
+    join_account,
+    list_accounts,
+    load_accounts,
+)
 from storage.relay.files import (
     BegunFile,
     KeptBlocks,
@@ -35,6 +47,7 @@ from storage.relay.files import (
     drop_file,
     find_kept,
     finish_file,
+    is_kept_whole,
     keep_blocks,
     list_whole,
     load_deposits,
@@ -185,26 +198,35 @@ class RelayService:
 
     @asynccontextmanager
     async def keeping(self, topic: KeptTopic, file: ObjectId) -> AsyncIterator[None]:
-        """Be the only one that brings a file: what one peer brings another need not."""
+        """Be the only one that brings a file: what one peer brings another need not.
+
+        Where another one takes long, bring it beside: a peer that answers slowly must not keep others from depositing.
+        """
         name = (topic.num, file)
-        lock = self._pulled.setdefault(name, _Pulled())
-        lock.count += 1
+        pulled = self._pulled.setdefault(name, _Pulled())
+        pulled.count += 1
+        has_lock = False
         try:
-            async with lock.lock:
-                yield
+            with trio.move_on_after(FETCH_TIMEOUT_SECONDS):
+                await pulled.lock.acquire()
+                has_lock = True
+            yield
         finally:
-            lock.count -= 1
-            if not lock.count:
+            if has_lock:
+                pulled.lock.release()
+            pulled.count -= 1
+            if not pulled.count:
                 del self._pulled[name]
 
-    async def list_files(self, topic: KeptTopic, after: ShortId) -> tuple[ShortId, ...]:
-        """Files that are here whole, above an id, some of them. Raises StorageError."""
+    def list_files(self, topic: KeptTopic, after: ShortId) -> tuple[ShortId, ...]:
+        """Files that are here whole, above an id, some of them. Blocks. Raises StorageError."""
+        with self._database.read() as connection:
+            return list_whole(connection, topic.num, after, FILES_LISTED_COUNT_MAX)
 
-        def load() -> tuple[ShortId, ...]:
-            with self._database.read() as connection:
-                return list_whole(connection, topic.num, after, FILES_LISTED_COUNT_MAX)
-
-        return await self._run_blocking(load)
+    def has_file(self, topic: KeptTopic, file: ObjectId) -> bool:
+        """Whether a file is here whole. Blocks. Raises StorageError."""
+        with self._database.read() as connection:
+            return is_kept_whole(connection, topic.num, file)
 
     async def begin_file(
         self, topic: KeptTopic, deposit: FileDeposit, visitor: Visitor, bill: WorkBill
@@ -213,29 +235,31 @@ class RelayService:
 
         def begin() -> BegunFile:
             with self._database.write(is_patient=True) as connection:
-                where = (self._database, connection, topic.num)
-                return begin_file(*where, deposit, visitor, self.quotas, self._clock_ms())
+                return begin_file(connection, topic.num, deposit, visitor, self.quotas, self._clock_ms())
 
         return await self._storing_for(bill, begin)
 
-    async def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
-        """Those of these blocks that are here. Raises StorageError."""
-
-        def find() -> set[BlockId]:
-            with self._database.read() as connection:
-                return find_kept(connection, ids)
-
-        return await self._run_blocking(find)
+    def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
+        """Those of these blocks that are here. Blocks. Raises StorageError."""
+        with self._database.read() as connection:
+            return find_kept(connection, ids)
 
     async def keep_blocks(
-        self, file_num: int, ids: Sequence[BlockId], came: Sequence[Block], visitor: Visitor, bill: WorkBill
+        self,
+        topic: KeptTopic,
+        deposit: FileDeposit,
+        file_num: int,
+        ids: Sequence[BlockId],
+        came: Sequence[Block],
+        visitor: Visitor,
+        bill: WorkBill,
     ) -> KeptBlocks:
         """Give a file these blocks, those that came and those that are here. Raises StorageError."""
 
         def keep() -> KeptBlocks:
             with self._database.write(is_patient=True) as connection:
-                where = (self._database, connection, file_num, ids, came)
-                return keep_blocks(*where, visitor, self.quotas, self._clock_ms())
+                where = (self._database, connection, topic.num, deposit, file_num)
+                return keep_blocks(*where, ids, came, visitor, self.quotas, self._clock_ms())
 
         return await self._storing_for(bill, keep)
 
@@ -265,13 +289,14 @@ class RelayService:
     async def _storing_for(self, bill: WorkBill, work: Callable[[], T]) -> T:
         def measure() -> tuple[T, float]:
             began = self._cpu_clock()
-            return work(), self._cpu_clock() - began
+            found = work()
+            if isinstance(found, KeptBlocks) and found.has_forgotten:
+                self._refresh()  # of all topics: at the cost of the peer for which some were forgotten
+            return found, self._cpu_clock() - began
 
         async with self._storing.held(bill):
             found, seconds = await self._run_blocking(measure)
             bill.charge(seconds)
-            if isinstance(found, BegunFile | KeptBlocks) and found.has_forgotten:
-                await self._run_blocking(self._refresh)
         return found
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
@@ -297,12 +322,17 @@ class RelayService:
         """Give a peer the account of a link, once. Raises StorageError."""
 
         def join() -> JoinedAccount:
+            with self._database.read() as connection:
+                if not has_link(connection, token):  # guessing costs no write, which others would wait for
+                    return JoinedAccount("unknown_link")
             with self._database.write(is_patient=True) as connection:
-                return join_account(connection, token, peer, self._clock_ms() // 1000)
+                joined = join_account(connection, token, peer, self._clock_ms() // 1000)
+                accounts = load_accounts(connection)
+            if not joined.refusal:
+                self.accounts = accounts
+            return joined
 
-        joined = await self._storing_for(bill, join)
-        await self._run_blocking(self._refresh)
-        return joined
+        return await self._storing_for(bill, join)
 
     async def change_accounts(self, change: Callable[[Connection], T]) -> T:
         """Have the operator change accounts. Raises StorageError, and what `change` raises."""

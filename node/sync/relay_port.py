@@ -19,7 +19,7 @@ from protocol.deposits import short_file
 from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
 from protocol.ids import BlockId, PeerId, ShortId, TopicKey
 from protocol.keys import AccountToken
-from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
+from protocol.limits.peers import BYTE_SECONDS, FILES_DEPOSITED_COUNT_MAX
 from protocol.messages import FileDeposit
 from protocol.session_events import (
     AccountSettled,
@@ -53,6 +53,7 @@ RelayOutput = (
 
 NOT_KEPT: Final = "not_kept"
 """Why a file is refused whose topic this relay does not keep for others."""
+_SHORT_ID_SIZE: Final = 16
 _FILES_AT_ONCE: Final = 4
 """Files that one peer brings at a time: small ones take one block each."""
 
@@ -122,6 +123,7 @@ class RelayPort:
         self._places = trio.CapacityLimiter(_FILES_AT_ONCE)
         self._room = trio.Semaphore(FILES_DEPOSITED_COUNT_MAX)
         self._lists: dict[TopicKey, _Answer[tuple[ShortId, ...]]] = {}
+        self._asking: dict[TopicKey, trio.Lock] = {}
         self._offers: dict[tuple[TopicKey, ShortId], _Answer[str]] = {}
         self._accounts: list[_Answer[AccountAnswered]] = []
         self._is_lost = False
@@ -150,9 +152,19 @@ class RelayPort:
             kept.sort(key=lambda one: (-one.touched_at, one.num))
             self._owner.follow_kept(kept)
 
+    def follow_new(self, kept: Sequence[KeptTopic]) -> None:
+        """Have a partner keep these topics, too: not all are looked at, since each deposit of a stranger comes here."""
+        if self.is_partner:
+            self._owner.follow_kept(kept)
+
     def entrusted(self) -> list[TopicKey]:
         """Joined topics that the peer was asked to keep."""
         return [one.topic for one in self._owner.topics if one.is_joined and one.is_entrusted]
+
+    def refused(self) -> list[TopicKey]:
+        """Topics that the peer was asked to keep and does not: one that is joined is kept, whatever else is refused."""
+        asked = [one for one in self._owner.topics if one.is_entrusted and not one.is_joined]
+        return [one.topic for one in asked if one.outbox.refusal]
 
     def perform(self, output: RelayOutput) -> None:
         """Start what the session says. Never waits."""
@@ -197,9 +209,11 @@ class RelayPort:
 
     async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
         """Files of a topic that the peer keeps, above an id, the first ones. Raises NotFetched when it leaves."""
-        answer = self._lists[topic] = _Answer[tuple[ShortId, ...]]()
-        self._owner.happen(FileListWanted(topic, after))
-        return await self._wait(answer)
+        asking = self._asking.setdefault(topic, trio.Lock())
+        async with asking:  # deposits of this node's files and a partner's may list the same topic
+            answer = self._lists[topic] = _Answer[tuple[ShortId, ...]]()
+            self._owner.happen(FileListWanted(topic, after))
+            return await self._wait(answer)
 
     async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
         """Have the peer keep a file; why it does not, or an empty text. Raises NotFetched when it leaves."""
@@ -243,12 +257,15 @@ class RelayPort:
         assert relay is not None, "the session says no otherwise"
         visitor = self.visitor()
         new = [topic for topic in topics if not self._owner.follows(topic)]
+        if not new:
+            return
         entrusted = await relay.open(new, visitor, WorkBill(self._owner.account))
         if entrusted.has_lost:
             self._hub.topics_changed()
         self._owner.follow_kept(entrusted.kept, entrusted.refused, entrusted.reason)
-        for port in self._hub.relay_ports:
-            port.follow_partners()
+        if entrusted.kept:
+            for port in self._hub.relay_ports:
+                port.follow_new(entrusted.kept)
 
     async def _give_account(self, token: AccountToken) -> None:
         relay = self._hub.relay
@@ -263,7 +280,9 @@ class RelayPort:
         found: tuple[ShortId, ...] = ()
         if kept is not None:
             assert self._hub.relay is not None, "it keeps the topic"
-            found = await self._hub.relay.list_files(kept, after)
+            bill = WorkBill(self._owner.account)
+            found = await self._hub.look(bill, self._hub.relay.list_files, kept, after)
+            bill.charge(len(found) * _SHORT_ID_SIZE * BYTE_SECONDS)
         self._owner.happen(FileListLoaded(topic, found))
 
     async def _check(self, topic: TopicKey, files: tuple[FileDeposit, ...]) -> None:
@@ -283,19 +302,17 @@ class RelayPort:
         async with self._places:
             kept = self._find_kept(topic)
             refusal = NOT_KEPT
-            bill = WorkBill(self._owner.account)
             visitor = self.visitor()
+            account = self._owner.account
             if kept is not None and not (visitor.is_known or relay.quotas.takes_strangers):
                 refusal = "not_known"
             elif kept is not None:
                 fetch = partial(self._owner.fetch, topic)
-                pull = FilePull(relay, visitor, fetch, self._hub.byte_budget, bill)
+                pull = FilePull(self._hub, relay, kept, deposit, self.visitor, fetch, account)
                 try:
-                    refusal = await pull.run(kept, deposit)
+                    refusal = await pull.run()
                 except NotFetched:
                     return  # the peer has left
-            if not refusal:
-                bill.earn()
             self._settle(topic, deposit, refusal)
 
     def _settle(self, topic: TopicKey, deposit: FileDeposit, refusal: str) -> None:

@@ -118,6 +118,12 @@ def invite_to_account(
     return account
 
 
+def has_link(connection: Connection, token: AccountToken) -> bool:
+    """Whether there is such a link, used or not."""
+    query = select(relay_account_links.c.account_num).where(relay_account_links.c.mark == account_mark(token))
+    return connection.execute(query).first() is not None
+
+
 def join_account(connection: Connection, token: AccountToken, peer: PeerId, now: int) -> JoinedAccount:
     """Give a node the account of a link. It may show it again: the answer may have been lost."""
     links, nodes = relay_account_links.c, relay_account_nodes.c

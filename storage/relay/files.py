@@ -28,6 +28,7 @@ from storage.relay.quotas import (
     add_share,
     find_file_room,
     forget_files,
+    refuse_file,
     take_back_share,
 )
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics
@@ -41,21 +42,35 @@ _FORGOTTEN_AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class BegunFile:
-    """A file that was deposited: its number, whether all of it is here; or why it is not kept ("": it is)."""
+    """A file that was deposited: its number (0: none before its first block), whether it is whole; or why it is not kept."""
 
     num: int
     is_whole: bool = False
     refusal: str = ""
-    has_forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KeptBlocks:
-    """What became of blocks of a file: those that were there or are now, by id their children; why not more ("": none)."""
+    """What became of blocks of a file: those that were there or are now, by id their children; why not more ("": none).
+
+    `num` is the file's from now on; `joined` counts the blocks that it had not before.
+    """
 
     children: dict[BlockId, tuple[BlockId, ...]]
     refusal: str = ""
     has_forgotten: bool = False
+    num: int = 0
+    joined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """Blocks for a file: numbers of those that are here, and of those that join it; new ones; what they count."""
+
+    nums: dict[BlockId, int]
+    known: list[int]
+    fresh: list[Block]
+    size: int
 
 
 def list_whole(connection: Connection, topic_num: int, after: ShortId, limit: int) -> tuple[ShortId, ...]:
@@ -69,6 +84,13 @@ def list_whole(connection: Connection, topic_num: int, after: ShortId, limit: in
         .limit(limit)
     )
     return tuple(ShortId(file_id[:16]) for file_id in connection.execute(query).scalars())
+
+
+def is_kept_whole(connection: Connection, topic_num: int, file: ObjectId) -> bool:
+    """Whether all of a file is here, on this topic."""
+    columns = relay_files.c
+    query = select(columns.is_whole).where(columns.topic_num == topic_num, columns.file_id == file)
+    return bool(connection.execute(query).scalar())
 
 
 def load_deposits(
@@ -86,7 +108,6 @@ def load_deposits(
 
 
 def begin_file(
-    database: Database,
     connection: Connection,
     topic_num: int,
     deposit: FileDeposit,
@@ -94,28 +115,25 @@ def begin_file(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> BegunFile:
-    """Keep a file from now on, if there is room for all of it."""
+    """Keep a file from now on, if there is room for all of it. Nothing is forgotten for it before its blocks are here.
+
+    Its row comes with its first blocks, too: no quota would bound rows of which nothing has come.
+    """
     columns = relay_files.c
     here = (columns.topic_num == topic_num) & (columns.file_id == deposit.file)
-    known = connection.execute(
-        select(columns.num, columns.is_whole, columns.size, columns.claimed_size).where(here)
-    ).first()
-    if known is not None and known.is_whole:
-        return BegunFile(known.num, is_whole=True)
+    if is_kept_whole(connection, topic_num, deposit.file):
+        return BegunFile(0, is_whole=True)
     _forget_unfinished(connection, topic_num, now_ms)
-    lacking = deposit.size - (known.size if known is not None else 0)
-    room = find_file_room(connection, topic_num, visitor, max(0, lacking), quotas)
-    if not room.count:
-        return BegunFile(0, refusal=room.refused, has_forgotten=room.has_forgotten)
-    values = {"claimed_size": deposit.size, "signature": deposit.signature, "touched_at": now_ms}
-    if connection.execute(update(relay_files).where(here).values(values)).rowcount:
-        num = connection.execute(select(columns.num).where(here)).scalar_one()
-        return BegunFile(num, has_forgotten=room.has_forgotten)
-    num = database.next_nums(connection, relay_files, 1)[0]
-    row = {"num": num, "topic_num": topic_num, "file_id": deposit.file, "size": 0}
-    row |= {"peer": visitor.peer, "is_whole": False}
-    connection.execute(insert(relay_files).values({**row, **values}))
-    return BegunFile(num, has_forgotten=room.has_forgotten)
+    row = connection.execute(select(columns.num, columns.size, columns.claimed_size).where(here)).first()
+    lacking = deposit.size - (row.size if row is not None else 0)
+    refusal = refuse_file(connection, topic_num, visitor, max(0, lacking), quotas)
+    if refusal:
+        return BegunFile(0, refusal=refusal)
+    if row is None:
+        return BegunFile(0)
+    _raise_claim(connection, row.num, row.claimed_size, deposit)
+    connection.execute(update(relay_files).where(here).values(touched_at=now_ms))
+    return BegunFile(row.num)
 
 
 def find_kept(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
@@ -126,6 +144,8 @@ def find_kept(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
 def keep_blocks(
     database: Database,
     connection: Connection,
+    topic_num: int,
+    deposit: FileDeposit,
     file_num: int,
     ids: Sequence[BlockId],
     came: Sequence[Block],
@@ -133,47 +153,50 @@ def keep_blocks(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> KeptBlocks:
-    """Give a file these blocks, of which some have come and the others are here already."""
-    row = connection.execute(
-        select(relay_files.c.topic_num, relay_files.c.size, relay_files.c.claimed_size).where(
-            relay_files.c.num == file_num
-        )
-    ).first()
-    if row is None:
+    """Give a file these blocks: some have come, and the others are here already. Its number is 0 at the first ones."""
+    columns = relay_files.c
+    here = columns.num == file_num
+    if not file_num:  # another peer may have brought some meanwhile
+        here = (columns.topic_num == topic_num) & (columns.file_id == deposit.file)
+    row = connection.execute(select(columns.num, columns.size, columns.claimed_size).where(here)).first()
+    if row is None and file_num:
         return KeptBlocks({}, "topic_forgotten")
-    nums = _find(connection, ids)
-    fresh = {block.block_id: block for block in came if block.block_id not in nums}
-    known = [nums[one] for one in nums]
-    linked = _find_linked(connection, file_num, known)
-    joining = [one for one in nums.values() if one not in linked]
-    sizes = _load_sizes(connection, joining)
-    size = sum(map(size_of, sizes)) + sum(size_of(len(block.encoded)) for block in fresh.values())
-    if row.size + size > row.claimed_size:
+    old_num, old_size, claimed = (row.num, row.size, row.claimed_size) if row is not None else (0, 0, 0)
+    joining = _find_joining(connection, old_num, ids, came)
+    if old_size + joining.size > max(claimed, deposit.size):
         return KeptBlocks({}, "bad_file")
-    room = find_file_room(connection, row.topic_num, visitor, size, quotas)
+    room = find_file_room(connection, topic_num, visitor, joining.size, quotas)
     if not room.count:
-        return KeptBlocks({}, room.refused, room.has_forgotten)
-    for num, block in zip(
-        database.next_nums(connection, relay_blocks, len(fresh)), fresh.values(), strict=True
+        return KeptBlocks({}, room.refused)
+    if room.has_forgotten:  # also blocks that these files shared: a link to one that has gone would stay
+        joining = _find_joining(connection, old_num, ids, came)
+    if not (old_num or joining.known or joining.fresh):
+        return KeptBlocks({}, "", room.has_forgotten)  # they were forgotten meanwhile, with another file
+    if old_num:
+        num = old_num
+        _raise_claim(connection, num, claimed, deposit)
+    else:
+        num = _insert_file(database, connection, topic_num, deposit, visitor)
+    for block_num, block in zip(
+        database.next_nums(connection, relay_blocks, len(joining.fresh)), joining.fresh, strict=True
     ):
-        values = {"num": num, "id_key": id_key(block.block_id), "block_id": block.block_id}
+        values = {"num": block_num, "id_key": id_key(block.block_id), "block_id": block.block_id}
         connection.execute(insert(relay_blocks).values({**values, "encoded": block.encoded}))
-        joining.append(num)
-    insert_rows(
-        connection, relay_file_blocks, ("file_num", "block_num"), [(file_num, num) for num in joining]
-    )
-    grown = {"size": relay_files.c.size + size, "touched_at": now_ms}
-    connection.execute(update(relay_files).where(relay_files.c.num == file_num).values(grown))
+        joining.known.append(block_num)
+    links = [(num, one) for one in joining.known]
+    insert_rows(connection, relay_file_blocks, ("file_num", "block_num"), links)
+    grown = {"size": relay_files.c.size + joining.size, "touched_at": now_ms}
+    connection.execute(update(relay_files).where(relay_files.c.num == num).values(grown))
     connection.execute(
         update(relay_topics)
-        .where(relay_topics.c.num == row.topic_num)
-        .values(file_size=relay_topics.c.file_size + size, touched_at=now_ms)
+        .where(relay_topics.c.num == topic_num)
+        .values(file_size=relay_topics.c.file_size + joining.size, touched_at=now_ms)
     )
-    if size:
-        add_share(connection, row.topic_num, visitor, size)
-    children = _load_children(connection, nums)
-    children.update((block_id, block.child_ids) for block_id, block in fresh.items())
-    return KeptBlocks(children, "", room.has_forgotten)
+    if joining.size:
+        add_share(connection, topic_num, visitor, joining.size)
+    children = _load_children(connection, joining.nums)
+    children.update((block.block_id, block.child_ids) for block in joining.fresh)
+    return KeptBlocks(children, "", room.has_forgotten, num, len(joining.known))
 
 
 def finish_file(connection: Connection, file_num: int) -> bool:
@@ -196,6 +219,24 @@ def load_kept_block(connection: Connection, block_id: BlockId) -> bytes | None:
     return connection.execute(query).scalar()
 
 
+def _insert_file(
+    database: Database, connection: Connection, topic_num: int, deposit: FileDeposit, visitor: Visitor
+) -> int:
+    num: int = database.next_nums(connection, relay_files, 1)[0]
+    row = {"num": num, "topic_num": topic_num, "file_id": deposit.file, "size": 0, "touched_at": 0}
+    row |= {"claimed_size": deposit.size, "signature": deposit.signature}
+    row |= {"peer": visitor.peer, "is_whole": False}
+    connection.execute(insert(relay_files).values(row))
+    return num
+
+
+def _raise_claim(connection: Connection, num: int, claimed: int, deposit: FileDeposit) -> None:
+    """Note a larger claim. A lower one is not: another peer may bring the file just now by the larger one."""
+    if deposit.size > claimed:
+        larger = {"claimed_size": deposit.size, "signature": deposit.signature}
+        connection.execute(update(relay_files).where(relay_files.c.num == num).values(larger))
+
+
 def _find(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
     wanted = set(ids)
     found: dict[BlockId, int] = {}
@@ -204,6 +245,18 @@ def _find(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
             (block_id, num) for num, block_id in select_in(connection, _BY_KEY, part) if block_id in wanted
         )
     return found
+
+
+def _find_joining(
+    connection: Connection, file_num: int, ids: Sequence[BlockId], came: Sequence[Block]
+) -> _Joining:
+    nums = _find(connection, ids)
+    fresh = {block.block_id: block for block in came if block.block_id not in nums}
+    linked = _find_linked(connection, file_num, list(nums.values()))
+    known = [one for one in nums.values() if one not in linked]
+    size = sum(map(size_of, _load_sizes(connection, known)))
+    size += sum(size_of(len(block.encoded)) for block in fresh.values())
+    return _Joining(nums, known, list(fresh.values()), size)
 
 
 def _find_linked(connection: Connection, file_num: int, nums: Sequence[int]) -> set[int]:

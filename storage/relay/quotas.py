@@ -102,11 +102,12 @@ def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
     surplus = _count(connection) + granted - quotas.topic_count
     if surplus <= 0:
         return Room(granted, refused)
-    empty = _going(visitor).where(relay_topics.c.commit_count == 0).limit(surplus)
+    is_empty = (relay_topics.c.commit_count == 0) & (relay_topics.c.file_size == 0)
+    empty = _going(visitor).where(is_empty).limit(surplus)
     going = [row.num for row in connection.execute(empty)]
     full: list[int] = []
     if visitor.is_known and len(going) < surplus:
-        strangers = _going(visitor).where(~relay_topics.c.is_known, relay_topics.c.commit_count > 0)
+        strangers = _going(visitor).where(~relay_topics.c.is_known, ~is_empty)
         full = [row.num for row in connection.execute(strangers.limit(surplus - len(going)))]
         going += full
     forget_topics(connection, going)
@@ -141,22 +142,34 @@ def find_room(
     return Room(len(new), "", freed > 0)
 
 
+def refuse_file(
+    connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
+) -> str:
+    """Why so many bytes of a topic's files have no room ("": they have some). Forgets nothing: the size is only claimed.
+
+    Else a small deposit that claims much would cost others their topics, again and again, and bring nothing.
+    """
+    topic_size = _topic_size(connection, topic_num)
+    if topic_size is None:
+        return "topic_forgotten"
+    for kept, most, reason in _bounds(connection, topic_size, visitor, quotas):
+        if kept + size > most * RELAY_FILES_SHARE:
+            return reason
+    lacking = _total(connection) + size - int(quotas.total * RELAY_FILES_SHARE)
+    if lacking > 0 and _evictable_size(connection, topic_num, visitor) < lacking:
+        return "relay_full"
+    return ""
+
+
 def find_file_room(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> Room:
-    """Make room for so many bytes of a topic's files, all (1) or none of them (0)."""
-    topic_size = _topic_size(connection, topic_num)
-    if topic_size is None:
-        return Room(0, "topic_forgotten")
-    for kept, most, reason in _bounds(connection, topic_size, visitor, quotas):
-        if kept + size > most * RELAY_FILES_SHARE:
-            return Room(0, reason)
-    total, most = _total(connection), int(quotas.total * RELAY_FILES_SHARE)
-    if total + size <= most:
-        return Room(1)
-    freed = _make_room(connection, topic_num, visitor, total + size - most)
-    if total + size - freed > most:
-        return Room(0, "relay_full", freed > 0)
+    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0)."""
+    refusal = refuse_file(connection, topic_num, visitor, size, quotas)
+    if refusal:
+        return Room(0, refusal)
+    lacking = _total(connection) + size - int(quotas.total * RELAY_FILES_SHARE)
+    freed = _make_room(connection, topic_num, visitor, lacking) if lacking > 0 else 0
     return Room(1, "", freed > 0)
 
 
@@ -209,7 +222,9 @@ def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
 
 
 def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
-    """Forget other topics until so many bytes are free; gives how many became so."""
+    """Forget other topics until so many bytes are free; gives how many became so. Where all do not suffice, none goes."""
+    if _evictable_size(connection, topic_num, visitor) < wanted:
+        return 0
     others = _going(visitor).where(relay_topics.c.num != topic_num, _SIZE > 0)
     freed = 0
     forgotten: list[int] = []
@@ -222,14 +237,24 @@ def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted:
     return freed
 
 
+def _evictable_size(connection: Connection, topic_num: int, visitor: Visitor) -> int:
+    """Bytes of the other topics that may be forgotten for this visitor."""
+    others = select(sum_of(_SIZE)).where(_may_go(visitor), relay_topics.c.num != topic_num)
+    return int(connection.execute(others).scalar_one())
+
+
 def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
     """Numbers and sizes of the topics that may be forgotten for this visitor, in the order in which they go."""
     columns = relay_topics.c
     order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
-    query = select(columns.num, _SIZE.label("kept")).where(~columns.is_pinned).order_by(*order)
+    return select(columns.num, _SIZE.label("kept")).where(_may_go(visitor)).order_by(*order)
+
+
+def _may_go(visitor: Visitor) -> ColumnElement[bool]:
+    columns = relay_topics.c
     if visitor.is_partner:
-        return query.where(false())
-    return query if visitor.is_known else query.where(~columns.is_known)
+        return false()
+    return ~columns.is_pinned if visitor.is_known else ~columns.is_pinned & ~columns.is_known
 
 
 def _count(connection: Connection, where: ColumnElement[bool] | None = None) -> int:

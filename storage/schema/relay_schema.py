@@ -76,6 +76,7 @@ relay_files = Table(
     Column("is_whole", Boolean, nullable=False),
     Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: when blocks last came
     Index("relay_files_file", "topic_num", "file_id", unique=True),
+    Index("relay_files_unfinished", "topic_num", "is_whole", "touched_at"),
 )
 """Files that this node keeps for others, and cannot open: those of a kept topic's branch."""
 

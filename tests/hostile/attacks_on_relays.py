@@ -134,7 +134,7 @@ async def files_that_another_key_signed(mallory: Attacker) -> None:
 @attack(
     Role.RELAY_CLIENT,
     ends=("wrong_block",),
-    stores={"relay_topics": 1, "relay_files": 1, "relay_blocks": 0},
+    stores={"relay_topics": 1, "relay_files": 0, "relay_blocks": 0},
     work=Work(signatures=1),
 )
 async def other_blocks_than_were_deposited(mallory: Attacker) -> None:

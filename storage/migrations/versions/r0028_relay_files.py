@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column("touched_at", sa.BigInteger(), nullable=False),
     )
     op.create_index("relay_files_file", "relay_files", ["topic_num", "file_id"], unique=True)
+    op.create_index("relay_files_unfinished", "relay_files", ["topic_num", "is_whole", "touched_at"])
     op.create_table(
         "relay_blocks",
         sa.Column("num", _NUM, primary_key=True),

@@ -99,7 +99,9 @@ async def test_a_full_relay_refuses_files_and_takes_commits(
     ):
         await share(alice, bob)
         await _add(alice, "small", os.urandom(50_000))
-        await _add(alice, "large", os.urandom(50_000))
+        await _add(
+            alice, "large", os.urandom(70_000)
+        )  # more than all: of two with room the faster one is kept
         async with _depositing(alice, relay):
             await until(lambda: relay.hub.totals.files_settled["topic_full"] == 1)
             alice.write(alice.branch(), "there is room for this")

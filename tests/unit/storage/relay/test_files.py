@@ -28,7 +28,7 @@ from storage.relay.files import (
 )
 from storage.relay.quotas import RelayQuotas, Visitor, forget_topics
 from storage.relay.relay import load_kept, open_topics
-from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_shares
+from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_shares
 from tests.support.relays import PLENTY
 
 SEED: Final = TopicSeed(b"t" * 32)
@@ -60,19 +60,29 @@ class Store:
     ) -> BegunFile:
         deposit = sign_deposit(SEED, ObjectId(block.block_id), size)
         with self.database.write() as connection:
-            return begin_file(self.database, connection, self.topic_num, deposit, by, quotas, self.now)
+            return begin_file(connection, self.topic_num, deposit, by, quotas, self.now)
 
     def keep(
-        self, num: int, ids: Sequence[BlockId], came: Sequence[Block], quotas: RelayQuotas = PLENTY
+        self,
+        root: Block,
+        ids: Sequence[BlockId],
+        came: Sequence[Block],
+        quotas: RelayQuotas = PLENTY,
+        *,
+        num: int = 0,
+        size: int = 10_000,
     ) -> KeptBlocks:
+        deposit = sign_deposit(SEED, ObjectId(root.block_id), size)
         with self.database.write() as connection:
-            return keep_blocks(self.database, connection, num, ids, came, ALICE, quotas, self.now)
+            where = (self.database, connection, self.topic_num, deposit, num)
+            return keep_blocks(*where, ids, came, ALICE, quotas, self.now)
 
     def keep_whole(self, block: Block) -> None:
-        num = self.begin(block).num
-        assert self.keep(num, [block.block_id], [block]).children == {block.block_id: ()}
+        assert self.begin(block).num == 0
+        kept = self.keep(block, [block.block_id], [block])
+        assert kept.children == {block.block_id: ()}
         with self.database.write() as connection:
-            assert finish_file(connection, num)
+            assert finish_file(connection, kept.num)
 
     def counts(self) -> tuple[int, int, int]:
         """Blocks, links, and bytes that peers brought."""
@@ -100,16 +110,17 @@ def test_a_block_of_two_files_is_here_once_and_counts_for_both(store: Store) -> 
         encrypt_block(b"", ConvergenceSecret(b"c" * 32), (_block(b"leaf").block_id,))[0],
     )
     store.keep_whole(leaf)
-    num = store.begin(parent).num
-    kept = store.keep(num, [parent.block_id, leaf.block_id], [parent])
+    kept = store.keep(parent, [parent.block_id, leaf.block_id], [parent])
     assert kept.children == {parent.block_id: (leaf.block_id,), leaf.block_id: ()}
-    assert store.keep(num, [leaf.block_id], [leaf]).refusal == "", "again, and changes nothing"
+    assert kept.joined == 2
+    again = store.keep(parent, [leaf.block_id], [leaf], num=kept.num)
+    assert (again.refusal, again.joined) == ("", 0), "again, and changes nothing"
     size = size_of(len(leaf.encoded)) * 2 + size_of(len(parent.encoded))
     assert store.topic_size()[1] == size
     assert store.counts() == (2, 3, size)
     assert store.listed() == (leaf.block_id[:16],), "the other one is not finished"
     with store.database.write() as connection:
-        drop_file(connection, num)
+        drop_file(connection, kept.num)
     assert store.counts() == (1, 1, size_of(len(leaf.encoded)))
     with store.database.read() as connection:
         assert load_kept_block(connection, leaf.block_id) == leaf.encoded
@@ -122,10 +133,27 @@ def test_a_block_of_two_files_is_here_once_and_counts_for_both(store: Store) -> 
 def test_a_file_that_counts_more_than_was_said_is_refused(store: Store) -> None:
     block = _block(b"block")
     size = size_of(len(block.encoded))
-    num = store.begin(block, size - 1).num
-    assert store.keep(num, [block.block_id], [block]) == KeptBlocks({}, "bad_file")
-    assert store.begin(block, size).num == num
-    assert store.keep(num, [block.block_id], [block]).refusal == ""
+    assert store.keep(block, [block.block_id], [block], size=size - 1) == KeptBlocks({}, "bad_file")
+    assert store.keep(block, [block.block_id], [block], size=size).refusal == ""
+
+
+def test_a_larger_claim_is_not_lowered_while_the_file_comes(store: Store) -> None:
+    """Two peers may bring one file beside each other, by different claims."""
+    leaf = _block(b"leaf")
+    parent = encrypt_block(b"", ConvergenceSecret(b"c" * 32), (leaf.block_id,))[0]
+    size = size_of(len(leaf.encoded)) + size_of(len(parent.encoded))
+    num = store.keep(parent, [parent.block_id], [parent], size=size).num
+    assert store.begin(parent, size - 1).num == num
+    assert store.keep(parent, [leaf.block_id], [leaf], num=num, size=size - 1).refusal == ""
+
+
+def test_a_file_of_which_no_block_came_takes_nothing(store: Store) -> None:
+    """Rows without blocks count for no quota, so there are none."""
+    block = _block(b"block")
+    assert store.begin(block) == BegunFile(0)
+    assert store.keep(block, [block.block_id], []) == KeptBlocks({})
+    with store.database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(relay_files)).scalar_one() == 0
 
 
 def _bounded(reason: str, size: int) -> RelayQuotas:
@@ -147,21 +175,67 @@ def test_files_take_their_share_of_each_bound_and_no_byte_more(store: Store, rea
     enough = _bounded(reason, ceil(size / RELAY_FILES_SHARE))
     tight = _bounded(reason, ceil(size / RELAY_FILES_SHARE) - 1)
     assert store.begin(block, size, quotas=tight).refusal == reason
-    num = store.begin(block, size, quotas=enough).num
-    assert store.keep(num, [block.block_id], [block], tight).refusal == reason, "it was lowered meanwhile"
-    assert store.keep(num, [block.block_id], [block], enough).refusal == ""
+    assert store.begin(block, size, quotas=enough).refusal == ""
+    assert store.keep(block, [block.block_id], [block], tight).refusal == reason, "it was lowered meanwhile"
+    assert store.keep(block, [block.block_id], [block], enough).refusal == ""
 
 
 def test_an_unfinished_file_goes_after_a_day_and_another_deposit(store: Store) -> None:
     first, second = _block(b"first"), _block(b"second")
-    num = store.begin(first).num
-    store.keep(num, [first.block_id], [first])
+    num = store.keep(first, [first.block_id], [first]).num
     store.now = int(RELAYED_FILE_UNFINISHED_SECONDS * 1000)
     store.begin(second, by=BOB)
     assert store.counts()[0] == 1
     store.now += 1
     store.begin(second, by=BOB)
     assert store.counts() == (0, 0, 0)
-    assert store.keep(num, [first.block_id], [first]).refusal == "topic_forgotten", (
+    assert store.keep(first, [first.block_id], [first], num=num).refusal == "topic_forgotten", (
         "no other file has its number"
     )
+
+
+def test_a_claim_forgets_nothing_and_blocks_that_come_do(store: Store) -> None:
+    """A deposit of some bytes that claims much must not cost others their topics."""
+    block, other = _block(b"block"), TopicSeed(b"o" * 32)
+    size = size_of(len(block.encoded))
+    store.keep_whole(block)
+    with store.database.write() as connection:
+        open_topics(store.database, connection, [public_key(other)], BOB, PLENTY, 1)
+        num = load_kept(connection)[public_key(other)].num
+        tight = replace(PLENTY, total=ceil(size / RELAY_FILES_SHARE))
+        deposit = sign_deposit(other, ObjectId(block.block_id), size)
+        assert not begin_file(connection, num, deposit, BOB, tight, 1).refusal, "there would be room"
+        larger = sign_deposit(other, ObjectId(block.block_id), size + 1)
+        assert begin_file(connection, num, larger, BOB, tight, 1).refusal == "relay_full"
+        assert load_kept(connection)[public_key(SEED)].file_size == size
+        where = (store.database, connection, num, deposit, 0)
+        kept = keep_blocks(*where, [block.block_id], [block], BOB, tight, 1)
+        assert (kept.refusal, kept.has_forgotten) == ("", True)
+        assert public_key(SEED) not in load_kept(connection)
+
+
+def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Store) -> None:
+    """The topic that is forgotten may have had it: a link to it would stay, and the file would never be whole."""
+    block, other = _block(b"block"), TopicSeed(b"o" * 32)
+    size = size_of(len(block.encoded))
+    store.keep_whole(block)
+    tight = replace(PLENTY, total=ceil(size / RELAY_FILES_SHARE))
+    with store.database.write() as connection:
+        open_topics(store.database, connection, [public_key(other)], BOB, PLENTY, 1)
+        num = load_kept(connection)[public_key(other)].num
+        deposit = sign_deposit(other, ObjectId(block.block_id), size)
+        kept = keep_blocks(store.database, connection, num, deposit, 0, [block.block_id], [], BOB, tight, 1)
+    assert kept == KeptBlocks({}, has_forgotten=True)
+    assert store.counts() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kept_size", [0, 1])
+def test_a_topic_with_files_and_no_commits_is_not_empty(store: Store, kept_size: int) -> None:
+    """Empty topics go for new ones of anybody, also of strangers; those with files do not."""
+    block, other = _block(b"block"), TopicSeed(b"o" * 32)
+    if kept_size:
+        store.keep_whole(block)
+    with store.database.write() as connection:
+        full = replace(PLENTY, topic_count=1)
+        open_topics(store.database, connection, [public_key(other)], BOB, full, 1)
+        assert set(load_kept(connection)) == {public_key(SEED if kept_size else other)}
