@@ -25,7 +25,7 @@ from protocol.limits.peers import (
 from protocol.text import id_text
 from storage.blobs.relayed_files import (
     OwnFile,
-    find_relayed,
+    find_relayed_on,
     last_file,
     load_own_files,
     measure_file,
@@ -48,6 +48,7 @@ class _State:
     """How far this node is with one relay."""
 
     listed: set[TopicKey] = field(default_factory=set)
+    refused: set[TopicKey] = field(default_factory=set)  # so that nothing of them is there
     unsure: set[TopicKey] = field(default_factory=set)  # of which others may deposit files
     paused: dict[TopicKey, float] = field(default_factory=dict)  # until when, as trio counts
     seen: int = 0  # number of the last file that was looked at
@@ -98,6 +99,10 @@ class FileDepositor:
             for topic_num, branch in self._hub.replica.on_topics.items()
             if topic_num in state.with_files
         }
+        for topic in port.refused():
+            if topic in branches and topic not in state.refused:
+                state.refused.add(topic)
+                await self._hub.write(self._note_all, port, branches[topic], set())
         if now - state.began >= DEPOSIT_RELIST_SECONDS:
             state.listed -= state.unsure
             state.unsure.clear()
@@ -179,8 +184,8 @@ class FileDepositor:
     def _next(self, port: FileTaker, after: int) -> list[tuple[OwnFile, bool]]:
         with self._hub.replica.database.read() as connection:
             files = load_own_files(connection, after, FILES_DEPOSITED_COUNT_MAX)
-            relayed = find_relayed(connection, [one.object_id for one in files])
-            return [(one, port.peer in relayed.get(short_file(one.object_id), ())) for one in files]
+            relayed = find_relayed_on(connection, port.peer, files)
+            return [(one, one.num in relayed) for one in files]
 
     def _measure(self, file: OwnFile) -> int | None:
         replica = self._hub.replica

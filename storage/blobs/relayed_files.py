@@ -12,6 +12,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from protocol.deposits import short_file, size_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId
+from protocol.limits.formats import OBJECT_DEPTH_MAX
+from protocol.limits.peers import RELAYED_INNER_COUNT_MAX
 from storage.blobs.files import IS_REMOVED
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.blobs.reachability import packed_children
@@ -74,6 +76,20 @@ def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortI
     return found
 
 
+def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile]) -> set[int]:
+    """Numbers of those of these files that a relay has said to keep on the topic by which they came.
+
+    On another topic they go when that is forgotten.
+    """
+    columns = relayed_files.c
+    kept: set[tuple[int, ShortId]] = set()
+    for part in chunks([short_file(one.object_id) for one in own]):
+        query = select(columns.topic_num, columns.file)
+        rows = connection.execute(query.where(columns.relay == relay, columns.file.in_(part)))
+        kept.update((topic_num, file) for topic_num, file in rows)
+    return {one.num for one in own if (one.topic_num, short_file(one.object_id)) in kept}
+
+
 def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
     """A relay has said all that it keeps of a topic's files."""
     here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
@@ -98,25 +114,32 @@ def forget_relayed(connection: Connection, relay: PeerId) -> None:
 
 
 def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectId) -> int | None:
-    """What the blocks of a file count at a relay, those that are named twice counted twice; None: they are not all here.
+    """What the blocks of a file count at a relay at most: leaves that are named twice count twice.
 
-    Raises StorageError.
+    None: they are not all here, or a relay takes no such tree, which has too many inner blocks. Raises StorageError.
     """
     total = 0
-    ahead: list[BlockId] = [file]
+    inner: set[BlockId] = set()
+    ahead: list[tuple[BlockId, int]] = [(file, 1)]
     while ahead:
-        found = _look_at(connection, root, blobs, ahead.pop())
+        block_id, depth = ahead.pop()
+        if block_id in inner:
+            continue
+        found = _look_at(connection, root, blobs, block_id)
         if found is None:
             return None
         size, children = found
         total += size_of(size)
         if not children:
             continue
+        inner.add(block_id)
+        if depth == OBJECT_DEPTH_MAX or len(inner) > RELAYED_INNER_COUNT_MAX:
+            return None
         first = _look_at(connection, root, blobs, children[0])
         if first is None:
             return None
         if first[1]:
-            ahead += children
+            ahead += [(one, depth + 1) for one in dict.fromkeys(children)]
             continue
         sizes = _leaf_sizes(connection, root, blobs, children)  # where one child is a leaf, all are
         if sizes is None:

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, Select, delete, select
 
 from storage.engine.database import keep_last_number
-from storage.schema.peer_schema import repo_holders
+from storage.schema.peer_schema import relayed_files, repo_holders
 from storage.schema.schema import (
     branches,
     changes,
@@ -48,7 +48,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     indexed = select(search_parts.c.num).where(search_parts.c.branch_num.in_(of_repo))
     connection.execute(delete(search_words).where(search_words.c.part_num.in_(indexed)))
     of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))
-    connection.execute(delete(damaged_commits).where(damaged_commits.c.topic_num.in_(of_topics)))
+    for by_topic in (damaged_commits, relayed_files):
+        connection.execute(delete(by_topic).where(by_topic.c.topic_num.in_(of_topics)))
     for table in (
         pending,
         unfetched_files,

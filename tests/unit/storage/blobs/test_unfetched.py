@@ -9,9 +9,9 @@ from sqlalchemy import func, select
 
 from node.content.files import FileService
 from protocol.deposits import short_file
-from protocol.ids import BlockId, PeerId
+from protocol.ids import BlockId, PeerId, ShortId
 from storage.blobs.files import load_files
-from storage.blobs.relayed_files import forget_relayed, note_relayed
+from storage.blobs.relayed_files import find_relayed_on, forget_relayed, load_own_files, note_relayed
 from storage.blobs.unfetched import (
     count_unfetched,
     drop_unfetched,
@@ -22,6 +22,7 @@ from storage.blobs.unfetched import (
 from storage.commits.arrivals import has_newer
 from storage.peers.holders import Holder, load_holders, put_holders
 from storage.repos.deletion import forget_repo
+from storage.schema.peer_schema import relayed_files
 from storage.schema.schema import commits
 from tests.support.nodes import Node, open_nodes
 
@@ -65,6 +66,11 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
         with database.write() as connection:
             note_relayed(connection, relay, branch.topic_num, [short_file(one) for one in ids])
         assert _count(alice) == 0, "a relay says to keep it"
+        with database.read() as connection:
+            own = load_own_files(connection, 0, 10)
+            assert find_relayed_on(connection, relay, own) == {one.num for one in own}
+            elsewhere = [replace(one, topic_num=one.topic_num + 1) for one in own]
+            assert find_relayed_on(connection, relay, elsewhere) == set(), "it goes with the other topic"
         with database.write() as connection:
             forget_relayed(connection, relay)
         assert _count(alice) == 1, "and does no more"
@@ -86,5 +92,9 @@ def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
                 True,
             )
             assert not has_newer(connection, [], 0)
+            note_relayed(connection, holder.peer, branch.topic_num, [ShortId(bytes(16))])
             forget_repo(connection, repo.num)
+            assert connection.execute(select(relayed_files)).all() == [], (
+                "a new topic may never have its number"
+            )
             assert load_holders(connection) == {}
