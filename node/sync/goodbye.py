@@ -23,6 +23,8 @@ class Ended:
 async def say_goodbye(stream: SecureStream, reason: str) -> None:
     """End a stream that nothing else writes to: say why, if that can be said in a moment, and close it."""
     with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
-        with suppress(TransportError):
-            await stream.send_frame(encode_message(Goodbye(reason)))
-        await stream.aclose()
+        try:
+            with suppress(TransportError):
+                await stream.send_frame(encode_message(Goodbye(reason)))
+        finally:  # a peer that reads nothing uses up the moment, and nothing else closes the stream
+            await stream.aclose()

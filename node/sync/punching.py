@@ -46,6 +46,8 @@ log = structlog.get_logger()
 
 Prove = Callable[[trio.abc.Stream], Awaitable[SecureStream]]
 _BACKLOG: Final = PUNCH_TAKEN_MAX
+_TURN_SECONDS: Final = PUNCH_SECONDS / 2
+"""Seconds of one handshake, which the others wait for: another host may be at an address inside, and be silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ async def dial_at_once(
 ) -> tuple[SecureStream, Line] | None:
     """Dial targets (host:port, numbers) from a port that is in use, and listen there, until the peer has proved its key.
 
-    Raises OSError. `may_dial` is asked before each dial.
+    Raises OSError. `may_dial` is asked before each dial. `prove` closes what it was given when it fails.
     """
     if not targets:
         return None
@@ -246,7 +248,8 @@ async def dial_at_once(
     turn = (
         trio.Lock()
     )  # of several connections the dialer shakes hands on one alone, so that both take the same
-    with trio.move_on_after(PUNCH_SECONDS):
+
+    async def dial_all() -> None:
         async with trio.open_nursery() as nursery:
 
             async def offer(sock: trio.socket.SocketType, across: str) -> None:
@@ -254,11 +257,15 @@ async def dial_at_once(
                 try:
                     if is_dialer:
                         async with turn:
-                            secure = await prove(stream)
+                            with trio.fail_after(_TURN_SECONDS):
+                                secure = await prove(stream)
                     else:
                         secure = await prove(stream)
                 except TransportError as error:
                     log.debug("not punched", reason=error.reason)
+                    return
+                except trio.TooSlowError:
+                    await trio.aclose_forcefully(stream)
                     return
                 except (
                     BaseException
@@ -272,26 +279,17 @@ async def dial_at_once(
                 for _ in range(PUNCH_TRIES_MAX):
                     if not may_dial(target):
                         return
-                    sock = _open(family, local)
                     try:
-                        await sock.connect(remotes[target])
+                        sock = await _connect(family, local, remotes[target])
                     except OSError:
-                        sock.close()
                         await trio.sleep(PUNCH_RETRY_SECONDS)
                         continue
-                    except BaseException:
-                        sock.close()
-                        raise
                     await offer(sock, target)
                     return
 
             async def listen() -> None:
-                try:
-                    listening = _open(family, local)
+                with suppress(OSError), _open(family, local) as listening:  # dialing may be enough
                     listening.listen(_BACKLOG)
-                except OSError:
-                    return  # dialing may be enough
-                with listening:
                     taken = 0
                     while taken < PUNCH_TAKEN_MAX:
                         sock, (host, number, *_) = await listening.accept()
@@ -304,7 +302,29 @@ async def dial_at_once(
             nursery.start_soon(listen)
             for target in targets:
                 nursery.start_soon(dial, target)
+
+    is_taken = False
+    try:
+        with trio.move_on_after(PUNCH_SECONDS):
+            await dial_all()
+        is_taken = True
+    finally:  # two may be proved at one moment, and a cancellation leaves nobody to take the first
+        for secure, _ in found[1:] if is_taken else found:
+            await say_goodbye(secure, "stopping")
     return found[0] if found else None
+
+
+async def _connect(
+    family: socket.AddressFamily | int, local: tuple[str, int], remote: tuple[str, int]
+) -> trio.socket.SocketType:
+    """A connection from a port that others have, too. Raises OSError."""
+    sock = _open(family, local)
+    try:
+        await sock.connect(remote)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _open(family: socket.AddressFamily | int, local: tuple[str, int]) -> trio.socket.SocketType:

@@ -1,6 +1,7 @@
 """What a puncher tells, dials and takes: the peer of a circuit may be a node that a relay has merely named."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,15 +14,19 @@ from node.sync.addresses import AddressSource
 from node.sync.admission import Admission
 from node.sync.circuit_dialing import place_of
 from node.sync.dialing import HostAllowance
-from node.sync.line import Line
+from node.sync.goodbye import say_goodbye
+from node.sync.line import Line, listening_address, open_listener, open_tcp
 from node.sync.own_addresses import OwnAddresses
 from node.sync.peer_state import PeerState
-from node.sync.punching import Puncher
+from node.sync.punching import Port, Puncher, dial_at_once
+from node.sync.transport import SecureStream
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
 from protocol.messages import Goodbye, encode_message
 from protocol.session_events import Event, PunchAnswered, PunchWanted
 from protocol.session_outputs import PunchDue, PunchHeard
+from tests.support.machine import fail_after
+from tests.support.relays import until
 
 RELAY, PEER = PeerId(b"r" * 32), PeerId(b"p" * 32)
 TOPIC = TopicKey(b"t" * 32)
@@ -185,3 +190,116 @@ async def test_a_session_goes_on_where_the_peer_has_replaced_the_circuit_already
     net = _Network("out")
     secure = await _punch(net, monkeypatch, lambda: setattr(net.circuit, "connection", None))
     assert (secure.said, net.conversed) == ([], [0])
+
+
+class _Proved(_Secure):
+    """It has a stream of its own."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        super().__init__()
+        self.stream = stream
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await trio.aclose_forcefully(self.stream)
+
+
+@asynccontextmanager
+async def _port() -> AsyncIterator[tuple[Port, list[str]]]:
+    """A connection with a relay, and two places where the peer listens."""
+    with fail_after(20):
+        async with AsyncExitStack() as stack:
+            opened = [await open_listener("127.0.0.1:0") for _ in range(3)]
+            for (listener,) in opened:
+                await stack.enter_async_context(listener)
+            places = [listening_address(one) for one in opened]
+            line = await open_tcp(places.pop())
+            assert line.tcp is not None
+            await stack.enter_async_context(line.tcp)
+            yield Port(line.tcp, "127.0.0.1:1"), places
+
+
+def _yes(_: str) -> bool:
+    return True
+
+
+async def test_a_port_that_is_not_shared_is_only_not_punched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("taken")
+
+    async def prove(_: trio.abc.Stream) -> SecureStream:
+        raise AssertionError("nothing is connected")
+
+    monkeypatch.setattr("node.sync.punching._open", fail)
+    monkeypatch.setattr("node.sync.punching.PUNCH_RETRY_SECONDS", 0)
+    async with _port() as (port, places):
+        assert await dial_at_once(port, places, _yes, prove, is_dialer=True) is None
+
+
+async def test_of_two_proved_at_one_moment_the_second_is_closed() -> None:
+    made: list[_Proved] = []
+    both = trio.Event()
+
+    async def prove(stream: trio.abc.Stream) -> SecureStream:
+        made.append(_Proved(stream))
+        mine = made[-1]
+        await both.wait()
+        return cast(SecureStream, mine)
+
+    async def tell() -> None:
+        await until(lambda: len(made) == 2)
+        both.set()
+
+    async with _port() as (port, places), trio.open_nursery() as nursery:
+        nursery.start_soon(tell)
+        found = await dial_at_once(port, places, _yes, prove, is_dialer=False)
+        assert found is not None
+        (other,) = [one for one in made if one is not cast(Any, found[0])]
+        assert other.said == [encode_message(Goodbye("stopping")), b"closed"]
+        assert cast(Any, found[0]).said == []
+        await found[0].aclose()
+
+
+async def test_what_was_proved_when_all_was_cancelled_is_closed() -> None:
+    made: list[_Proved] = []
+    with trio.CancelScope() as scope:
+
+        async def prove(stream: trio.abc.Stream) -> SecureStream:
+            made.append(_Proved(stream))
+            scope.cancel()
+            return cast(SecureStream, made[-1])
+
+        async with _port() as (port, places):
+            await dial_at_once(port, places[:1], _yes, prove, is_dialer=True)
+    assert scope.cancelled_caught
+    assert [one.said[-1] for one in made] == [b"closed"]
+
+
+async def test_one_that_is_silent_does_not_have_the_turn_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.sync.punching._TURN_SECONDS", 0.01)
+    silent: list[trio.abc.Stream] = []
+
+    async def prove(stream: trio.abc.Stream) -> SecureStream:
+        if not silent:
+            silent.append(stream)
+            await trio.sleep_forever()
+        return cast(SecureStream, _Proved(stream))
+
+    async with _port() as (port, places):
+        found = await dial_at_once(port, places, _yes, prove, is_dialer=True)
+        assert found is not None
+        with pytest.raises(trio.ClosedResourceError):
+            await silent[0].send_all(b"x")
+        await found[0].aclose()
+
+
+async def test_a_stream_is_closed_though_its_peer_does_not_take_the_last_word(
+    autojump_clock: MockClock,
+) -> None:
+    class Full(_Secure):
+        async def send_frame(self, frame: bytes) -> None:
+            await trio.sleep_forever()
+
+    secure = Full()
+    await say_goodbye(cast(Any, secure), "stopping")
+    assert secure.said == [b"closed"]
