@@ -194,7 +194,10 @@ async def accept_websocket(
         protocol = ServerProtocol(origins=[None], max_size=WEBSOCKET_MESSAGE_SIZE_MAX, logger=_SILENT)
         events = await _receive_head(stream, protocol)
         request = events[0] if events else None
-        if not isinstance(request, Request) or len(events) > 1:
+        is_early = (
+            len(events) > 1 or protocol.parser_exc is not None
+        )  # frames, or what is none, before the answer
+        if not isinstance(request, Request) or is_early:
             if protocol.handshake_exc is not None:  # too long, which the client is told
                 await _send_rest(stream, protocol)
             raise TransportError("no_websocket", "what was received is no request of a WebSocket client")

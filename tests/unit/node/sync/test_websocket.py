@@ -179,8 +179,11 @@ async def test_tls_is_verified_and_its_own_certificate_serves(
         (b"\x16\x03\x01\x02\x00nonsense\r\n", b""),
         (REQUEST + (b"X: " + b"a" * 2000 + b"\r\n") * 9 + b"\r\n", b""),
         (REQUEST + b"\r\n" + _frame(Opcode.PING, b""), b""),
+        (REQUEST + b"\r\n\xff\xff\xff\xff", b""),
+        (REQUEST.replace(b"/ravel", b"/admin") + b"\r\n\xff\xff\xff\xff", b""),
     ],
-    ids=["path", "deep", "no upgrade", "browser", "version", "method", "long header", "many", "no HTTP", "long", "early"],
+    ids=["path", "deep", "no upgrade", "browser", "version", "method", "long header", "many", "no HTTP", "long",
+         "early", "malformed", "path and malformed"],
 )  # fmt: skip
 async def test_what_is_no_request_of_a_node_is_refused(request_: bytes, answer: bytes) -> None:
     with fail_after(DEADLINE_SECONDS):
