@@ -56,7 +56,7 @@ from storage.peers.addresses import ReachedRow, forget_reached, put_reached
 from storage.repos.repos import Branch
 
 if TYPE_CHECKING:
-    from node.sync.websocket import WebListener
+    from node.sync.websocket import WebListener, WebSocketStream
 
 log = structlog.get_logger()
 
@@ -225,19 +225,23 @@ class Network:
                 opened, address = await web.accept(stream)
             if scope.cancelled_caught:
                 raise TransportError("timeout", "no request in time")
-            await self._serve_stream(opened, address, is_web=True)
+            await self._serve_stream(opened, address, opened)
 
-    async def _serve_stream(self, stream: trio.abc.Stream, address: str, *, is_web: bool = False) -> None:
-        """`address` is where the peer is: of a stream by WebSocket, as far as its proxy says."""
+    async def _serve_stream(
+        self, stream: trio.abc.Stream, address: str, web: "WebSocketStream | None" = None
+    ) -> None:
+        """`address` is where the peer is: of a stream by WebSocket (`web`), as far as its proxy says."""
         with one_connection():
             with self._half_open.place(address) as scope:
                 secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
             if scope.cancelled_caught:
                 raise TransportError("timeout", "no handshake in time")
-            await self._serve_proven(secure, address, is_web=is_web)
+            await self._serve_proven(secure, address, web)
 
-    async def _serve_proven(self, secure: SecureStream, address: str, *, is_web: bool = False) -> None:
-        if not is_web:
+    async def _serve_proven(
+        self, secure: SecureStream, address: str, web: "WebSocketStream | None" = None
+    ) -> None:
+        if web is None:
             self._own_addresses.note_entry(address)
         is_known = self._is_known(secure.peer_key)
         refusal = (
@@ -256,22 +260,20 @@ class Network:
             if len(self._met) > REACHED_PEERS_MAX:
                 del self._met[next(iter(self._met))]
 
+        state = self._new_state(secure.peer_key, address, "in", "connected", AddressSource.INCOMING)
+        if web is not None:
+            state.is_web = True
+            web.charge_to(state)
+        across = address if web is None else ""
         try:
-            await self._serve_admitted(secure, address, met if not is_known else None, is_web=is_web)
+            with listed(self._inbound, state):
+                await self._converse(state, secure, across, met if not is_known else None)
         finally:
             self._admission.leave(address, is_known=is_known)
 
     def _is_known(self, peer: PeerId) -> bool:
         """Whether a peer is configured, learned of, or has shown that it knows a branch: no stranger takes its place."""
         return peer in self.known_keys or peer in self._reached or peer in self._met
-
-    async def _serve_admitted(
-        self, secure: SecureStream, address: str, met: Callable[[], None] | None, *, is_web: bool
-    ) -> None:
-        state = self._new_state(secure.peer_key, address, "in", "connected", AddressSource.INCOMING)
-        state.is_web = is_web
-        with listed(self._inbound, state):
-            await self._converse(state, secure, "" if is_web else address, met)
 
     async def _keep_dialing(self, state: PeerState) -> None:
         pause = DIAL_BACKOFF_MIN_SECONDS

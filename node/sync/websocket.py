@@ -24,6 +24,7 @@ from websockets.uri import parse_uri
 from node.runtime.subnets import address_of, local_host
 from node.sync.line import Line, listening_address
 from node.sync.own_addresses import shown_address
+from node.sync.peer_state import PeerState
 from node.sync.rate_limit import TokenBucket
 from node.sync.transport import CLOSE_TIMEOUT_SECONDS, TransportError
 from protocol.limits.formats import KIB
@@ -40,6 +41,8 @@ from protocol.web_address import WEB_PATH, WebAddress, is_web_path
 _READ_SIZE: Final = 64 * KIB
 """Bytes that are read and parsed at a time: of the shortest frames 11,000, 65 ms once. More of them end the connection."""
 _HEAD_READ_SIZE: Final = 4 * KIB
+_SMALL_SECONDS: Final = 6e-6
+"""Seconds of the processor that a small frame takes. The bound for one stream is 3 % of it: a host may have hundreds."""
 _SILENT: Final = logging.Logger("websockets", logging.CRITICAL)
 """What strangers send is no matter for the log."""
 
@@ -86,11 +89,16 @@ class WebSocketStream(trio.abc.Stream):
         self._protocol = protocol
         self._received = bytearray()
         self._small = TokenBucket(WEBSOCKET_SMALL_AT_ONCE_MAX, WEBSOCKET_SMALL_PER_SECOND_MAX)
+        self._payer: PeerState | None = None
         self._is_over = False
         self._fault = ""
         self._writing = trio.Lock()  # a pong is said by the reader
         self._is_torn = False
         self._take(frames)
+
+    def charge_to(self, payer: PeerState) -> None:
+        """Have the account of a peer's connection pay for small frames from now on; what is over its budget is ended."""
+        self._payer = payer
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send all, in messages of WEBSOCKET_MESSAGE_SIZE_MAX at most."""
@@ -147,6 +155,7 @@ class WebSocketStream(trio.abc.Stream):
     def _take(self, frames: list[Frame]) -> None:
         """What was parsed. What is no binary message, or comes in too many small frames, ends the connection."""
         now = trio.current_time()
+        self._charge(sum(len(frame.data) < WEBSOCKET_SMALL_SIZE for frame in frames))
         has_text = False
         for frame in frames:
             if len(frame.data) < WEBSOCKET_SMALL_SIZE and not self._small.try_acquire(now):
@@ -163,6 +172,14 @@ class WebSocketStream(trio.abc.Stream):
             self._fail(CloseCode.UNSUPPORTED_DATA, "a message of text")
         elif self._protocol.parser_exc is not None:
             self._fault = str(self._protocol.parser_exc) or "the peer does not speak WebSocket"
+
+    def _charge(self, small: int) -> None:
+        """The connection is charged for the session's frames: it sees no pings, and not in how many pieces those came."""
+        connection = None if self._payer is None else self._payer.connection
+        if connection is not None and small:
+            connection.account.charge(small * _SMALL_SECONDS)
+            if connection.account.is_over:
+                connection.part("over_budget")
 
     def _fail(self, code: CloseCode, fault: str) -> None:
         self._fault = fault

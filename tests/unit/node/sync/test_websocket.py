@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import trio
@@ -12,6 +14,8 @@ from trio.testing import MockClock, memory_stream_pair
 from websockets.frames import Frame, Opcode
 
 from node.sync.line import listening_address, open_listener
+from node.sync.peer_state import PeerState
+from node.sync.scheduling import WorkAccount
 from node.sync.transport import TransportError, accept, dial
 from node.sync.websocket import (
     WebListener,
@@ -21,6 +25,7 @@ from node.sync.websocket import (
     load_certificate,
 )
 from protocol.limits.peers import (
+    FRUITLESS_SECONDS_MAX,
     WEBSOCKET_HEAD_SIZE_MAX,
     WEBSOCKET_MESSAGE_SIZE_MAX,
     WEBSOCKET_SMALL_AT_ONCE_MAX,
@@ -256,6 +261,26 @@ async def test_endless_small_frames_end_it(autojump_clock: MockClock, opcode: Op
             await ours.send_all(small * (WEBSOCKET_SMALL_PER_SECOND_MAX + 1))
             await trio.sleep(1)
             raise AssertionError("it goes on")
+
+
+async def test_small_frames_are_charged_to_the_peer_and_its_budget_ends_it(autojump_clock: MockClock) -> None:
+    account, reasons = WorkAccount(trio.current_time), list[str]()
+    connection = SimpleNamespace(account=account, part=reasons.append)
+    count = 100
+    async with _accepted() as (ours, stream):
+        await ours.send_all(_frame(Opcode.PING, b"") * count + _frame(Opcode.BINARY, b"x"))
+        assert await stream.receive_some() == b"x"
+        assert account.used == 0, "its handshake is not done"
+        stream.charge_to(cast(PeerState, SimpleNamespace(connection=connection)))
+        await ours.send_all(_frame(Opcode.PING, b"") * count)
+        await ours.send_all(_frame(Opcode.BINARY, bytes(WEBSOCKET_SMALL_SIZE)))
+        await stream.receive_some()
+        assert account.used == pytest.approx(count * 6e-6)
+        assert not reasons
+        account.charge(FRUITLESS_SECONDS_MAX)
+        await ours.send_all(_frame(Opcode.BINARY, b"x"))
+        await stream.receive_some()
+        assert reasons == ["over_budget"]
 
 
 async def test_pings_are_answered_between_messages() -> None:
