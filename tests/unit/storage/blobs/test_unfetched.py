@@ -10,8 +10,16 @@ from sqlalchemy import func, select
 from node.content.files import FileService
 from protocol.deposits import short_file
 from protocol.ids import BlockId, PeerId, ShortId
+from protocol.limits.formats import LEAF_SIZE
+from storage.blobs import relayed_files as relayed
 from storage.blobs.files import load_files
-from storage.blobs.relayed_files import find_relayed_on, forget_relayed, load_own_files, note_relayed
+from storage.blobs.relayed_files import (
+    find_relayed_on,
+    forget_relayed,
+    load_own_files,
+    measure_file,
+    note_relayed,
+)
 from storage.blobs.unfetched import (
     count_unfetched,
     drop_unfetched,
@@ -98,3 +106,20 @@ def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
                 "a new topic may never have its number"
             )
             assert load_holders(connection) == {}
+
+
+@pytest.mark.slow
+async def test_a_tree_with_more_inner_blocks_than_a_relay_takes_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        files = FileService(alice.hub, alice.author, lambda _: alice.branch())
+        await files.add("main", "two leaves", _content(bytes(LEAF_SIZE + 1)))
+        database = alice.replica.database
+        with database.read() as connection:
+            (own,) = load_own_files(connection, 0, 10)
+            where = (connection, database.folder, alice.replica.packs, own.object_id)
+            assert (measure_file(*where) or 0) > LEAF_SIZE
+            monkeypatch.setattr(relayed, "RELAYED_INNER_COUNT_MAX", 0)
+            assert measure_file(*where) is None
