@@ -31,8 +31,8 @@ def test_a_user_asks_and_is_let_in(tmp_path: Path) -> None:
         asked = run_ravel(bob, "repo", "join", "-", stdin=link + "\n").stdout
         assert "waiting for an answer; code: " in asked
         assert "when an admin has answered" in asked
-        bob.kill()
         until(lambda: len(_waiting(alice)) == 1, "alice sees who asks")
+        bob.kill()
         [request] = _waiting(alice)
         listed = run_ravel(alice, "requests", "list").stdout
         code = re.split("[;\n]", asked.partition("code: ")[2])[0]
