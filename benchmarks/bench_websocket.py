@@ -91,7 +91,7 @@ def _files(folder: Path, size: int) -> None:
             bob.client.add_peer(address, str(status["node"]))
             link = parse_capability(alice.client.share_repo("files")["capability"])
             bob.client.follow_repo(capability_text(structs.replace(link, peers=())))
-            until(lambda: bool(bob.client.list_files("main")["files"]), "the file is known")  # noqa: B023  # called here
+            until(lambda: bool(bob.client.list_files("main")["files"]), "the file is known")  # noqa: B023  # called before the next round
             began = time.perf_counter()
             run_ravel(bob, "file", "get", "main", "content", "--out", str(folder / way / "got"))
             rates[way] = size / MIB / (time.perf_counter() - began)

@@ -126,7 +126,7 @@ def linearize_batches(
         yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
 
 
-def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # noqa: ANN401  # as in `columns`
+def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
     """The column `digest`, in the order of the input: null but of a branch's last place."""
     placed = order.row[order.fault == kernel.NO_FAULT]
     # Places of a branch follow one another, and the next branch begins at 0 again.

@@ -1635,7 +1635,7 @@ export interface RelayAccountList {
   takes_strangers: boolean;
 }
 
-/** Somebody for whom this relay keeps something. */
+/** An account of this relay. */
 export interface RelayAccount {
   created_at: number;
   links: number;
@@ -2107,7 +2107,7 @@ export class Ravel {
   /** Make a peer unknown to this relay. */
   denyPeer(values: { peer: string }, options?: RequestOptions): Promise<RelayAllowance>;
   // Accounts at relays
-  /** List the people for whom this relay keeps something, their quotas, and what they use. */
+  /** List the accounts of this relay, with their quotas and what they use. */
   listRelayAccounts(values?: {}, options?: RequestOptions): Promise<RelayAccountList>;
   /** Make a link that gives one node an account at this relay. */
   inviteToRelay(values: {} & AccountInvitation, options?: RequestOptions): Promise<AccountLink>;

@@ -19,9 +19,8 @@ from node.api.remote import Remote
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
-from node.care.background import Background
+from node.care.background import Background, Health
 from node.care.backups import Backups
-from node.care.health import Health
 from node.care.own_keys import OwnKeys
 from node.care.reports import Reports
 from node.care.settings import SettingsService

@@ -18,7 +18,9 @@ import msgspec
 import structlog
 import trio
 
+from node.contract.care import HealthReport
 from node.runtime.errors import ServiceError
+from protocol.limits.users import CHECKS_SECONDS_MAX
 from ravel.errors import read_error
 
 log = structlog.get_logger()
@@ -76,6 +78,22 @@ async def _interrupt(process: trio.Process) -> None:
             await process.wait()
         # What it has started may not heed an interrupt, and would hold the pipe of the answer open.
         os.killpg(process.pid, signal.SIGKILL)
+
+
+class Health:
+    """What `ravel doctor` finds, for a page: by one process at a time."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = trio.Lock()
+
+    async def check(self) -> HealthReport:
+        """Everything that can be looked at. Raises ServiceError; `busy` while another look goes on."""
+        if self._lock.locked():
+            raise ServiceError("busy", "the node is being looked at already", "wait a few seconds")
+        async with self._lock:
+            ran = await run_command(self._home, "doctor", seconds_max=CHECKS_SECONDS_MAX)
+        return msgspec.convert(ran.answer, HealthReport)
 
 
 class Background:

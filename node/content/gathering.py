@@ -2,7 +2,7 @@
 
 Someone who types sends several updates a second. With a commit for each, an evening would make ten thousand commits, which
 every replica keeps, sends and merges; and each costs a process that tries it. So the first is written at once, and those
-after it wait: one second while somebody else has the text open, who is to see it soon, and five while nobody has.
+after it wait: one second while another editor has the text open, and five while none has.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

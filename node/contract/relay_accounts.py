@@ -50,7 +50,7 @@ class AccountLink(TypedDict):
 
 
 class RelayAccount(TypedDict):
-    """Somebody for whom this relay keeps something."""
+    """An account of this relay."""
 
     name: str
     quota: ByteCount
@@ -82,7 +82,7 @@ LIST_RELAY_ACCOUNTS: Final = Endpoint(
     path="/relay/accounts",
     stability="may change",
     needs=NODE,
-    summary="List the people for whom this relay keeps something, their quotas, and what they use.",
+    summary="List the accounts of this relay, with their quotas and what they use.",
     service="accounts.list_all",
     answer=RelayAccountList,
     errors=("bad_config",),

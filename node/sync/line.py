@@ -50,7 +50,7 @@ def one_connection() -> Iterator[None]:
         yield
     except TransportError as error:
         log.info("handshake failed", reason=error.reason)
-    except Exception:
+    except Exception:  # a defect that one peer meets must not end the listener for all
         log.exception("connection failed")
 
 

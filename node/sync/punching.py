@@ -321,7 +321,7 @@ async def _connect(
     sock = _open(family, local)
     try:
         await sock.connect(remote)
-    except BaseException:
+    except BaseException:  # cancelled too: nothing else closes it
         sock.close()
         raise
     return sock
@@ -336,7 +336,7 @@ def _open(family: socket.AddressFamily | int, local: tuple[str, int]) -> trio.so
         plain.bind(local)
         plain.setblocking(False)
         return trio.socket.from_stdlib_socket(plain)
-    except BaseException:
+    except BaseException:  # an interrupt too: nothing else closes it
         plain.close()
         raise
 

@@ -41,10 +41,10 @@ TEXT_MERGE_SECONDS: Final = 60.0
 TEXTS_KNOWN_SIZE_MAX: Final = 32 * MIB
 """Bytes of merged texts and their standing updates that are kept, for all branches: what is kept is not merged again."""
 TEXT_GATHER_SECONDS: Final = 1.0
-"""Seconds between two commits of gathered updates while somebody else has the text open: 60 commits in a minute of typing at
-most, and a character is seen elsewhere within two seconds."""
+"""Seconds between two commits of gathered updates while another editor has the text open: 60 commits in a minute of typing
+at most, and a character is seen elsewhere within two seconds."""
 TEXT_GATHER_ALONE_SECONDS: Final = 5.0
-"""The same while nobody else has: nobody waits for it, and each commit stays for ever."""
+"""The same while no other editor has: no reader waits for it, and each commit stays for ever."""
 TEXT_GATHER_COUNT_MAX: Final = 64
 """Updates gathered into one commit: more browsers than that do not wait for each other."""
 TEXT_GATHER_SIZE_MAX: Final = 64 * KIB

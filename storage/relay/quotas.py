@@ -53,7 +53,7 @@ class RelayQuotas:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody for whom the operator keeps something: bytes that their nodes may bring together."""
+    """An account of this relay: the bytes that its nodes may bring together."""
 
     num: int
     name: str

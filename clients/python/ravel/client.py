@@ -137,7 +137,7 @@ class Client(AllCalls):
                 answer: bytes = done.value
                 return answer
             if isinstance(step, Wait):
-                time.sleep(step.seconds)  # this client blocks; the other one awaits
+                time.sleep(step.seconds)  # before a retry: the caller of this client waits in its own thread
                 outcome = None
             else:
                 outcome = self._send(step, content)

@@ -133,7 +133,8 @@ class EventStream:
     def _reopen(self) -> None:
         error: RavelError | None = None
         while True:
-            time.sleep(self._following.cut(error))  # this stream blocks; the other one awaits
+            # Before it connects again: the reader waits in its own thread.
+            time.sleep(self._following.cut(error))
             try:
                 self._following.find_again()
                 self._open()

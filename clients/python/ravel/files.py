@@ -27,7 +27,7 @@ def pieces_of(
 def pieces_of(
     content: bytes | Iterable[bytes] | AsyncIterable[bytes],
 ) -> Iterable[bytes] | AsyncIterable[bytes]:
-    """What is to be uploaded, in pieces. Raises RavelError `bad_request` for a text, which has no bytes of its own."""
+    """The content of an upload, in pieces. Raises RavelError `bad_request` for a text: the caller encodes it."""
     if isinstance(content, str):
         raise RavelError(
             "bad_request", "the content is a text, and must be bytes", "encode it: text.encode()"

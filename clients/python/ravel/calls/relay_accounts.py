@@ -41,7 +41,7 @@ class RelayAccountsCalls(SyncCaller):
     """Methods that wait for the answer."""
 
     def list_relay_accounts(self) -> RelayAccountList:
-        """List the people for whom this relay keeps something, their quotas, and what they use."""
+        """List the accounts of this relay, with their quotas and what they use."""
         return self._call(LIST_RELAY_ACCOUNTS, {})
 
     def invite_to_relay(self, name: str, quota: int, *, expires_seconds: int = 604800) -> AccountLink:
@@ -65,7 +65,7 @@ class AsyncRelayAccountsCalls(AsyncCaller):
     """The same to be awaited."""
 
     async def list_relay_accounts(self) -> RelayAccountList:
-        """List the people for whom this relay keeps something, their quotas, and what they use."""
+        """List the accounts of this relay, with their quotas and what they use."""
         return await self._call(LIST_RELAY_ACCOUNTS, {})
 
     async def invite_to_relay(self, name: str, quota: int, *, expires_seconds: int = 604800) -> AccountLink:

@@ -104,8 +104,7 @@ class _StreamReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:  # as Spark calls it, also below
         return {"watermark": self._first}
 
-    # The form of Spark 4.0, which newer ones know too.
-    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # the form of Spark 4.0, which later ones call too
         # Below `first`, the next batch would begin with rows that are not wanted.
         return {"watermark": max(self._first, _list_parts(self._url, self._table)[0])}
 

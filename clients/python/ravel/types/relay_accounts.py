@@ -31,7 +31,7 @@ class AccountLink(TypedDict):
 
 
 class RelayAccount(TypedDict):
-    """Somebody for whom this relay keeps something."""
+    """An account of this relay."""
 
     name: str
     quota: int
