@@ -4,8 +4,9 @@
 `node.contract`.
 """
 
+from typing import Final
+
 import structlog
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -22,6 +23,7 @@ from node.api.meter import Meter
 from node.api.openapi import describe_api
 from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json
+from node.api.routing import Routes
 from node.api.search import SearchHandler
 from node.api.service import NodeService
 from node.api.web_page import (
@@ -93,7 +95,7 @@ def create_app(
         handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]
         handler = admitted(endpoint, handler, access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
-    application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
+    application = Routes(routes, _NO_SUCH_ENDPOINT)
     return Gate(StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS)
 
 
@@ -178,7 +180,6 @@ async def _health(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _no_such_path(_request: Request, _error_: Exception) -> Response:
-    return error_response(
-        ServiceError("not_found", "no such endpoint", "docs/reference/endpoints.md lists them")
-    )
+_NO_SUCH_ENDPOINT: Final = error_response(
+    ServiceError("not_found", "no such endpoint", "docs/reference/endpoints.md lists them")
+)

@@ -46,26 +46,25 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
-        if scope["type"] == "http":
-            remote = remote_of(scope)
-            try:
-                if remote is not None and scope["path"] in self._open_paths:
-                    remote.limits.take_request(remote.subnet_of(scope))
-                headers = _headers_of(scope)
-                origin = self._check_place(scope, headers)
-                if origin:
-                    send = _shared(send, origin)
-                    if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
-                        await _permission(headers)(scope, receive, send)
-                        return
-                self._check_token(scope, headers, origin)
-            except ServiceError as error:
-                await error_response(_count_refused(scope, remote, error))(scope, receive, send)
-                return
-            if CALLER in scope:
-                scope.get("extensions", {}).get(TRUSTED, lambda: None)()
-        elif scope["type"] != "lifespan":
+        if scope["type"] != "http":
             return  # no WebSockets here; the server refuses what nothing accepts
+        remote = remote_of(scope)
+        try:
+            if remote is not None and scope["path"] in self._open_paths:
+                remote.limits.take_request(remote.subnet_of(scope))
+            headers = _headers_of(scope)
+            origin = self._check_place(scope, headers)
+            if origin:
+                send = _shared(send, origin)
+                if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                    await _permission(headers)(scope, receive, send)
+                    return
+            self._check_token(scope, headers, origin)
+        except ServiceError as error:
+            await error_response(_count_refused(scope, remote, error))(scope, receive, send)
+            return
+        if CALLER in scope:
+            scope.get("extensions", {}).get(TRUSTED, lambda: None)()
         await self._application(scope, receive, send)
 
     def _check_place(self, scope: Scope, headers: _Headers) -> str:

@@ -107,16 +107,24 @@ async def serve_connection(
         extensions[TRUSTED] = stranger.trust
         if remote is not None:
             extensions[REMOTE] = remote
+
+        async def send_together(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                watched.hold_head(message)
+            await send(message)
+
         with stranger.asking(scope):
-            await app(scope, partial(stranger.listen, receive), send)
+            await app(scope, partial(stranger.listen, receive), send_together)
 
     server = TCPServer(ASGIWrapper(cuttable), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
+    idle = server.idle_task = _IdleLimit(config.keep_alive_timeout)  # type: ignore[assignment]  # has what hypercorn calls
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(_watch, watched, nursery.cancel_scope))
             with strangers.admitting(stranger, nursery.cancel_scope):
                 if await watched.begin():
-                    await server.run()
+                    with idle.scope:
+                        await server.run()
             nursery.cancel_scope.cancel()
     except Exception as error:  # the border of one connection
         log.warning("API connection failed", error=repr(error))
@@ -207,6 +215,25 @@ class Strangers:
         stranger.scope.cancel()
 
 
+class _IdleLimit:
+    """Ends a connection that no request comes on, by a deadline.
+
+    hypercorn starts a task before each request and cancels it when the request has come: a tenth of what a write takes.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.scope = trio.CancelScope()
+        self._seconds = seconds
+
+    async def restart(self, _task_group: object, _action: object) -> None:
+        """Wait for a request from now on."""
+        self.scope.deadline = trio.current_time() + self._seconds
+
+    async def stop(self) -> None:
+        """A request has come."""
+        self.scope.deadline = math.inf
+
+
 class _Turnstile(trio.abc.Listener[trio.SocketStream]):
     """Accepts a connection when a slot is free; who serves it gives the slot back."""
 
@@ -238,6 +265,8 @@ class _Watched:
         self.stream = stream
         self.socket = stream.socket
         self.client_left = trio.Event()
+        self._holds_next = False
+        self._held = b""
         self._tls = (
             None
             if remote is None
@@ -261,8 +290,19 @@ class _Watched:
             self.client_left.set()
         return data
 
+    def hold_head(self, start: Message) -> None:
+        """Send the head of an answer of known length together with its body: one system call, one wake of the client."""
+        length = next((value for name, value in start.get("headers", ()) if name == b"content-length"), b"0")
+        self._holds_next = length != b"0"
+
     async def send_all(self, data: bytes) -> None:
-        await self._inner.send_all(data)
+        if self._holds_next:
+            self._holds_next, self._held = False, data
+            return
+        if self._held:
+            data, self._held = self._held + data, b""
+        if data:  # hypercorn sends the end of an answer too, which has no bytes
+            await self._inner.send_all(data)
 
     async def send_eof(self) -> None:
         if self._tls is None:  # TLS ends with `aclose`

@@ -134,6 +134,79 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
             assert b"at last" in b"".join([part async for part in client])
 
 
+class _Counting:
+    """A stream that counts what is sent by it."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.socket = Loopback()
+        self.sent: list[bytes] = []
+        self._stream = stream
+
+    async def send_all(self, data: bytes) -> None:
+        self.sent.append(bytes(data))
+        await self._stream.send_all(data)
+
+    async def receive_some(self, count_max: int) -> bytes | bytearray:
+        return await self._stream.receive_some(count_max)
+
+    async def send_eof(self) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@pytest.mark.parametrize(
+    "method, length, sends",
+    [
+        ("GET", b"2", [b"HTTP/1.1 200 \r\ncontent-length: 2\r\n\r\nok"]),
+        ("HEAD", b"2", [b"HTTP/1.1 200 \r\ncontent-length: 2\r\n\r\n"]),
+        ("GET", b"0", [b"HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n"]),
+        # A stream of events: its head tells that it is open, whenever the first event comes.
+        ("GET", None, [b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", b"2\r\nok\r\n", b"0\r\n\r\n"]),
+    ],
+)
+async def test_the_head_of_an_answer_is_sent_with_its_body(
+    method: str, length: bytes | None, sends: list[bytes], autojump_clock: MockClock
+) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [] if length is None else [(b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if length == b"0" else b"ok"})
+
+    client, server = memory_stream_pair()
+    counting = _Counting(server)
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, counting)  # type: ignore[arg-type]  # a stream is enough
+            for _ in range(2):  # the second one begins with nothing left of the first
+                await client.send_all(method.encode() + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                while len(b"".join(counting.sent)) < len(b"".join(sends)):
+                    await client.receive_some()
+                assert counting.sent == sends
+                counting.sent.clear()
+            await client.aclose()
+
+
+async def test_a_connection_without_a_request_is_ended(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        scope["extensions"][TRUSTED]()
+        await trio.sleep(60)  # a request that takes its time is none that does not come
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            said = b"".join([part async for part in client])
+    assert said.endswith(b"ok")
+    assert 60 < trio.current_time() - began < 70
+
+
 async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockClock) -> None:
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise AssertionError("a request that never came whole")

@@ -1,0 +1,80 @@
+"""Routes: each request reaches the handler of its own endpoint, and few patterns are tried for it."""
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Message, Scope
+
+from node.api.api import route_path
+from node.api.requests import Handler
+from node.api.routing import Routes
+from node.contract.table import ROUTED, AnyEndpoint
+
+_OTHERWISE = PlainTextResponse("otherwise", status_code=404)
+
+
+class _Counted(Route):
+    """A route that counts how often a request was compared with it."""
+
+    compared = 0
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        _Counted.compared += 1
+        return super().matches(scope)
+
+
+def _say(text: str) -> Handler:
+    async def handler(_request: Request) -> Response:
+        return PlainTextResponse(text)
+
+    return handler
+
+
+def _route(endpoint: AnyEndpoint) -> Route:
+    return _Counted(route_path(endpoint), _say(endpoint.name), methods=[endpoint.method])
+
+
+async def _ask(routes: Routes, method: str, path: str) -> str:
+    said: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is read")
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": []}
+    await routes(scope, receive, send)
+    body: bytes = said[-1]["body"]
+    return body.decode()
+
+
+async def test_each_endpoint_is_found_among_few() -> None:
+    routes = Routes([_route(endpoint) for endpoint in ROUTED], _OTHERWISE)
+    for endpoint in ROUTED:
+        path = route_path(endpoint).replace(":path}", "}")
+        for parameter in endpoint.path_parameters:
+            path = path.replace(f"{{{parameter.name}}}", "x")
+        _Counted.compared = 0
+        assert await _ask(routes, endpoint.method, path) == endpoint.name
+        assert _Counted.compared <= 25
+
+
+@pytest.mark.parametrize(
+    "method, path, said",
+    [
+        ("GET", "/page.js", "page"),
+        ("HEAD", "/page.js", "page"),
+        ("POST", "/page.js", "otherwise"),
+        ("GET", "/page.js/more", "otherwise"),
+        ("GET", "/api/v1", "otherwise"),
+        ("GET", "/api/v1/", "otherwise"),
+        ("GET", "/api/v1/unknown", "otherwise"),
+        ("DELETE", "/api/v1/status", "otherwise"),
+        ("GET", "/api/v1/status/more", "otherwise"),
+    ],
+)
+async def test_what_no_route_is_for_is_answered_otherwise(method: str, path: str, said: str) -> None:
+    routes = Routes([Route("/page.js", _say("page")), Route("/api/v1/status", _say("status"))], _OTHERWISE)
+    assert await _ask(routes, method, path) == said
