@@ -13,6 +13,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from node.cli.plain_values import take_plainly
+
 if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
     from typer._click import Command, Context
 
@@ -74,6 +76,9 @@ COMMANDS: Final = MappingProxyType(
     }
 )
 """Name -> `MODULE:ATTRIBUTE` in this package: a function, or a `Typer` of several commands. In the order of help."""
+
+
+take_plainly()
 
 
 class LazyGroup(TyperGroup):

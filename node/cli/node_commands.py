@@ -1,5 +1,6 @@
 """CLI: run, status, storage, id and open."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -40,8 +41,16 @@ def run(
 
     Options override environment variables (RAVEL_NETWORK_LISTEN), which override the configuration file.
     """
+    # structlog imports rich where it is, to colour what a terminal shows: 3 MB of a daemon, which logs plain lines.
+    rich = sys.modules.get("rich")
+    sys.modules["rich"] = None  # type: ignore[assignment]  # so an import fails
     from node.daemon import run as run_daemon
     from node.home.home import open_home
+
+    if rich is None:
+        del sys.modules["rich"]
+    else:
+        sys.modules["rich"] = rich
 
     named = (
         ("network.listen", listen),

@@ -7,11 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Final
-
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Item
+from typing import TYPE_CHECKING, Final
 
 from node.home.config import (
     CONFIG_KEYS,
@@ -32,6 +28,9 @@ from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import did_you_mean
 from protocol.limits.users import SETTING_SIZE_MAX
+
+if TYPE_CHECKING:  # imported where a file is changed: a daemon that changes none holds a megabyte less
+    from tomlkit.items import Item
 
 _STORE_NAME: Final = "ravel.sqlite"
 
@@ -90,8 +89,11 @@ def find_key(name: str) -> tuple[str, str]:
     return section, key
 
 
-def _item(section: str, key: str, text: str) -> Item:
+def _item(section: str, key: str, text: str) -> "Item":
     """A value for the file. What is no TOML is a text, for the check of values to say what is wanted instead."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     if not isinstance(parse_document(Path(), default_config_text())[section][key], str):
         try:
             return tomlkit.value(text)
@@ -100,8 +102,10 @@ def _item(section: str, key: str, text: str) -> Item:
     return tomlkit.string(text)
 
 
-def _changed(content: str, section: str, key: str, item: Item) -> str:
+def _changed(content: str, section: str, key: str, item: "Item") -> str:
     """The file's text with another value. A key of an older name goes: two would contradict each other."""
+    import tomlkit
+
     document = tomlkit.parse(content)
     if section not in document:
         document[section] = tomlkit.table()

@@ -164,19 +164,16 @@ commits = Table(
         "commits_about",
         *("branch_num", "about", "relation", "author_num", "is_void", "passed", "rank", "commit_id"),
         sqlite_where=text("about IS NOT NULL"),
-        postgresql_where=text("about IS NOT NULL"),
     ),
     Index(
         "commits_threads",
         *("branch_num", "about", "relation", "is_void", "passed", "rank", "commit_id"),
         sqlite_where=text("about IS NOT NULL"),
-        postgresql_where=text("about IS NOT NULL"),
     ),
     Index(
         "commits_unread_relations",
         "num",
         sqlite_where=text("relation IS NULL AND body_kind = 'post'"),
-        postgresql_where=text("relation IS NULL AND body_kind = 'post'"),
     ),
 )
 

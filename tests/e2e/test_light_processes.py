@@ -26,7 +26,9 @@ finally:
 """
 """The command, which at its end says what it has imported."""
 
-_HEAVY: Final = frozenset(("alembic", "fsspec", "httpx", "numpy", "pandas", "pyarrow"))
+_HEAVY: Final = frozenset(
+    ("alembic", "fsspec", "httpx", "numpy", "pandas", "pyarrow", "pydantic", "pygments", "rich", "tomlkit")
+)
 """Nothing that a user waits for needs these."""
 NEITHER_FOR_COMMANDS: Final = _HEAVY | {
     "asyncio",
@@ -39,7 +41,7 @@ NEITHER_FOR_COMMANDS: Final = _HEAVY | {
     "trio",
     "verifier",
 }
-NEITHER_FOR_DAEMONS: Final = _HEAVY | {"pycrdt", "segno", "zeroconf"}
+NEITHER_FOR_DAEMONS: Final = _HEAVY | {"pycrdt", "segno", "sqlalchemy.dialects.postgresql", "zeroconf"}
 NEITHER_FOR_WORKERS: Final = _HEAVY | {"asyncio", "sqlalchemy", "starlette", "trio", "typer"}
 
 
