@@ -29,6 +29,7 @@ from node.api.service import NodeService
 from node.authoring.author import Author
 from node.content.post_relations import RelationReader
 from node.content.search_indexer import SearchIndexer
+from node.content.search_texts import TextIndexer
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig, is_unspecified
@@ -226,6 +227,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(FileDepositor(hub).run)
             nursery.start_soon(PartnerFiles(hub).run)
             nursery.start_soon(SearchIndexer(hub, is_enabled=home.config.search.enabled).run)
+            if home.config.search.enabled:
+                nursery.start_soon(TextIndexer(hub, service.texts).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

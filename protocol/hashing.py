@@ -261,7 +261,7 @@ def box_nonce(key: HashKey, place: bytes, plaintext: bytes) -> bytes:
 
 def search_part_key(key: HashKey, part_num: int) -> HashKey:
     """The key of the words in one part of a search index: equal words of two parts have different hashes."""
-    return HashKey(blake3(part_num.to_bytes(8, "little"), key=key).digest())
+    return HashKey(blake3(part_num.to_bytes(8, "little", signed=True), key=key).digest())
 
 
 def search_word(part_key: HashKey, word: str) -> int:

@@ -28,11 +28,12 @@ a cipher gives a meaning to."""
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
     "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
-    "file_place", "fingerprint", "first_message", "link_checksum", "load_kept_block", "load_kept_publications",
+    "file_place", "fingerprint", "first_message", "link_checksum", "load_content", "load_kept_block",
+    "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
-    "read_body", "read_held", "read_message", "repo_place", "search_place", "seal", "seal_presence", "seal_secret",
-    "seal_some", "set_lanes",
+    "read_body", "read_held", "read_message", "repo_place", "search_place", "search_text_place", "seal",
+    "seal_presence", "seal_secret", "seal_some", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "write_message",
 }  # fmt: skip

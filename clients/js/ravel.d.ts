@@ -156,6 +156,7 @@ export interface RouterView {
 export interface SearchIndexView {
   percent: number;
   state: "off" | "building" | "ready";
+  texts_due: number;
 }
 
 /** What the store takes on the disk. */
@@ -1218,7 +1219,7 @@ export interface SearchResult {
   next: string | null;
 }
 
-/** A commit that fits. */
+/** A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author. */
 export interface SearchHit {
   author: string;
   author_name: string;
@@ -1234,7 +1235,14 @@ export interface SearchHit {
   repo: string;
   repo_name: string;
   text: string | null;
+  texts?: TextRoot[];
   time: number;
+}
+
+/** One of the texts that a branch has. */
+export interface TextRoot {
+  root: string;
+  title: string;
 }
 
 /** A branch or a tag whose name fits. */
@@ -2024,7 +2032,7 @@ export class Ravel {
   /** Show the end of a tangle of a repo. */
   showTangle(values: { repo: string; kind: string; limit?: number; branch?: string; author?: string; epoch?: string; message?: string; name?: string }, options?: RequestOptions): Promise<TangleView>;
   // Search
-  /** Search posts, names of files, branches and tags. */
+  /** Search posts, names of files, texts, and names of branches and tags. */
   search(values?: { text?: string; repo?: string; branch?: string; author?: string; since?: number; until?: number; limit?: number; after?: string }, options?: RequestOptions): Promise<SearchResult>;
   // Unseen commits
   /** List branches with commits of others that the user has not seen, archived ones left out. */

@@ -75,9 +75,9 @@ class Targets:
             ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
         except DecodeError:
             ids = None
+        nums = {branch.num for branch in self._replica.branches.values() if self.is_for(caller, branch)}
         with self._replica.database.read() as connection:
-            found = find_commits(connection, *ids) if ids else []
-        here = [one for one in found if self.is_for(caller, self._replica.branches[one.branch_num])]
+            here = find_commits(connection, *ids, branch_nums=nums) if ids else []
         return resolve("commit", text, ((one.commit_id, "", id_text(one.commit_id)) for one in here))
 
     def is_for(self, caller: Caller, branch: Branch) -> bool:

@@ -35,6 +35,7 @@ from ravel.home import TOKEN_NAME
 from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import UNREAD, count_pending
+from storage.commits.search_index import find_index_fault
 from storage.engine.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.engine.losses import read_loss
 from storage.engine.postgresql import find_risks
@@ -183,6 +184,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             unread, damaged = count_pending(connection, reason=UNREAD), count_damaged(connection)
             name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
+            fault = find_index_fault(connection)
     except NoStore:
         yield Check("store", OK, "none yet")
     except OlderSchema as error:
@@ -208,6 +210,9 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
                 f"damaged, and asked of peers: {damaged.commits} commits, {damaged.blocks} blocks of files"
             )
             yield Check("store", WARNING, detail, DAMAGED_ADVICE)
+        if fault:
+            advice = "start the daemon again, which makes it anew"
+            yield Check("search", WARNING, f"the search index is damaged: {fault}", advice)
         if is_clean is False:
             detail = "secrets that lay in it before it was sealed may still stand on its pages"
             advice = "make room for a copy of it: the next start, while nothing else reads it, writes it anew"

@@ -14,9 +14,10 @@ from sqlalchemy import Connection, func, select
 
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS
+from node.content.search_words import RULES, index_keys
 from node.home.home import hold_content
 from node.ingest.publication_parsing import Opened
-from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.replica import Tables, load_blocks_of, load_membership, load_tables, open_stored
 from node.ingest.stored_commits import (
     UNREADABLE,
     KeptFile,
@@ -30,8 +31,9 @@ from node.ingest.stored_commits import (
 )
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
-from protocol.body import Checkpoint, ErasedBody, UnknownBody, tag_of
+from protocol.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
 from protocol.commit import Commit
+from protocol.content import Post
 from protocol.document_kinds import DOCUMENT_KINDS
 from protocol.ids import BlockId, CommitId, root_branch
 from protocol.keys import StoreKey
@@ -58,14 +60,17 @@ from storage.check.check_integrity import (
     inspect_rows,
 )
 from storage.check.check_pending import find_wrong_pending
+from storage.check.check_search import inspect_search
 from storage.commits.checkpoints import load_checkpoint_ids
-from storage.commits.commits import load_facts, load_places
+from storage.commits.commits import load_facts, load_numbered, load_places
 from storage.commits.damaged import find_damaged, find_damaged_in
+from storage.commits.search_index import find_in_part, find_parts, load_state
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, pending
+from storage.schema.search_schema import search_queue
 from verifier.ancestry import AckWalks, GraphNode
 from verifier.documents import find_false_snapshots
 from verifier.facts import CommitFacts
@@ -73,6 +78,8 @@ from verifier.membership import Membership
 from verifier.verify import Accepted, judge
 
 _BATCH: Final = 200
+_SEARCHED_MAX: Final = 1000
+"""Commits of which the words are looked for in the search index: half a second."""
 
 
 def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") -> CheckFindings:
@@ -104,6 +111,8 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
         _judge_all(connection, findings)
         _check_snapshots(connection, findings)
         _check_pending(connection, findings)
+        inspect_search(connection, findings)
+        _check_search(connection, findings)
     try:
         reached = mark_reached(connection, home)
         findings.checked["files"] = reached.objects
@@ -285,3 +294,34 @@ def _check_pending(connection: Connection, findings: CheckFindings) -> None:
     )
     for _, commit_id, fault in find_wrong_pending(connection):
         findings.add("waiting", commit_id.hex(), fault)
+
+
+def _check_search(connection: Connection, findings: CheckFindings) -> None:
+    """See that the search index has words of posts: of all of a small store, of some all over a large one."""
+    state = load_state(connection)
+    if state is None or state.rules != RULES:
+        return
+    try:
+        tables = load_tables(connection)
+    except UNREADABLE:  # named before
+        return
+    step = state.upto // _SEARCHED_MAX + 1
+    for nums in chunks(range(1, state.upto + 1, step), _BATCH):
+        wanted = commits.c.num.in_(nums) & (commits.c.body_kind == kind_name(Post))
+        queued = select(search_queue.c.commit_num)
+        query = select(commits.c.num).where(wanted, commits.c.num.not_in(queued))
+        rows = load_numbered(connection, list(connection.execute(query).scalars()))
+        for row in rows:
+            branch = tables.on_topics.get(row.topic_num)
+            try:
+                encoded = load_blocks_of(connection, [row])[row.num]
+                body = None if branch is None else open_stored(branch, row, encoded)[1]
+            except UNREADABLE:  # the same
+                continue
+            keys = index_keys([body.text]) if isinstance(body, Post) else []
+            findings.checked["searched"] += 1
+            if keys and not any(
+                row.num in find_in_part(connection, state.key, part, keys)
+                for part in find_parts(connection, row.branch_num, [row.num])
+            ):
+                findings.add("search", row.commit_id.hex(), "the index does not have its words")

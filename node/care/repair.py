@@ -35,6 +35,7 @@ from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, StoreKey
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
+from storage.check.check_search import drop_index
 from storage.check.rebuild_derived import (
     begin_edits_anew,
     drop_wrong_pending,
@@ -170,6 +171,8 @@ class _Work:
         changed["sketches"] += drop_wrong_sketches(connection)
         changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += restate_relayed(connection)
+        if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
+            changed["search"] += drop_index(connection)
 
     def _restate_commits(self, tables: Tables) -> None:
         for branch in tables.on_topics.values():

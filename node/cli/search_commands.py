@@ -1,4 +1,4 @@
-"""CLI: search: posts, names of files, branches and tags that have some words."""
+"""CLI: search: posts, names of files, texts, and names of branches and tags that have some words."""
 
 import re
 import time
@@ -34,9 +34,10 @@ def search(
     after: Annotated[str, typer.Option("--after", help="Go on after an earlier search, as that says.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Search posts, names of files, branches and tags of all repos here. The latest come first.
+    """Search posts, names of files, texts, and names of branches and tags of all repos here. The latest come first.
 
-    A post is found by what it says now, not by what it said before an edit. Texts and other documents are not searched.
+    A post is found by what it says now, not by what it said before an edit. Sets and dicts are not searched. Of a text, the
+    last column names what `ravel text pull BRANCH --root NAME` prints.
     """
     answer = client(context).search(
         text=" ".join(text),
@@ -61,7 +62,7 @@ def search(
         )
         print()
     print_table(
-        ("commit", "time", "author", "branch", "text"),
+        ("commit", "time", "author", "branch", "text", "root"),
         (
             (
                 one["commit"][:12],
@@ -69,12 +70,15 @@ def search(
                 author_of(one),
                 f"{one['repo_name']}:{one['branch_name']}",
                 first_line(" ".join(named_text(one).split()) or ", ".join(one["files"]), _TEXT_WIDTH),
+                ", ".join(text["root"] for text in one.get("texts", [])),
             )
             for one in answer["hits"]
         ),
     )
     if answer["index"]["state"] == "building":
         say(f"note: the index is being made ({answer['index']['percent']} %): more may be found later")
+    if answer["index"]["texts_due"]:
+        say(f"note: {answer['index']['texts_due']} texts are to be read anew: more may be found later")
     if answer["next"]:
         say(f"note: there may be more: --after={answer['next']}")
 

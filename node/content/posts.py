@@ -281,7 +281,7 @@ class Posts:
         """The commit of this branch beside which a window is; None where none is named. Raises ServiceError."""
         if not text:
             return None
-        found = find_commit(connection, text, branch)
+        found = find_commit(connection, text, [branch])
         row = load_rows(connection, [found.commit_id]).get(found.commit_id)
         if row is None:
             raise ServiceError("bad_request", f"that commit is {found.state}", f"`ravel why {text}` says why")

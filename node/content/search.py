@@ -1,21 +1,23 @@
-"""Searches posts and names of files: asks the index which may fit, opens these, and compares the clear text.
+"""Searches posts, names of files, and texts of branches: asks the index which may fit, and compares the clear text.
 
 So nothing is found that a timeline would not show: what was edited is found by its last text alone, and what is void,
-deleted, hidden or erased is not found. Hits come with the latest first, by the time at which their branches show them.
+deleted, hidden or erased is not found. A text is compared as it was read last (`search_texts`). Hits come with the latest
+first, by the time at which their branches show them.
 """
 
 import heapq
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection
 
-from node.content.search_words import Term, Words
+from node.content.search_texts import parse_content
+from node.content.search_words import RULES, Term, Words
 from node.contract.commits import TimelineItem
-from node.contract.search import SearchHit, SearchIndexView
+from node.contract.search import SearchHit, SearchIndexView, TextRoot
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -35,6 +37,7 @@ from storage.commits.search_index import (
     load_state,
     measure_progress,
 )
+from storage.commits.search_texts import count_due, load_content
 from storage.repos.repos import Branch
 
 _TIME_MAX: Final = 2**62
@@ -68,6 +71,15 @@ class Found:
     cursor: str | None
 
 
+@dataclass(slots=True)
+class _Fitting:
+    """What fits of a commit: the beginning of its text, names of its files, and the texts that it stands for."""
+
+    excerpt: str | None
+    files: list[str]
+    texts: list[TextRoot] = field(default_factory=list)
+
+
 class Search:
     """Answers from the index. `clock` counts what a thread has used of the processor, in seconds."""
 
@@ -92,19 +104,21 @@ class Search:
 
     def _view(self) -> SearchIndexView:
         if not self._is_enabled:
-            return {"state": "off", "percent": 0}
+            return {"state": "off", "percent": 0, "texts_due": 0}
         with self._hub.replica.database.read() as connection:
             upto, last = measure_progress(connection)
+            texts_due = count_due(connection)
         is_ready = upto >= last
         return {
             "state": "ready" if is_ready else "building",
             "percent": 100 if is_ready else upto * 100 // last,
+            "texts_due": texts_due,
         }
 
     def _find(self, question: Question) -> Found:
         with self._hub.replica.database.read() as connection:
             state = load_state(connection)
-            if state is None:  # the daemon has just begun
+            if state is None or state.rules != RULES:  # the daemon has just begun
                 return Found([], None)
             return _Reader(connection, self._hub.replica, question, state, self._clock).read()
 
@@ -138,6 +152,7 @@ class _Reader:
         self._began = clock()
         self._branches = {branch.num: branch for branch in question.branches}
         self._opened = 0
+        self._text_nums: set[int] = set()  # of commits that stand for texts
         self._hits: list[SearchHit] = []
 
     def read(self) -> Found:
@@ -179,6 +194,8 @@ class _Reader:
                 yield (part.newest, _TIME_MAX), True
                 return
             found = find_in_part(self._connection, self._state.key, part, words)
+            if part.is_text:
+                self._text_nums.update(found)
             for place in self._places_of(part.branch_num, found):
                 if place < question.before and question.since <= place[0] <= question.until:
                     heapq.heappush(heap, (-place[0], -place[1]))
@@ -213,10 +230,12 @@ class _Reader:
             passed = shown_at[row.num], row.num
             if "edits" in item or "deletes" in item:  # it is shown as its post
                 continue
-            text, files = Words(item["text"] or ""), names.get(row.num, [])
-            terms = self._question.terms
-            fitting = [name for name in files if Words(name).has(terms)]
-            if not fitting and not text.has(terms):
+            said = (
+                self._compare_text(row)
+                if row.num in self._text_nums
+                else self._compare_post(row, item, names)
+            )
+            if said is None:
                 continue
             branch = self._branches[row.branch_num]
             repo = self._replica.repos.get(branch.repo_num)
@@ -233,9 +252,11 @@ class _Reader:
                 "author": item["author"],
                 "person": item["person"],
                 "author_name": item["author_name"],
-                "text": None if item["text"] is None else text.excerpt(terms, SEARCH_EXCERPT_SIZE),
-                "files": fitting,
+                "text": said.excerpt,
+                "files": said.files,
             }
+            if said.texts:
+                hit["kind"], hit["texts"] = "text", said.texts
             if "imported_author" in item:
                 hit["imported_author"] = item["imported_author"]
             if "edited_at" in item:
@@ -246,6 +267,27 @@ class _Reader:
             if len(self._hits) == self._question.limit:
                 return passed
         return None
+
+    def _compare_post(
+        self, row: TimelineRow, item: TimelineItem, names: Mapping[int, Sequence[str]]
+    ) -> _Fitting | None:
+        terms, text = self._question.terms, Words(item["text"] or "")
+        files = [name for name in names.get(row.num, []) if Words(name).has(terms)]
+        if not files and not text.has(terms):
+            return None
+        return _Fitting(None if item["text"] is None else text.excerpt(terms, SEARCH_EXCERPT_SIZE), files)
+
+    def _compare_text(self, row: TimelineRow) -> _Fitting | None:
+        """Texts of the branch that fit. None also where one of their commits became void, or its body is gone."""
+        content = load_content(self._connection, row.branch_num)
+        terms, fitting = self._question.terms, _Fitting(None, [])
+        for one in () if content is None else parse_content(content):
+            words = Words(f"{one.title}\n{one.text}" if one.title else one.text)
+            if words.has(terms):
+                fitting.texts.append({"root": one.root, "title": one.title})
+                if fitting.excerpt is None:
+                    fitting.excerpt = words.excerpt(terms, SEARCH_EXCERPT_SIZE)
+        return fitting if fitting.texts else None
 
     def _open(self, rows: list[TimelineRow]) -> tuple[list[TimelineRow], list[TimelineItem]]:
         """These rows as a timeline shows them, without those of repos that are forgotten meanwhile."""

@@ -1,5 +1,7 @@
 """Keeps the search index: reads the words of posts and names of files in the background, bit by bit.
 
+Of texts it only notes which have grown: `search_texts` reads these.
+
 It goes through commits in the order in which they were accepted, so an old store and a new commit are the same work. How
 far it is stands in the store: a stopped daemon goes on where it was. While others bring commits it takes a tenth of one
 processor, else a half.
@@ -27,10 +29,12 @@ from protocol.limits.users import (
 )
 from storage.commits.commits import TimelineRow
 from storage.commits.search_index import (
+    RULES_UNREADABLE,
     IndexItem,
     IndexState,
     begin_index,
     clear_index,
+    find_index_fault,
     find_parts,
     keep_upto,
     load_next,
@@ -42,6 +46,7 @@ from storage.commits.search_index import (
     take_from_queue,
     write_items,
 )
+from storage.commits.search_texts import note_texts
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import PackedNums
 
@@ -70,6 +75,7 @@ class _Batch:
     queued: dict[int, PackedNums | None] = field(
         default_factory=dict
     )  # each with its blocks: see `take_from_queue`
+    text_branches: set[int] = field(default_factory=set)  # their texts have grown
 
     def is_full(self, state: IndexState) -> bool:
         """Whether it is to be entered, and that it was read."""
@@ -83,6 +89,7 @@ class SearchIndexer:
         self._hub = hub
         self._is_enabled = is_enabled
         self._batch = _Batch()
+        self._is_checked = False
 
     async def run(self) -> None:
         """For ever; without an index to keep, until there is none."""
@@ -96,8 +103,7 @@ class SearchIndexer:
                 await trio.sleep(_RETRY_SECONDS)
                 continue
             if is_more:
-                share = _SHARE_BUSY if self._hub.totals.accepted > accepted else _SHARE_IDLE
-                await trio.sleep(max(_PAUSE_SECONDS, share * (trio.current_time() - began)))
+                await trio.sleep(pause_after(self._hub, accepted, began))
             elif not self._is_enabled:
                 return
             else:
@@ -110,7 +116,11 @@ class SearchIndexer:
         database = self._hub.replica.database
         with database.read() as connection:
             state = load_state(connection)
-        if not self._is_enabled or (state is not None and state.rules != RULES):
+            fault = "" if self._is_checked else find_index_fault(connection)
+        self._is_checked = True
+        if state is not None and (fault or state.rules == RULES_UNREADABLE):
+            log.error("the search index is damaged, and is made anew", fault=fault or "its key is damaged")
+        if not self._is_enabled or fault or (state is not None and state.rules != RULES):
             self._batch = _Batch()
             with database.write(is_patient=True) as connection:
                 return clear_index(connection) or self._is_enabled
@@ -138,6 +148,7 @@ class SearchIndexer:
                 # Damaged ones are left in the queue: there it is seen whether they came back meanwhile.
                 queued = [num for num in found.queued if num <= batch.upto and num not in damaged]
                 batch.queued |= _as_read(queued, found.rows)
+                batch.text_branches |= found.text_branches
                 is_last = found.is_all and not rest
                 if is_last or batch.is_full(state) or _is_over(began):
                     break
@@ -149,6 +160,7 @@ class SearchIndexer:
             with replica.database.write(is_patient=True) as connection:
                 write_items(connection, changes)
                 take_from_queue(connection, batch.queued)
+                note_texts(connection, batch.text_branches)
                 keep_upto(connection, batch.upto)
         self._batch = _Batch()
         return not is_last
@@ -201,6 +213,12 @@ class SearchIndexer:
             return []
         fields = stored_fields(self._hub.replica, branch, row, encoded)
         return [fields["text"] or "", *fields.get("files", ())]
+
+
+def pause_after(hub: Hub, accepted: int, began: float) -> float:
+    """Seconds of rest after work that began then, when so many commits had been accepted."""
+    share = _SHARE_BUSY if hub.totals.accepted > accepted else _SHARE_IDLE
+    return max(_PAUSE_SECONDS, share * (trio.current_time() - began))
 
 
 def _as_read(nums: Iterable[int], rows: Sequence[TimelineRow]) -> dict[int, PackedNums | None]:

@@ -100,8 +100,8 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
-def index_keys(texts: Iterable[str]) -> list[str]:
-    """What the index has to know of an item that says these texts: the first SEARCH_TEXT_KEYS_MAX keys, each once."""
+def index_keys(texts: Iterable[str], count_max: int = SEARCH_TEXT_KEYS_MAX) -> list[str]:
+    """What the index has to know of an item that says these texts: the first `count_max` keys, each once."""
     found: dict[str, None] = {}
     for text in texts:
         normal = normalise(text)
@@ -112,8 +112,8 @@ def index_keys(texts: Iterable[str]) -> list[str]:
             for token in _tokens(normal):
                 keys = _keys_of_run(token.text) if token.is_dense else _keys_of_word(token.text)
                 found.update(dict.fromkeys(keys))
-        if len(found) > SEARCH_TEXT_KEYS_MAX:
-            return list(found)[:SEARCH_TEXT_KEYS_MAX]
+        if len(found) > count_max:
+            return list(found)[:count_max]
     return list(found)
 
 

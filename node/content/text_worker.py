@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pycrdt
@@ -25,18 +25,24 @@ _MEMORY_SIZE_MAX: Final = 1 << 30
 """Bytes of address space: a text of 64 MiB in 175 updates was merged within it."""
 _CHILD_SECONDS: Final = 25
 """Seconds after which a child is ended, whatever it does: that text took 14 in all, beside much else at work."""
+_TITLES: Final = "ravel-titles"
+"""The root in which the page keeps titles of texts, by the names of their roots."""
 _NOTHING: Final = b"\0\0"
 """The update that says nothing."""
 
 
 def merge(
-    updates: Sequence[bytes], new_count: int, root: str | None, vector: bytes | None
-) -> tuple[list[bool], bytes, bytes, bytes, str | None, bytes | None]:
+    updates: Sequence[bytes],
+    new_count: int,
+    root: str | None,
+    vector: bytes | None,
+    clear_size: int | None,
+) -> tuple[list[bool], bytes, bytes, bytes, str | None, bytes | None, list[tuple[str, str, str]] | None]:
     """The union of all updates that can be taken: those that decode and that go with the ones before them.
 
     Gives which were taken; what they come to, all of them, without the last `new_count`, and these alone; the text of the
-    root called so, and what an editor lacks whose state vector this is. Each of the last two is None where it was not
-    asked for or cannot be made.
+    root called so, what an editor lacks whose state vector this is, and names, titles and texts of all roots, so much that
+    these have `clear_size` characters. Each of the last three is None where it was not asked for or cannot be made.
     """
     taken = _readable(updates)
     while True:
@@ -49,6 +55,7 @@ def merge(
     before = [place for place in chosen if place < start]
     news = [place for place in chosen if place >= start]
     text = None if root is None else _in_child(partial(_render, merged, root))
+    clear = None if clear_size is None else _in_child(partial(_render_all, merged, clear_size))
     return (
         taken,
         merged,
@@ -56,6 +63,7 @@ def merge(
         _merge(updates, news),
         None if text is None else text.decode(),
         None if vector is None else _in_child(partial(_lacking, merged, vector)),
+        None if clear is None else msgspec.msgpack.decode(clear, type=list[tuple[str, str, str]]),
     )
 
 
@@ -106,6 +114,25 @@ def _render(update: bytes, root: str) -> bytes:
     return str(document.get(root, type=pycrdt.Text)).encode()
 
 
+def _render_all(update: bytes, size: int) -> bytes:
+    """Names, titles and texts of the roots that are texts, encoded; at most `size` characters of these together."""
+    document = pycrdt.Doc[Any]()  # of roots of several types
+    document.apply_update(update)
+    said = document.get(_TITLES, type=pycrdt.Map).to_py() or {}
+    found: list[tuple[str, str, str]] = []
+    for root in sorted(document.keys()):
+        title = said.get(root)
+        shown = title if isinstance(title, str) else ""
+        text = "" if root == _TITLES else str(document.get(root, type=pycrdt.Text))
+        size -= len(root) + len(shown) if text else 0
+        if size <= 0:
+            break
+        if text:  # another type of root shows as nothing
+            found.append((root, shown, text[:size]))
+            size -= len(text)
+    return msgspec.msgpack.encode(found)
+
+
 def _in_child(make: Callable[[], bytes], *, is_tried: bool = False) -> bytes | None:
     """What a child makes, or None where it fails or ends. What `is_tried` is an update that makes a document, too."""
 
@@ -146,7 +173,7 @@ def main() -> None:
     """Answer the one request."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_SIZE_MAX, _MEMORY_SIZE_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    kind = tuple[list[bytes], int, str | None, bytes | None]
+    kind = tuple[list[bytes], int, str | None, bytes | None, int | None]
     asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=kind)
     sys.stdout.buffer.write(msgspec.msgpack.encode(merge(*asked)))
 

@@ -55,6 +55,15 @@ class Merged(msgspec.Struct, frozen=True, array_like=True):
     news: bytes
     text: str | None
     lacking: bytes | None
+    clear: list["ClearText"] | None
+
+
+class ClearText(msgspec.Struct, frozen=True, array_like=True):
+    """One of the texts that a branch has: the name of its root, its title or "", and what it says."""
+
+    root: str
+    title: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +206,22 @@ class Texts:
         """Whether a merged text has all that another had: an editor of the old one has only to take the new one in."""
         return (await self._merge([old, new])).update == new
 
+    async def render(self, branch: Branch, size: int) -> tuple[CommitId | None, list[ClearText]]:
+        """All texts of the branch, `size` characters of them at most, and the last commit that they are made of.
+
+        None: the branch says nothing of its own, and its text is that of the branch that it continues.
+        Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
+        """
+        known = self._remember(branch)
+        async with known.lock:
+            # Always asked of the store: what became void counts no more before `changes` tells of it.
+            state = await self._hub.run_blocking(self._load, branch)
+            last = max((one.place for one in state.standing), default=None)
+            if last is None or last[0] != await self._hub.run_blocking(self._own_depth, branch):
+                return None, []
+            version, _ = await self._merge_state(state, known, None)
+        return last[-1], (await self._merge([version.update], clear_size=size)).clear or []
+
     async def version(self, branch: Branch) -> TextVersion:
         """The text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`."""
         return (await self._look(branch))[0]
@@ -310,9 +335,10 @@ class Texts:
         new_count: int = 0,
         root: str | None = None,
         vector: bytes | None = None,
+        clear_size: int | None = None,
     ) -> Merged:
         async with self._merging:
-            return await self._hub.run_blocking(run_worker, updates, new_count, root, vector)
+            return await self._hub.run_blocking(run_worker, updates, new_count, root, vector, clear_size)
 
     # --- in threads ---
 
@@ -359,7 +385,11 @@ def update_of(one: DocumentCommit) -> bytes:
 
 
 def run_worker(
-    updates: list[bytes], new_count: int = 0, root: str | None = None, vector: bytes | None = None
+    updates: list[bytes],
+    new_count: int = 0,
+    root: str | None = None,
+    vector: bytes | None = None,
+    clear_size: int | None = None,
 ) -> Merged:
     """What `text_worker.merge` gives in a process of its own.
 
@@ -368,7 +398,7 @@ def run_worker(
     try:
         finished = subprocess.run(
             [sys.executable, "-P", str(_WORKER)],  # -P: never a module of the current folder
-            input=msgspec.msgpack.encode((updates, new_count, root, vector)),
+            input=msgspec.msgpack.encode((updates, new_count, root, vector, clear_size)),
             capture_output=True,
             timeout=TEXT_MERGE_SECONDS,
             check=True,

@@ -1,11 +1,11 @@
-"""Search: posts, names of files, branches and tags that have the words of a query."""
+"""Search: posts, names of files, texts, and names of branches and tags that have the words of a query."""
 
 from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from node.contract.access import READ_ANY
-from node.contract.commits import AuthorFields, BodyKind, Mention
+from node.contract.commits import AuthorFields, Mention
 from node.contract.endpoint import Endpoint, QueryParameter, limit_parameter
 from node.contract.values import Id, one_of
 from protocol.limits.users import SEARCH_WINDOW_MAX
@@ -18,23 +18,46 @@ class SearchIndexView(TypedDict):
     percent: Annotated[
         int, Meta(ge=0, le=100, description="Of the stored commits, those that were looked at.")
     ]
+    texts_due: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "Texts that are to be read anew. They are found by what they said when they were read last, or not at all."
+            ),
+        ),
+    ]
+
+
+class TextRoot(TypedDict):
+    """One of the texts that a branch has."""
+
+    root: Annotated[
+        str, Meta(description="The name of its root type: the `root` of `GET /branches/{branch}/text`.")
+    ]
+    title: Annotated[str, Meta(description="As the page calls it; empty: it has none.")]
 
 
 class SearchHit(AuthorFields):
-    """A commit that fits."""
+    """A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author."""
 
     repo: Id
     repo_name: str
     branch: Id
     branch_name: str
     commit: Id
-    kind: BodyKind
+    kind: Annotated[
+        str, Meta(description="The kind of the body: `post`, `imported`, `files`; `text`: see `texts`.")
+    ]
     time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
     text: Annotated[
         str | None,
         Meta(description="At most 300 characters of the text as it is shown now, around the first word."),
     ]
     files: Annotated[list[str], Meta(description="Names that fit, of the files that it adds.")]
+    texts: NotRequired[
+        Annotated[list[TextRoot], Meta(description="Of a text: those of the branch that fit, one at least.")]
+    ]
     imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
     edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
     mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
@@ -81,10 +104,11 @@ SEARCH: Final = Endpoint(
     path="/search",
     stability="may change",
     needs=READ_ANY,
-    summary="Search posts, names of files, branches and tags.",
+    summary="Search posts, names of files, texts, and names of branches and tags.",
     details=(
         'A hit has all words of the text. `"words in quotes"` stand in this order; `meet*` stands for every word that '
-        "begins so, with three letters or more. Case, and different encodings of one character, make no difference."
+        "begins so, with three letters or more. Case, and different encodings of one character, make no difference. A text "
+        "is found some seconds after it was changed."
     ),
     query=(
         QueryParameter(name="text", type=str, default="", description="What to look for; required."),

@@ -125,9 +125,8 @@ class Merging:
         replica = self._hub.replica
         with replica.database.read() as connection:
             if commit_text:
-                found = find_commit(connection, commit_text)
-                rows = load_rows(connection, [found.commit_id])
-                if not rows or rows[found.commit_id].branch_num != origin.num:
+                found = find_commit(connection, commit_text, [origin])
+                if found.state != "accepted":
                     raise ServiceError("bad_request", "that is no accepted commit of the branch")
                 commits = [found.commit_id]
             else:

@@ -62,14 +62,16 @@ class Names(RepoActions):
             return find_tags(self._hub.replica.membership(repo.repo_id))
 
     def _find(self, repo: Repo, text: str) -> tuple[Branch, CommitId]:
+        here = {
+            branch.num: branch
+            for branch in self._hub.replica.branches.values()
+            if branch.repo_num == repo.num and not branch.facts.is_root_branch
+        }
         with self._hub.replica.database.read() as connection:
-            found = find_commit(connection, text)
-        branch = self._hub.replica.branches.get(found.branch_num)
-        if branch is None or branch.repo_num != repo.num or branch.facts.is_root_branch:
-            raise ServiceError("bad_request", "that commit is not in a branch of this repo")
+            found = find_commit(connection, text, here.values())
         if found.state != "accepted":
             raise ServiceError("bad_request", f"that commit is {found.state}", f"`ravel why {text}` says why")
-        return branch, found.commit_id
+        return here[found.branch_num], found.commit_id
 
 
 def check_name(name: str) -> None:

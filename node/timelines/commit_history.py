@@ -55,12 +55,9 @@ def describe(replica: Replica, text: str) -> CommitView:
 
 
 def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCommits:
-    """The last `limit` commits of the branch as it was at a commit of it. Raises ServiceError `not_found`, `ambiguous`.
-
-    A commit of another branch is not found: a token for this branch must not learn of others.
-    """
+    """The last `limit` commits of the branch as it was at a commit of it. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.database.read() as connection:
-        found = find_commit(connection, text, branch)
+        found = find_commit(connection, text, [branch])
         rows = load_past(connection, branch, [found.commit_id], limit)
         blocks = load_whole_blocks(connection, rows)
         items: list[CommitItem] = [

@@ -115,7 +115,7 @@ class Timelines:
 
     def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:
         def beside(connection: Connection, text: str) -> CommitId | None:
-            return find_commit(connection, text).commit_id if text else None
+            return find_commit(connection, text, [branch]).commit_id if text else None
 
         with self._hub.replica.database.read() as connection:
             nums = load_display_window(

@@ -1,6 +1,6 @@
 """Explains a commit's verdict: the rule and the commits that decided it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NotRequired, TypedDict
 
 from sqlalchemy import Connection
@@ -105,18 +105,18 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
         ]
 
 
-def find_commit(connection: Connection, text: str, branch: Branch | None = None) -> FoundCommit:
-    """What became of the commit of that id or unique prefix, in a branch or anywhere.
+def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | None = None) -> FoundCommit:
+    """What became of the commit of that id or unique prefix, in some branches or anywhere.
 
-    Raises ServiceError `not_found`, `ambiguous`.
+    Whatever follows from a request for a branch or repo is looked for there alone. Else a token for that would learn which
+    ids there are elsewhere: the refusal would be another. Raises ServiceError `not_found`, `ambiguous`.
     """
     try:
         ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
     except DecodeError:
         ids = None
-    found = find_commits(connection, *ids) if ids else []
-    if branch is not None:
-        found = [one for one in found if one.branch_num == branch.num]
+    nums = None if branches is None else {branch.num for branch in branches}
+    found = find_commits(connection, *ids, branch_nums=nums) if ids else []
     if not found:
         raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log` shows commits")
     if len(found) > 1:

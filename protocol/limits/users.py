@@ -267,5 +267,12 @@ SEARCH_EXCERPT_SIZE: Final = 300
 """Characters that an answer shows of a post."""
 SEARCH_SLICE_SECONDS: Final = 0.025
 """Processor seconds of reading in one slice of indexing, and one post more. Writing takes as long at most; others wait."""
+SEARCH_TEXT_SIZE_MAX: Final = 262_144
+"""Characters of a branch's texts that are searched, some 45,000 words: they are kept in the store, and to compare them takes
+50 ms."""
+SEARCH_TEXT_WORDS_MAX: Final = SEARCH_BATCH_COUNT_MAX
+"""Entries of a branch's texts in the index, some 10,000 different words: they may be written all at once."""
+SEARCH_TEXT_PAUSE_SECONDS: Final = 5.0
+"""Seconds between two readings of a text that is being written: each starts a process."""
 SEARCH_OPENED_AT_ONCE: Final = 32
 """Commits that are loaded at once to be indexed: their blocks are held, at most 8 MiB."""

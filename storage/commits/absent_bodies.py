@@ -82,7 +82,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
     ]
     if rows:
         connection.execute(insert(erasures), rows)
-    look_again(connection, [one.num for one in erased])
+    look_again(connection, [one.num for one in erased], is_gone=True)
 
 
 def keep_bare(

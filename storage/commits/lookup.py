@@ -1,12 +1,13 @@
 """Finds commits by id prefix, whether accepted, pending or rejected."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
 from protocol.ids import AnyId, CommitId
 from storage.commits.pending import UNREAD
-from storage.engine.id_keys import id_key
+from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import commits, pending, rejections
 
 _FOUND_MAX = 3
@@ -23,23 +24,48 @@ class FoundCommit:
     detail: str = ""
 
 
-def find_commits(connection: Connection, low: AnyId, high: AnyId) -> list[FoundCommit]:
-    """Some of the commits whose ids lie from `low` to `high`: at least two where there are that many."""
+def find_commits(
+    connection: Connection, low: AnyId, high: AnyId, branch_nums: Collection[int] | None = None
+) -> list[FoundCommit]:
+    """Some of the commits whose ids lie from `low` to `high`: at least two where there are that many.
+
+    With `branch_nums` only those of these branches are looked for: others neither hide them nor make them ambiguous.
+    """
+    if branch_nums is None:
+        return _find(connection, low, high, ())
+    return [one for some in chunks(sorted(branch_nums)) for one in _find(connection, low, high, (some,))]
+
+
+def _find(
+    connection: Connection, low: AnyId, high: AnyId, among: Sequence[Sequence[int]]
+) -> list[FoundCommit]:
+    """The same, in all branches, or among these."""
+    of_commits, of_rejections, of_pending = (
+        [table.c.branch_num.in_(nums) for nums in among] for table in (commits, rejections, pending)
+    )
     accepted = (
         select(commits.c.commit_id, commits.c.branch_num)
-        .where(commits.c.id_key.between(id_key(low), id_key(high)), commits.c.commit_id.between(low, high))
+        .where(
+            commits.c.id_key.between(id_key(low), id_key(high)),
+            commits.c.commit_id.between(low, high),
+            *of_commits,
+        )
         .limit(_FOUND_MAX)
     )
     found = [FoundCommit(row[0], row[1], "accepted") for row in connection.execute(accepted)]
     rejected = (
         select(rejections.c.commit_id, rejections.c.branch_num, rejections.c.code, rejections.c.detail)
-        .where(rejections.c.commit_id.between(low, high))
+        .where(rejections.c.commit_id.between(low, high), *of_rejections)
         .limit(_FOUND_MAX)
     )
     found += [FoundCommit(row[0], row[1], "rejected", row[2], row[3]) for row in connection.execute(rejected)]
     waiting = (
         select(pending.c.commit_id, pending.c.branch_num, pending.c.reason)
-        .where(pending.c.id_key.between(id_key(low), id_key(high)), pending.c.commit_id.between(low, high))
+        .where(
+            pending.c.id_key.between(id_key(low), id_key(high)),
+            pending.c.commit_id.between(low, high),
+            *of_pending,
+        )
         .limit(_FOUND_MAX)
     )
     found += [

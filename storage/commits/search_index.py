@@ -19,19 +19,24 @@ from protocol.ids import CommitId
 from protocol.keys import HashKey
 from protocol.limits.users import SEARCH_PART_COUNT_MAX
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
+from storage.commits.search_texts import TEXT_KINDS, clear_texts, withdraw_texts
 from storage.engine.bulk import change_rows, insert_rows, select_in
-from storage.engine.column_encryption import cipher_of, search_place
+from storage.engine.column_encryption import BadSecret, cipher_of, search_place
 from storage.engine.id_keys import PackedNums, chunks, id_key
-from storage.schema.schema import branches, commits
+from storage.schema.schema import branches, commits, sequences
 from storage.schema.search_schema import search_parts, search_queue, search_state, search_words
 
 SEARCHED_KINDS: Final = ("post", "imported", "carried", "files")
 """Kinds of bodies that are indexed."""
 PackedPlaces = NewType("PackedPlaces", bytes)
 """Places of commits in a part, 4 bytes each, one after another."""
+RULES_UNREADABLE: Final = -1
+"""Rules of an index that nobody can read, and that is made anew as one of other rules is."""
 _BASE: Final = 1 << 32
 """Numbers that a place can tell apart."""
 _STATE: Final = 1
+PLACE_SIZE: Final = 4
+"""Bytes of a place."""
 _LOOKED_THROUGH: Final = 256
 """Commits of any kind among which the next ones are looked for."""
 _WORD_COLUMNS: Final = ("part_num", "word", "places")
@@ -69,6 +74,11 @@ class IndexPart:
     newest: int
     size: int
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is that of the branch's text: its one commit is the text's last."""
+        return self.num < 0
+
 
 @dataclass(frozen=True, slots=True)
 class IndexItem:
@@ -95,12 +105,35 @@ class Candidate:
 
 
 def load_state(connection: Connection) -> IndexState | None:
-    """How far the index is; None where there is none."""
+    """How far the index is; None where there is none. Where its key cannot be read its rules are RULES_UNREADABLE."""
     query = select(search_state.c.hash_key, search_state.c.upto, search_state.c.rules)
     row = connection.execute(query).first()
     if row is None:
         return None
-    return IndexState(HashKey(cipher_of(connection).open(search_place(), row.hash_key)), row.upto, row.rules)
+    try:
+        key = HashKey(cipher_of(connection).open(search_place(), row.hash_key))
+    except BadSecret:
+        return IndexState(HashKey(b""), row.upto, RULES_UNREADABLE)
+    return IndexState(key, row.upto, row.rules)
+
+
+def find_index_fault(connection: Connection) -> str:
+    """What shows at a glance that the index is not that of the commits which are here; "": nothing does."""
+    row = connection.execute(select(search_state.c.upto)).first()
+    if row is None:
+        return ""
+    given = select(sequences.c.last).where(sequences.c.name == commits.name)  # to commits that are gone
+    last = max(
+        connection.execute(select(func.max(commits.c.num))).scalar() or 0,
+        connection.execute(given).scalar() or 0,
+    )
+    if row.upto > last:
+        return f"it goes up to commit {row.upto}, and the last one is {last}"
+    parts = select(search_parts.c.num).where(search_parts.c.num > 0).limit(1)
+    words = select(search_words.c.word).limit(1)
+    if connection.execute(parts).first() is not None and connection.execute(words).first() is None:
+        return "its words are gone"
+    return ""
 
 
 def begin_index(connection: Connection, key: HashKey, rules: int) -> None:
@@ -113,17 +146,22 @@ def clear_index(connection: Connection) -> bool:
     """Remove the index, one part at a time; whether anything is left of it."""
     connection.execute(delete(search_state))
     connection.execute(delete(search_queue))
+    clear_texts(connection)
     part = connection.execute(select(func.min(search_parts.c.num))).scalar()
-    if part is not None:
-        _remove_parts(connection, [part])
-    return part is not None
+    if part is None:
+        connection.execute(delete(search_words))  # of parts that damage has removed
+        return False
+    _remove_parts(connection, [part])
+    return True
 
 
-def look_again(connection: Connection, nums: Iterable[int]) -> None:
-    """Note that bodies of these commits have come or gone, where there is an index."""
+def look_again(connection: Connection, nums: Iterable[int], *, is_gone: bool = False) -> None:
+    """Note that bodies of these commits have come, or that they are gone, where there is an index."""
     if connection.execute(select(search_state.c.num)).first() is None:
         return
-    for some in chunks(sorted(set(nums))):
+    wanted = sorted(set(nums))
+    withdraw_texts(connection, wanted, is_gone=is_gone)
+    for some in chunks(wanted):
         connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(some)))
         connection.execute(insert(search_queue), [{"commit_num": num} for num in some])
 
@@ -136,22 +174,29 @@ class NextCommits:
     upto: int
     queued: list[int]
     is_all: bool
+    text_branches: set[int]  # numbers of branches whose texts have grown by these
 
 
 def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
     """The next commits behind a number, at most `limit`."""
-    query = select(commits.c.num, commits.c.body_kind).where(commits.c.num > after).order_by(commits.c.num)
+    query = select(commits.c.num, commits.c.body_kind, commits.c.branch_num).where(commits.c.num > after)
     wanted: list[int] = []
+    text_branches: set[int] = set()
     upto, seen = after, 0
-    for num, kind in connection.execute(query.limit(_LOOKED_THROUGH)).all():
+    for num, kind, branch_num in connection.execute(
+        query.order_by(commits.c.num).limit(_LOOKED_THROUGH)
+    ).all():
         upto, seen = num, seen + 1
+        if kind in TEXT_KINDS:
+            text_branches.add(branch_num)
         if kind in SEARCHED_KINDS:
             wanted.append(num)
             if len(wanted) == limit:
                 break
     queued = select(search_queue.c.commit_num).where(search_queue.c.commit_num.between(after + 1, upto))
     is_all = seen < _LOOKED_THROUGH and len(wanted) < limit
-    return NextCommits(_load(connection, wanted), upto, list(connection.execute(queued).scalars()), is_all)
+    rows, again = _load(connection, wanted), list(connection.execute(queued).scalars())
+    return NextCommits(rows, upto, again, is_all, text_branches)
 
 
 def load_queued(connection: Connection, upto: int, limit: int) -> tuple[list[int], list[TimelineRow]]:
@@ -194,7 +239,9 @@ def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexIte
     groups: dict[int, list[IndexItem]] = {}
     for item in items:
         groups.setdefault(item.branch_num, []).append(item)
-    last = connection.execute(select(func.coalesce(func.max(search_parts.c.num), 0))).scalar_one()
+    last = (
+        connection.execute(select(func.max(search_parts.c.num)).where(search_parts.c.num > 0)).scalar() or 0
+    )
     numbers = count(last + 1)
     return [
         change
@@ -222,6 +269,31 @@ def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
         insert_rows(connection, search_words, _WORD_COLUMNS, change.new)
 
 
+def replace_text(connection: Connection, key: HashKey, branch_num: int, item: IndexItem | None) -> None:
+    """Enter what a branch's text is now, at its last commit; None: it has none.
+
+    Only words that came or went are written: most changes of a text are small.
+    """
+    part_num = -branch_num
+    query = select(search_words.c.word).where(search_words.c.part_num == part_num)
+    known = set(connection.execute(query).scalars())
+    part_key = search_part_key(key, part_num)
+    words = set() if item is None else {search_word(part_key, word) for word in item.keys}
+    for some in chunks(sorted(known - words)):
+        gone = (search_words.c.part_num == part_num) & search_words.c.word.in_(some)
+        connection.execute(delete(search_words).where(gone))
+    place = _pack([0])
+    insert_rows(
+        connection, search_words, _WORD_COLUMNS, [(part_num, word, place) for word in sorted(words - known)]
+    )
+    connection.execute(delete(search_parts).where(search_parts.c.num == part_num))
+    if item is not None:
+        part = IndexPart(
+            part_num, branch_num, item.num, item.num, item.num, item.oldest, item.newest, len(words)
+        )
+        connection.execute(insert(search_parts).values(_values(part)))
+
+
 def keep_upto(connection: Connection, upto: int) -> None:
     """All commits up to this number were looked at."""
     connection.execute(update(search_state).values(upto=upto))
@@ -231,6 +303,7 @@ def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> 
     """Parts that may have some of these commits of one branch."""
     query = _PARTS.where(
         search_parts.c.branch_num == branch_num,
+        search_parts.c.num > 0,
         search_parts.c.first <= max(nums),
         search_parts.c.last >= min(nums),
     )
@@ -341,8 +414,8 @@ def _prepare_branch(
     items: Sequence[IndexItem],
     numbers: Iterator[int],
 ) -> Iterator[PartChange]:
-    here = _PARTS.where(search_parts.c.branch_num == branch_num).order_by(search_parts.c.num.desc()).limit(1)
-    row = connection.execute(here).first()
+    here = _PARTS.where(search_parts.c.branch_num == branch_num, search_parts.c.num > 0)
+    row = connection.execute(here.order_by(search_parts.c.num.desc()).limit(1)).first()
     part = None if row is None else IndexPart(*row)
     is_new = False
     lists: dict[str, list[int]] = {}
@@ -432,5 +505,5 @@ def _pack(places: Sequence[int]) -> PackedPlaces:
 
 
 def _unpack(packed: PackedPlaces) -> tuple[int, ...]:
-    count = len(packed) // 4  # what damage left of another place is none
+    count = len(packed) // PLACE_SIZE  # what damage left of another place is none
     return struct.unpack_from(f"<{count}I", packed)

@@ -12,6 +12,7 @@ from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.position_index import Gain, count_changes
+from storage.commits.search_texts import withdraw_texts
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
@@ -65,6 +66,7 @@ def mark_void(
             gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
     count_changes(connection, branch_num, gains)
+    withdraw_texts(connection, nums, is_gone=is_void)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     more = len(nums) if is_void else -len(nums)

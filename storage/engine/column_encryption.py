@@ -156,6 +156,11 @@ def search_place() -> bytes:
     return b"search"
 
 
+def search_text_place(branch_num: int) -> bytes:
+    """Where the search index keeps the clear text of a branch."""
+    return b"search text" + branch_num.to_bytes(8, "little")
+
+
 def topic_place(topic: TopicKey) -> bytes:
     """Where the link to a single topic is kept."""
     return b"topic" + topic

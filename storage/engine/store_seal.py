@@ -27,6 +27,7 @@ from storage.engine.column_encryption import (
     file_place,
     repo_place,
     search_place,
+    search_text_place,
     topic_place,
 )
 from storage.schema.schema import store_seal
@@ -93,6 +94,7 @@ _BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ),
     ("topics", "channel", ("topic",), topic_place),
     ("search_state", "hash_key", ("num",), lambda _num: search_place()),
+    ("search_texts", "content", ("branch_num",), search_text_place),
 )
 _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("commits", "commit_key", ("commit_id",), commit_place),

@@ -28,7 +28,7 @@ from storage.schema.schema import (
     topics,
     unfetched_files,
 )
-from storage.schema.search_schema import search_parts, search_words
+from storage.schema.search_schema import search_parts, search_texts, search_words
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
@@ -63,6 +63,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         order_spans,
         imports,
         search_parts,
+        search_texts,
         seen_marks,
         commits,
         topics,

@@ -20,7 +20,7 @@ search_state = Table(
 search_parts = Table(
     "search_parts",
     metadata,
-    Column("num", NUM, primary_key=True),
+    Column("num", NUM, primary_key=True),  # negative: of a branch's text, see `search_texts`
     Column("branch_num", NUM, nullable=False),
     Column("base", BigInteger, nullable=False),  # what the part's numbers of commits are counted from
     Column("first", BigInteger, nullable=False),  # lowest number of a commit in it
@@ -40,6 +40,20 @@ search_words = Table(
     Column("places", Bytes(), nullable=False),  # of commits: 4 bytes each, from the part's base
     sqlite_with_rowid=False,  # rows of one part lie together, and are written and removed together
 )
+
+search_texts = Table(
+    "search_texts",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column(
+        "due", BigInteger, nullable=False
+    ),  # how often it was noted that it is to be read anew; 0: it is not
+    Column(
+        "sources", Bytes(), nullable=False
+    ),  # numbers of the branches that it is made of; none before it was read
+    Column("content", Bytes()),  # sealed; null: a search finds nothing in it
+)
+"""Texts of branches. What the index has of a text is the part with the branch's number, negative."""
 
 search_queue = Table(
     "search_queue",

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from pycrdt import Doc, Text
 
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
@@ -488,6 +489,14 @@ def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Brows
         page.until("document.querySelectorAll('#hits li').length === 1")
         page.click("#hits a")
         page.until(says("third flowerpot", "document.activeElement"))
+        document = Doc[Text]()
+        document["text"] = Text("Seeds of the sunflower go into the ground in May")
+        alice.client.push_text("notes:side", document.get_update())
+        until(lambda: "sunflower" in run_ravel(alice, "search", "sunflower").stdout, "the text's reading")
+        open_panel(page, "search", "sunflower")
+        page.until("document.querySelectorAll('#hits li').length === 1")
+        page.click("#hits a")
+        page.until(says("into the ground in May", "document.getElementById('text-editor')?.shadowRoot"))
         open_panel(page, "search", "nothing-like-that")
         page.until(says("Nothing has all these words"))
         assert page.complaints() == []

@@ -98,7 +98,8 @@ export const text = {
 
   // Search
   searchFor: "Search for",
-  searchAbout: "Posts, names of files, branches and tags of all repos here. All words must be there; \"words in quotes\" in this order.",
+  inText: (title) => (title ? `text “${title}”` : "text"),
+  searchAbout: "Posts, names of files, texts, branches and tags of all repos here. All words must be there; \"words in quotes\" in this order.",
   nothingFound: "Nothing has all these words.",
   nothingYet: "Nothing so far. Go on with Next.",
   indexing: (percent) => `The index is being made (${percent} %): more may be found later.`,

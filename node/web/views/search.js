@@ -1,4 +1,4 @@
-// Search: posts and names of files that have some words, and the way to each in its timeline.
+// Search: posts, names of files and texts that have some words, and the way to each: in its timeline, or in its editor.
 
 import { Empty, Loaded, useLoaded } from "../parts/form.js";
 import { when, whenExactly, whoOf } from "../parts/format.js";
@@ -50,14 +50,18 @@ function Found({ asked }) {
 }
 
 function Hit({ hit, asked }) {
+  const [shown] = hit.texts ?? []; // of several texts of a branch the first
   const open = (event) => {
     event.preventDefault();
     if (WIDE.matches) go(hit.branch, "search", asked);
     else go(hit.branch);
     showInTimeline(hit.branch, hit.commit);
   };
-  return html`<p class="by"><bdi class="who">${whoOf(hit, new Map())}</bdi> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)} · <bdi>${hit.repo_name}</bdi> : <bdi>${hit.branch_name}</bdi></span></p>
-    <p dir="auto"><a class="hit" href=${addressOf(hit.branch, "commit", hit.commit)} onClick=${open}>${hit.text ?? hit.files.join(", ")}</a></p>`;
+  const found = shown
+    ? html`<a class="hit" href=${addressOf(hit.branch, "text", shown.root)}>${hit.text}</a>`
+    : html`<a class="hit" href=${addressOf(hit.branch, "commit", hit.commit)} onClick=${open}>${hit.text ?? hit.files.join(", ")}</a>`;
+  return html`<p class="by"><bdi class="who">${whoOf(hit, new Map())}</bdi> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)} · <bdi>${hit.repo_name}</bdi> : <bdi>${hit.branch_name}</bdi>${shown && html` · ${text.inText(shown.title)}`}</span></p>
+    <p dir="auto">${found}</p>`;
 }
 
 function Name({ one }) {

@@ -44,11 +44,11 @@ class SearchCalls(SyncCaller):
         limit: int = 20,
         after: str = "",
     ) -> SearchResult:
-        """Search posts, names of files, branches and tags.
+        """Search posts, names of files, texts, and names of branches and tags.
 
         A hit has all words of the text. `"words in quotes"` stand in this order; `meet*` stands for every word
         that begins so, with three letters or more. Case, and different encodings of one character, make no
-        difference.
+        difference. A text is found some seconds after it was changed.
         """
         return self._call(
             SEARCH,
@@ -80,11 +80,11 @@ class AsyncSearchCalls(AsyncCaller):
         limit: int = 20,
         after: str = "",
     ) -> SearchResult:
-        """Search posts, names of files, branches and tags.
+        """Search posts, names of files, texts, and names of branches and tags.
 
         A hit has all words of the text. `"words in quotes"` stand in this order; `meet*` stands for every word
         that begins so, with three letters or more. Case, and different encodings of one character, make no
-        difference.
+        difference. A text is found some seconds after it was changed.
         """
         return await self._call(
             SEARCH,

@@ -28,10 +28,12 @@ class SearchIndexView(TypedDict):
     """`off`: `search.enabled` is false."""
     percent: int
     """Of the stored commits, those that were looked at."""
+    texts_due: int
+    """Texts that are to be read anew. They are found by what they said when they were read last, or not at all."""
 
 
 class SearchHit(TypedDict):
-    """A commit that fits."""
+    """A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author."""
 
     author: str
     person: str
@@ -47,13 +49,15 @@ class SearchHit(TypedDict):
     branch_name: str
     commit: str
     kind: str
-    """The kind of the body: `post`, `imported`, `files`, ..."""
+    """The kind of the body: `post`, `imported`, `files`; `text`: see `texts`."""
     time: int
     """Unix seconds, as the author states them."""
     text: str | None
     """At most 300 characters of the text as it is shown now, around the first word."""
     files: list[str]
     """Names that fit, of the files that it adds."""
+    texts: NotRequired[list[TextRoot]]
+    """Of a text: those of the branch that fit, one at least."""
     imported_author: NotRequired[str]
     """Of an imported commit: its author there."""
     edited_at: NotRequired[int]
@@ -74,3 +78,12 @@ class NameHit(TypedDict):
     """The branch; of a tag that of its commit."""
     commit: NotRequired[str]
     """Of a tag: its commit."""
+
+
+class TextRoot(TypedDict):
+    """One of the texts that a branch has."""
+
+    root: str
+    """The name of its root type: the `root` of `GET /branches/{branch}/text`."""
+    title: str
+    """As the page calls it; empty: it has none."""

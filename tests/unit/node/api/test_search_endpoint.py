@@ -50,7 +50,7 @@ async def test_where_one_looks(tmp_path: Path) -> None:
         assert await _find(one, since="2000000000") == []
         assert await _find(one, until="1") == []
         answer = (await one.client.get(f"{BASE}/search", params={"text": "hello", "limit": "3"})).json()
-        assert answer["index"] == {"state": "ready", "percent": 100}
+        assert answer["index"] == {"state": "ready", "percent": 100, "texts_due": 0}
         assert [(name["kind"], name["name"], name["commit"]) for name in answer["names"]] == [
             ("tag", "hello-v1", made["notes:main"])
         ]

@@ -24,9 +24,10 @@ from node.home.config_editing import set_key
 from node.home.home import create_home
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
-from protocol.keys import StoreKey
+from protocol.keys import HashKey, StoreKey
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
+from storage.commits.search_index import begin_index, keep_upto
 from storage.engine.database import Database
 from storage.schema.schema import commits, store_seal
 from tests.support.nodes import Node
@@ -213,3 +214,14 @@ def test_discovery_on_loopback_alone_is_a_warning() -> None:
         for listen, is_on in (("127.0.0.1:7474", True), (everywhere, True), ("127.0.0.1:7474", False))
     ]
     assert said == [[WARNING], [], []]
+
+
+def test_a_search_index_of_other_commits_is_a_warning(home: Path) -> None:
+    database = Database(home)
+    with database.write() as connection:
+        begin_index(connection, HashKey(b"k" * 32), 1)
+    assert _states(_examine(home), "search") == set()
+    with database.write() as connection:
+        keep_upto(connection, 1)
+    database.close()
+    assert _states(_examine(home), "search") == {WARNING}

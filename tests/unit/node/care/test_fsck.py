@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
+from node.content.search_indexer import SearchIndexer
 from protocol.content import FileEntry, Files
 from protocol.ids import PeerId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
@@ -16,7 +17,10 @@ from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
+from storage.commits.search_index import IndexItem, load_state, replace_text
+from storage.commits.search_texts import keep_content, load_due, note_texts
 from storage.engine.database import Database
+from storage.engine.id_keys import pack_nums
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.topics import sketches as sketches_module
@@ -290,3 +294,47 @@ def test_what_topics_are_compared_by_is_made_anew(
         with database.write() as connection:
             connection.execute(text(f"UPDATE sketches SET {column} = :old"), {"old": old})  # noqa: S608  # as above
     world.close()
+
+
+SEARCH: dict[str, str] = {
+    "key": "UPDATE search_state SET hash_key = :junk",
+    "ahead": "UPDATE search_state SET upto = 99999",
+    "words_gone": "DELETE FROM search_words",
+    "word_gone": "DELETE FROM search_words WHERE word IN (SELECT max(word) FROM search_words)",
+    "words_of_another_place": "UPDATE search_words SET places = :junk WHERE part_num > 0",
+    "part_gone": "DELETE FROM search_parts WHERE num > 0",
+    "part_of_another_branch": "UPDATE search_parts SET branch_num = 999",
+    "text": "UPDATE search_texts SET content = :junk",
+}
+
+
+def with_index(folder: Path) -> Node:
+    """A node with two posts and a text, and an index of both."""
+    node = Node(folder, "alice")
+    _, branch = node.create_repo()
+    for said in ("a red house", "…"):
+        node.write(branch, said)
+    indexer = SearchIndexer(node.hub, is_enabled=True)
+    while indexer.work():
+        pass
+    with node.replica.database.write() as connection:
+        note_texts(connection, [branch.num])
+        due, state = load_due(connection, 0), load_state(connection)
+        assert due is not None
+        assert state is not None
+        assert keep_content(connection, due, pack_nums([branch.num]), b"clear")
+        last = connection.execute(text("SELECT max(num) FROM commits")).scalar_one()
+        replace_text(connection, state.key, branch.num, IndexItem(last, branch.num, 1, 1, ["wclear"]))
+    return node
+
+
+@pytest.mark.parametrize("damage", SEARCH)
+def test_a_search_index_that_is_not_that_of_the_posts_is_found(tmp_path: Path, damage: str) -> None:
+    node = with_index(tmp_path)
+    good = check_store(tmp_path, STORE_KEY)
+    assert (good.problems, good.checked["searched"], good.checked["search_parts"]) == ([], 2, 2)
+    with node.replica.database.write() as connection:
+        junk = {"junk": b"j" * 4} if ":junk" in SEARCH[damage] else {}
+        connection.execute(text(SEARCH[damage]), junk)
+    assert set(check_store(tmp_path, STORE_KEY).kinds) == {"search"}
+    node.replica.close()

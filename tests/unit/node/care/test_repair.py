@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, text
 
 from node.care.fsck import check_store
 from node.care.repair import Repair, repair_store
+from node.content.search_indexer import SearchIndexer
 from node.home.home import lock_home
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
@@ -27,7 +28,7 @@ from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY, World, give, timeline
 from tests.support.relays import PLENTY
 from tests.support.tiers import in_tiers
-from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SQL, with_file
+from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SEARCH, SQL, with_file, with_index
 
 _NOT_COMPARED = {"changes", "sequences", "damaged_commits", "damaged_blocks"}
 
@@ -323,3 +324,21 @@ def test_a_store_of_another_key_is_left_alone(tmp_path: Path) -> None:
     _story(tmp_path).close()
     with pytest.raises(StorageError):
         repair_store(tmp_path, StoreKey(b"another".ljust(32, b"-")))
+
+
+@pytest.mark.parametrize("damage", SEARCH)
+def test_a_damaged_search_index_is_made_anew(tmp_path: Path, damage: str) -> None:
+    node = with_index(tmp_path)
+    with node.replica.database.write() as connection:
+        junk = {"junk": b"j" * 4} if ":junk" in SEARCH[damage] else {}
+        connection.execute(text(SEARCH[damage]), junk)
+    node.replica.close()
+    repaired = _repair(tmp_path)
+    assert (repaired.changed, repaired.left.kinds) == ({"search": 1}, {})
+    node.open()
+    indexer = SearchIndexer(node.hub, is_enabled=True)
+    while indexer.work():
+        pass
+    node.replica.close()
+    found = check_store(tmp_path, STORE_KEY)
+    assert (found.problems, found.checked["search_parts"]) == ([], 1)

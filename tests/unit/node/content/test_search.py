@@ -36,7 +36,7 @@ from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
-from storage.schema.search_schema import search_parts, search_queue, search_words
+from storage.schema.search_schema import search_parts, search_queue, search_state, search_words
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes
 from verifier.posts import Relation, make_place
@@ -364,7 +364,7 @@ async def test_an_old_store_is_indexed_in_slices(room: Room, monkeypatch: pytest
             room.indexer = SearchIndexer(room.node.hub, is_enabled=True)
     assert states == sorted(states)
     assert states[0] < 100
-    assert await search.view() == {"state": "ready", "percent": 100}
+    assert await search.view() == {"state": "ready", "percent": 100, "texts_due": 0}
     assert len(await room.hits("word")) == 9
 
 
@@ -372,6 +372,7 @@ async def test_other_rules_make_the_index_anew(room: Room, monkeypatch: pytest.M
     await room.write("a word")
     room.catch_up()
     monkeypatch.setattr(indexer_module, "RULES", 99)
+    monkeypatch.setattr(search_module, "RULES", 99)
     room.indexer.work()
     assert room.count_words() == 0
     assert await room.find("word") == ["a word"]
@@ -506,7 +507,7 @@ async def test_without_an_index(room: Room) -> None:
     await room.indexer.run()
     assert room.count_words() == 0
     search = Search(room.node.hub, is_enabled=False)
-    assert await search.view() == {"state": "off", "percent": 0}
+    assert await search.view() == {"state": "off", "percent": 0, "texts_due": 0}
     with pytest.raises(ServiceError, match="left out") as caught:
         await search.find(Question(parse_query("word"), [room.branch], 20))
     assert caught.value.code == "not_permitted"
@@ -522,3 +523,19 @@ async def test_new_posts_are_entered_while_the_node_runs(room: Room, autojump_cl
         await trio.sleep(1)
         assert len(await room.hits("hello")) == 2
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("damage", ["key", "ahead", "words"])
+async def test_a_damaged_index_is_made_anew_at_the_next_start(room: Room, damage: str) -> None:
+    await room.write("a lasting word")
+    room.catch_up()
+    with room.node.replica.database.write() as connection:
+        if damage == "words":
+            connection.execute(search_words.delete())
+        else:
+            values: dict[str, object] = {"hash_key": b"junk"} if damage == "key" else {"upto": 99_999}
+            connection.execute(search_state.update().values(values))
+    assert await room.hits("lasting") == [] or damage == "ahead"
+    room.indexer = SearchIndexer(room.node.hub, is_enabled=True)
+    assert await room.find("lasting") == ["a lasting word"]
+    assert (await Search(room.node.hub, is_enabled=True).view())["percent"] == 100

@@ -1,0 +1,116 @@
+"""Texts of branches as the search index keeps them: the clear text of each, sealed, and whether it is to be read anew.
+
+A text is what many commits come to, and only a process of its own can tell that. So its clear text is kept, and a search
+compares that. What the index has of it is a part of its own (`search_index.replace_text`), and one entry: the text's last
+commit. When a commit that a text is made of becomes void, or its body goes, the clear text is removed in the same
+transaction: a search finds nothing in it until it was read anew. What was added changes nothing until then.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from protocol.body import Carried, kind_name
+from protocol.document_kinds import TEXT
+from storage.engine.column_encryption import BadSecret, cipher_of, search_text_place
+from storage.engine.id_keys import PackedNums, chunks, unpack_nums
+from storage.schema.schema import branches, commits
+from storage.schema.search_schema import search_texts
+
+TEXT_KINDS: Final = frozenset({kind_name(Carried), *map(kind_name, TEXT.bodies)})
+"""Kinds of bodies that a text may be made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueText:
+    """A branch whose text is to be read anew. `due` counts how often that was noted."""
+
+    branch_num: int
+    due: int
+
+
+def note_texts(connection: Connection, branch_nums: Iterable[int]) -> None:
+    """Note that something was added to the texts of these branches."""
+    for some in chunks(sorted(set(branch_nums))):
+        known = select(search_texts.c.branch_num).where(search_texts.c.branch_num.in_(some))
+        here = set(connection.execute(known).scalars())
+        connection.execute(
+            update(search_texts).where(search_texts.c.branch_num.in_(some)).values(due=search_texts.c.due + 1)
+        )
+        exists = select(branches.c.num).where(branches.c.num.in_(some), branches.c.num.not_in(here))
+        new = [{"branch_num": num, "due": 1, "sources": b""} for num in connection.execute(exists).scalars()]
+        if new:
+            connection.execute(insert(search_texts), new)
+
+
+def withdraw_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool) -> None:
+    """Note that these commits count, or their bodies are here, otherwise than before.
+
+    Where something `is_gone`, the clear text of each text that they may be a part of is removed.
+    """
+    changed: set[int] = set()
+    for some in chunks(nums):
+        query = select(commits.c.branch_num).where(
+            commits.c.num.in_(some), commits.c.body_kind.in_(TEXT_KINDS)
+        )
+        changed.update(connection.execute(query.distinct()).scalars())
+    for some in chunks(sorted(changed)):
+        repo_nums = select(branches.c.repo_num).where(branches.c.num.in_(some))
+        query = select(search_texts.c.branch_num, search_texts.c.sources).join(
+            branches, branches.c.num == search_texts.c.branch_num
+        )
+        rows = connection.execute(query.where(branches.c.repo_num.in_(repo_nums))).all()
+        # One that was never read may be read just now.
+        wanted = [num for num, sources in rows if not sources or not changed.isdisjoint(unpack_nums(sources))]
+        for part in chunks(wanted):
+            values = {"due": search_texts.c.due + 1, **({"content": None} if is_gone else {})}
+            connection.execute(update(search_texts).where(search_texts.c.branch_num.in_(part)).values(values))
+
+
+def load_due(connection: Connection, after: int) -> DueText | None:
+    """The next text that is to be read anew, of a branch with a number behind this one."""
+    query = select(search_texts.c.branch_num, search_texts.c.due).where(
+        search_texts.c.due > 0, search_texts.c.branch_num > after
+    )
+    row = connection.execute(query.order_by(search_texts.c.branch_num).limit(1)).first()
+    return None if row is None else DueText(*row)
+
+
+def count_due(connection: Connection) -> int:
+    """How many texts are to be read anew."""
+    query = select(func.count()).select_from(search_texts).where(search_texts.c.due > 0)
+    return int(connection.execute(query).scalar_one())
+
+
+def load_content(connection: Connection, branch_num: int) -> bytes | None:
+    """The clear text of a branch, as it was kept. None: there is none, or it is to be read anew, or is damaged."""
+    query = select(search_texts.c.content).where(search_texts.c.branch_num == branch_num)
+    sealed = connection.execute(query).scalar()
+    if sealed is None:
+        return None
+    try:
+        return cipher_of(connection).open(search_text_place(branch_num), sealed)
+    except BadSecret:
+        return None
+
+
+def keep_content(connection: Connection, text: DueText, sources: PackedNums, content: bytes | None) -> bool:
+    """Keep what a text was read as; False where it was noted again since then, and nothing is kept.
+
+    `sources`: the packed numbers of the branches that it is made of.
+    """
+    place = search_text_place(text.branch_num)
+    sealed = None if content is None else cipher_of(connection).seal(place, content)
+    changed = connection.execute(
+        update(search_texts)
+        .where(search_texts.c.branch_num == text.branch_num, search_texts.c.due == text.due)
+        .values(due=0, sources=sources, content=sealed)
+    )
+    return changed.rowcount == 1
+
+
+def clear_texts(connection: Connection) -> None:
+    """Forget all of them."""
+    connection.execute(delete(search_texts))
