@@ -76,6 +76,16 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.until("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        """Load the page again, and wait for that: what is asked of the page before is answered with an error."""
+        loads = self._loads()
+        self.call("Page.reload")
+        while self._loads() == loads:
+            self.events.append(self._receive())
+
+    def _loads(self) -> int:
+        return sum(event.get("method") == "Page.loadEventFired" for event in self.events)
+
     def until(self, expression: str, seconds: float = 30.0) -> None:
         """Wait until an expression holds in the page."""
         deadline = time.monotonic() + seconds

@@ -1,13 +1,14 @@
 """What a person does about the node on its page, and what the page tells by itself: each journey in a real Chromium."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from ravel import RavelError, connect
 from tests.e2e.browser import CHROMIUM, Browser
-from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says, submit
 
 pytestmark = [
@@ -195,9 +196,67 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         alice.stop()
         page.until("document.getElementById('lost')", 60)
         picture(page, "lost")
-        page.call("Page.reload")
+        page.reload()
         page.until("document.getElementById('away')", 60)
         picture(page, "away")
         alice.start()
         page.until(f"{ROWS}.length === 5", 60)
         assert page.evaluate("document.getElementById('live').textContent") == "live"
+
+
+def test_an_export_is_saved_the_log_is_searched_and_a_relay_gives_accounts(
+    tmp_path: Path, page: Browser
+) -> None:
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    relay = Peer(tmp_path / "relay")
+    run_ravel(relay, "config", "set", "relay.enabled", "true")
+    try:
+        relay.start()
+        relay.client.create_repo("notes")
+        enter(page, relay)
+        page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        open_panel(page, "storage")
+        page.click("#export")
+        page.click("#save-export")
+        until(lambda: any(saved.glob("*.zip")), "it is saved", 60)
+        (archive,) = saved.glob("*.zip")
+        with zipfile.ZipFile(archive) as packed:
+            assert packed.testzip() is None
+            assert any("/commits/" in name for name in packed.namelist())
+        picture(page, "exported")
+
+        open_panel(page, "log")
+        page.until("document.querySelectorAll('.log > li').length > 2")
+        page.fill("#log-filter", "EXPORT")
+        page.until("document.querySelectorAll('.log > li').length < 3")
+        page.evaluate(
+            "const level = document.getElementById('log-level'); level.value = 'error';"
+            "level.dispatchEvent(new Event('change', { bubbles: true }))"
+        )
+        page.until(says("No line fits"))
+        page.click("#save-log")
+        until(lambda: (saved / "ravel.log").exists(), "the log is saved")
+        assert "level='info'" in (saved / "ravel.log").read_text()
+        page.evaluate(
+            "document.getElementById('log-level').value = '';"
+            "document.getElementById('log-level').dispatchEvent(new Event('change', { bubbles: true }))"
+        )
+        page.fill("#log-filter", "level")
+        picture(page, "log")
+
+        open_panel(page, "peers")
+        submit(page, "#invite-to-relay", name="Ann", quota="2")
+        page.until("document.getElementById('account-link')?.value.startsWith('ravel:relay:')")
+        page.until(says("2.0 GiB", "document.getElementById('accounts')"))
+        picture(page, "relay-accounts")
+        submit(page, "#accounts form", quota="3")
+        page.until(says("3.0 GiB", "document.getElementById('accounts')"))
+        page.click(".notices p:last-child button")
+        page.until(says("2.0 GiB", "document.getElementById('accounts')"))
+        page.click("#accounts .danger")
+        page.click("dialog[open] .danger")
+        page.until("document.getElementById('accounts').children.length === 0")
+        assert page.complaints() == []
+    finally:
+        relay.close()
