@@ -6,6 +6,8 @@ export const ENDPOINTS = {
   showLog: {"method": "GET", "path": "/log", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   followNode: {"method": "GET", "path": "/events", "query": [], "body": null, "events": true, "key": false, "seconds": 60},
   exportStore: {"method": "POST", "path": "/export", "query": [], "body": null, "events": false, "key": true, "seconds": 21600},
+  showExport: {"method": "GET", "path": "/export", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  makeExportCode: {"method": "POST", "path": "/export/codes", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   makePageCode: {"method": "POST", "path": "/codes", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   drawQr: {"method": "POST", "path": "/qr", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   describeApi: {"method": "GET", "path": "/openapi.json", "query": [], "body": null, "events": false, "key": false, "seconds": 60},

@@ -257,6 +257,13 @@ export interface ExportResult {
   watermark: number;
 }
 
+/** The export that is there. */
+export interface ExportView {
+  destination: string;
+  made_at: number | null;
+  size: number | null;
+}
+
 /** A code for the web page. */
 export interface PageCode {
   code: string;
@@ -1876,6 +1883,10 @@ export class Ravel {
   followNodeStream(values?: {}, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
   /** Export what is new. The answer comes when it is written. */
   exportStore(values?: {}, options?: RequestOptions): Promise<ExportResult>;
+  /** Show when the export that is there was made, and its size. */
+  showExport(values?: {}, options?: RequestOptions): Promise<ExportView>;
+  /** Make a path at which a browser saves the export as a ZIP file, once. */
+  makeExportCode(values?: {}, options?: RequestOptions): Promise<PageCode>;
   /** Make a code by which a web page gets a token of its own, once. */
   makePageCode(values?: {}, options?: RequestOptions): Promise<PageCode>;
   /** Draw a QR code of a link. */

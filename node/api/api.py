@@ -16,6 +16,7 @@ from node.api.access import Access, check_node
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.callers import Callers, caller_of
+from node.api.downloads import archive_response
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
@@ -28,6 +29,7 @@ from node.api.search import SearchHandler
 from node.api.service import NodeService
 from node.api.web_page import (
     CODE_QUERY,
+    EXPORT_PATH,
     OPEN_PATHS,
     REPORT_PATH,
     PageCodes,
@@ -39,7 +41,7 @@ from node.contract.care import OPEN_REPORT
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
-from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
+from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_EXPORT_CODE, MAKE_PAGE_CODE
 from node.contract.search import SEARCH
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
@@ -63,7 +65,10 @@ def create_app(
 
     Raises WrongBinding where the service lacks a method that the table names.
     """
-    codes, report_codes = PageCodes(), PageCodes(address=f"{REPORT_PATH}?{CODE_QUERY}=")
+    codes = PageCodes()
+    report_codes, export_codes = (
+        PageCodes(address=f"{path}?{CODE_QUERY}=") for path in (REPORT_PATH, EXPORT_PATH)
+    )
     run = new_run() if run is None else run
     repeats = Repeats(run)
 
@@ -80,16 +85,22 @@ def create_app(
         report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
         return report_response(await service.reports.read())
 
+    async def send_export(request: Request) -> Response:
+        export_codes.redeem(request.query_params.get(CODE_QUERY, ""))
+        archive = await service.archives.open()
+        return archive_response(f"{archive.name}.zip", service.archives.send(archive))
+
     probes = _Probes(service.watching)
     access = Access(service.targets, callers, service.run_blocking)
     handlers = _other_handlers(service, streams or EventStreams(), access)
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
+    handlers[MAKE_EXPORT_CODE] = lambda _: answer_json(export_codes.answer())
     routes = [
         Route("/healthz", _health),
         Route("/readyz", _mapped(probes.readiness)),
         Route("/metrics", _mapped(probes.metrics)),
-        *page_routes(_mapped(give_token), _mapped(show_report)),
+        *page_routes(*map(_mapped, (give_token, show_report, send_export))),
     ]
     for endpoint in ROUTED:
         handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]

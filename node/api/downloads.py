@@ -1,4 +1,4 @@
-"""HTTP responses for files: whole or one byte range, streamed, resumable.
+"""HTTP responses for files: whole or one byte range, streamed, resumable; and for archives, made while they are sent.
 
 Ranges are RFC 9110's, one at a time; a request for several, or for what is not a range, is answered with the whole, as
 the RFC allows. Content is anybody's: browsers are told to take it for nothing but bytes to save.
@@ -22,13 +22,7 @@ ReadFile = Callable[[OpenFile, int, int], AsyncGenerator[bytes]]
 def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) -> Response:
     """200 with everything, 206 with a range, or 416 where the range lies behind the end."""
     tag = f'"{file.file_id}"'
-    answer = {
-        "ETag": tag,
-        "Accept-Ranges": "bytes",
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name or file.file_id, safe='')}",
-        "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "private, no-store",
-    }
+    answer = {"ETag": tag, "Accept-Ranges": "bytes", **_to_save(file.name or file.file_id)}
     start, stop, status = 0, file.size, 200
     wanted = _parse_range(headers.get("range", ""), file.size)
     if wanted is not None and headers.get("if-range", tag) == tag:
@@ -39,6 +33,19 @@ def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) ->
         answer["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
     answer["Content-Length"] = str(stop - start)
     return _Streamed(read(file, start, stop), status, answer)
+
+
+def archive_response(name: str, content: AsyncGenerator[bytes]) -> Response:
+    """A file of a length that nobody knows yet, to be saved."""
+    return _Streamed(content, 200, _to_save(name))
+
+
+def _to_save(name: str) -> dict[str, str]:
+    return {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, no-store",
+    }
 
 
 class _Streamed(StreamingResponse):

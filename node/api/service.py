@@ -37,6 +37,7 @@ from node.contract.node import NodeLists, NodeStatus, QrCode
 from node.contract.repos import RepoFork, RepoList, RepoView
 from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
+from node.exports.archives import Archives
 from node.exports.exports import Exports
 from node.home.config_layers import Setting
 from node.home.tokens import TokenFile
@@ -137,6 +138,7 @@ class NodeService:
         self.relaying = Relaying(hub)
         self.accounts = RelayAccounts(hub, self.relaying.find_relay, addresses, node_key, clock)
         self.exports = exports
+        self.archives = Archives(exports.destination, hub.run_blocking)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         self.relay_joining = RelayJoining(hub, self.peers)

@@ -47,8 +47,9 @@ SHELL_PATH: Final = "/web/shell.json"
 """What a browser keeps of the page to open it while the node is away: all files, and the version that they are together."""
 CODE_PATH: Final = "/open"
 REPORT_PATH: Final = "/report"
+EXPORT_PATH: Final = "/export"
 CODE_QUERY: Final = "code"
-OPEN_PATHS: Final = frozenset({*_FILES, SHELL_PATH, CODE_PATH, REPORT_PATH})
+OPEN_PATHS: Final = frozenset({*_FILES, SHELL_PATH, CODE_PATH, REPORT_PATH, EXPORT_PATH})
 """What is served without the token."""
 _HEADERS: Final = {
     # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text. `blob:` shows
@@ -103,13 +104,16 @@ class PageCodes(OneTimeCodes):
         return {"code": code, "path": f"{self._address}{code}", "expires_seconds": PAGE_CODE_SECONDS}
 
 
-def page_routes(give_token: Handler, show_report: Handler) -> list[Route]:
-    """Routes of the page's files, and of what gives a token or the report for a code."""
+def page_routes(give_token: Handler, show_report: Handler, send_export: Handler) -> list[Route]:
+    """Routes of the page's files, and of what gives a token, the report or an export for a code."""
     contents = {path: (_FOLDER / name).read_bytes() for path, (name, _) in _FILES.items()}
     files = [Route(path, _serve(contents[path], kind)) for path, (_, kind) in _FILES.items()]
     files.append(Route(SHELL_PATH, _serve(_list_shell(contents), "application/json")))
-    report = Route(REPORT_PATH, show_report, methods=["GET"])
-    return [*files, Route(CODE_PATH, give_token, methods=["POST"]), report]
+    given = [
+        Route(REPORT_PATH, show_report, methods=["GET"]),
+        Route(EXPORT_PATH, send_export, methods=["GET"]),
+    ]
+    return [*files, Route(CODE_PATH, give_token, methods=["POST"]), *given]
 
 
 def report_response(content: bytes) -> Response:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, READ_LISTS
+from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, PERSON, READ_LISTS
 from node.contract.endpoint import Endpoint, StreamedEvent
 from node.contract.peers import PeerList, PeerView
 from node.contract.repos import RepoList
@@ -197,6 +197,19 @@ class ExportResult(TypedDict):
     unjudged_repos: Annotated[Count, Meta(description="Repos whose members are not exported for damage.")]
 
 
+class ExportView(TypedDict):
+    """The export that is there."""
+
+    destination: Annotated[str, Meta(description="A path or a URL.")]
+    made_at: Annotated[
+        int | None,
+        Meta(
+            description="Unix seconds. Null: there is none yet, or exports go to another place than this machine."
+        ),
+    ]
+    size: Annotated[int | None, Meta(description="Bytes of all its files.")]
+
+
 class NodeLists(PeerList, RepoList):
     """Peers and repos."""
 
@@ -256,6 +269,26 @@ EXPORT_STORE: Final = Endpoint(
     service="exports.write",
     answer=ExportResult,
     seconds_max=EXPORT_SECONDS_MAX,
+)
+SHOW_EXPORT: Final = Endpoint(
+    name="show_export",
+    method="GET",
+    path="/export",
+    stability="may change",
+    needs=NODE,
+    summary="Show when the export that is there was made, and its size.",
+    service="archives.show",
+    answer=ExportView,
+    errors=("too_large",),
+)
+MAKE_EXPORT_CODE: Final = Endpoint(
+    name="make_export_code",
+    method="POST",
+    path="/export/codes",
+    stability="may change",
+    needs=PERSON,
+    summary="Make a path at which a browser saves the export as a ZIP file, once.",
+    answer=PageCode,
 )
 MAKE_PAGE_CODE: Final = Endpoint(
     name="make_page_code",

@@ -76,6 +76,11 @@ class Exports:
     def _config(self) -> ExportConfig:
         return self._home.config.export
 
+    @property
+    def destination(self) -> str:
+        """Where exports go: a path or a URL."""
+        return self._home.export_destination
+
     async def write(self) -> ExportResult:
         """Write what is new since the last export as Parquet. Raises StorageError, ServiceError."""
         async with self._lock:
@@ -120,7 +125,7 @@ class Exports:
         """How exports go, for people and doctors."""
         state = self.state
         return {
-            "destination": self._home.export_destination,
+            "destination": self.destination,
             "interval": self._config.interval,
             "finished_at": int(state.finished_at) or None,
             "next_at": int(state.next_at) or None,
@@ -170,7 +175,7 @@ class Exports:
         return msgspec.json.encode(
             {
                 "home": str(self._home.path),
-                "destination": self._home.export_destination,
+                "destination": self.destination,
                 "options": config.options,
                 "node": self._node,
                 "created_at": int(self._clock()),

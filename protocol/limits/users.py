@@ -209,6 +209,8 @@ BACKUP_SECONDS_MAX: Final = 86_400
 """Seconds after which a backup is ended: a terabyte at the speed of a slow disk, or a disk that hangs."""
 REPORT_SECONDS_MAX: Final = 21_600
 """Seconds after which an analysis is ended: far more than one machine takes for what it can hold."""
+EXPORT_MANIFEST_SENT_MAX: Final = 16 * MIB
+"""Bytes of the manifest of an export that a browser saves: some hundred thousand parts. The daemon reads it as a whole."""
 REPORT_SIZE_MAX: Final = 32 * MIB
 """Bytes of a report that a page is shown. Reports have some hundred KiB: what they draw is bounded."""
 DISK_FREE_MIN: Final = 64 * MIB

@@ -9,7 +9,16 @@ from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.event_streams import AsyncEventStream, EventStream
-    from ravel.types.node import ExportResult, LogLines, NodeLists, NodeStatus, PageCode, QrCode, StorageUse
+    from ravel.types.node import (
+        ExportResult,
+        ExportView,
+        LogLines,
+        NodeLists,
+        NodeStatus,
+        PageCode,
+        QrCode,
+        StorageUse,
+    )
 
 SHOW_STATUS: Final[Operation[NodeStatus]] = Operation(
     name="show_status", method="GET", path="/status", answer="node.NodeStatus"
@@ -25,6 +34,12 @@ FOLLOW_NODE: Final[Operation[NodeLists]] = Operation(
 )
 EXPORT_STORE: Final[Operation[ExportResult]] = Operation(
     name="export_store", method="POST", path="/export", answer="node.ExportResult", seconds_max=21600
+)
+SHOW_EXPORT: Final[Operation[ExportView]] = Operation(
+    name="show_export", method="GET", path="/export", answer="node.ExportView"
+)
+MAKE_EXPORT_CODE: Final[Operation[PageCode]] = Operation(
+    name="make_export_code", method="POST", path="/export/codes", answer="node.PageCode"
 )
 MAKE_PAGE_CODE: Final[Operation[PageCode]] = Operation(
     name="make_page_code", method="POST", path="/codes", answer="node.PageCode"
@@ -66,6 +81,14 @@ class NodeCalls(SyncCaller):
     def export_store(self) -> ExportResult:
         """Export what is new. The answer comes when it is written."""
         return self._call(EXPORT_STORE, {})
+
+    def show_export(self) -> ExportView:
+        """Show when the export that is there was made, and its size."""
+        return self._call(SHOW_EXPORT, {})
+
+    def make_export_code(self) -> PageCode:
+        """Make a path at which a browser saves the export as a ZIP file, once."""
+        return self._call(MAKE_EXPORT_CODE, {})
 
     def make_page_code(self) -> PageCode:
         """Make a code by which a web page gets a token of its own, once."""
@@ -109,6 +132,14 @@ class AsyncNodeCalls(AsyncCaller):
     async def export_store(self) -> ExportResult:
         """Export what is new. The answer comes when it is written."""
         return await self._call(EXPORT_STORE, {})
+
+    async def show_export(self) -> ExportView:
+        """Show when the export that is there was made, and its size."""
+        return await self._call(SHOW_EXPORT, {})
+
+    async def make_export_code(self) -> PageCode:
+        """Make a path at which a browser saves the export as a ZIP file, once."""
+        return await self._call(MAKE_EXPORT_CODE, {})
 
     async def make_page_code(self) -> PageCode:
         """Make a code by which a web page gets a token of its own, once."""

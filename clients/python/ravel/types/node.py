@@ -89,6 +89,17 @@ class ExportResult(TypedDict):
     """Repos whose members are not exported for damage."""
 
 
+class ExportView(TypedDict):
+    """The export that is there."""
+
+    destination: str
+    """A path or a URL."""
+    made_at: int | None
+    """Unix seconds. Null: there is none yet, or exports go to another place than this machine."""
+    size: int | None
+    """Bytes of all its files."""
+
+
 class PageCode(TypedDict):
     """A code for the web page."""
 
