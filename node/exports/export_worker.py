@@ -68,6 +68,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     storage_url: str  # empty: rows are in a file of the folder
     store_key: str  # hex; opens root branches, and bodies where they are asked for
     quotas: Quotas | None
+    delta: bool = False
 
 
 class ExportAnswer(msgspec.Struct, frozen=True):
@@ -94,6 +95,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             rights=open_rights,
             holdings=partial(count_holdings, folder=home),
             quotas=request.quotas,
+            delta=request.delta,
         )
         store_key = StoreKey(bytes.fromhex(request.store_key)) or None
         destination = open_destination(request.destination, request.options, home / SCRATCH_NAME)

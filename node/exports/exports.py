@@ -183,6 +183,7 @@ class Exports:
                 "parts_max": config.parts,
                 "has_bodies": config.bodies,
                 "has_blocks": config.blocks,
+                "delta": config.format == "delta",
                 "pseudonym_key": key,
                 "storage_url": self._home.storage_url,
                 "store_key": self._store_key.hex(),

@@ -15,7 +15,20 @@ PARTS_MIN: Final = 2
 PARTS_MAX: Final = 10_000
 """Parts of a table: Spark opens each, and an object store is asked for each."""
 
-EXPORT_KEYS: Final = ("destination", "options", "interval", "keep", "parts", "bodies", "blocks", "pseudonyms")
+FORMATS: Final = ("parquet", "delta")
+"""How tables are published: as folders of Parquet files alone, or also as tables of Delta Lake."""
+
+EXPORT_KEYS: Final = (
+    "destination",
+    "options",
+    "format",
+    "interval",
+    "keep",
+    "parts",
+    "bodies",
+    "blocks",
+    "pseudonyms",
+)
 
 EXPORT_TEXT: Final = """\
 [export]
@@ -26,6 +39,8 @@ destination = ""
 # options = { key = "...", secret = "...", client_kwargs = { endpoint_url = "https://..." } }
 # What is not said here, the driver looks for in the environment (AWS_ACCESS_KEY_ID and the like).
 options = {}
+# "parquet", or "delta": then each table is also a table of Delta Lake, in `kept/TABLE`, over the same files.
+format = "parquet"
 # Minutes between exports by the daemon; 0: only when `ravel export` asks for one.
 interval = 0
 # Hours that parts stay which a newer export has replaced, for anyone who still reads them.
@@ -53,6 +68,7 @@ class ExportConfig:
     bodies: bool = False
     blocks: bool = False
     pseudonyms: bool = False
+    format: str = "parquet"  # one of FORMATS
 
 
 def read_export(section: Mapping[str, object], bad: Callable[[str, str], ServiceError]) -> ExportConfig:
@@ -68,6 +84,10 @@ def read_export(section: Mapping[str, object], bad: Callable[[str, str], Service
     options = section.get("options", default.options)
     if not isinstance(options, dict):
         raise bad("options", '[export] options is a table, such as { key = "..." }')  # without its value
+
+    form = section.get("format", default.format)
+    if form not in FORMATS:
+        raise bad("format", f"[export] format is {' or '.join(FORMATS)}, not {form!r}")
 
     def whole(key: str, default: int, least: int, most: int) -> int:
         value = section.get(key, default)
@@ -90,6 +110,7 @@ def read_export(section: Mapping[str, object], bad: Callable[[str, str], Service
         flag("bodies"),
         flag("blocks"),
         flag("pseudonyms"),
+        str(form),
     )
     if config.bodies and config.pseudonyms:
         raise bad("bodies", "[export] bodies name authors: there are none where pseudonyms = true")

@@ -61,7 +61,15 @@ class Destination(Protocol):
         ...
 
     def publish(self, name: str, content: bytes) -> None:
-        """Put a small file, in place of the one that is there."""
+        """Put a small file, in place of the one that is there; durable when it returns."""
+        ...
+
+    def find(self, folder: str) -> list[str]:
+        """Names of all files below a folder, which may be missing."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
         ...
 
     def put(self, name: str, source: Path) -> None:
@@ -72,10 +80,11 @@ class Destination(Protocol):
         """A file of this machine with a part's bytes; in the scratch folder unless it is here anyway."""
         ...
 
-    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+    def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
         """Have tables' folders hold the listed parts and no others, keep replaced ones aside, and delete the rest.
 
-        A part is always in one of both places. Cut off at any step, it can be done again.
+        A part is always in one of both places. With `all_aside` every part is aside in the end: where none can be in both
+        places, tables' folders hold nothing. Cut off at any step, it can be done again.
         """
         ...
 
@@ -126,11 +135,24 @@ class LocalFolder:
     def publish(self, name: str, content: bytes) -> None:
         """See Destination."""
         with self._failing():
+            target = self._folder / name
+            make_folder(target.parent)
             beside = self._folder / f"{name}.tmp"
             beside.write_bytes(content)
             _sync(beside)
-            beside.replace(self._folder / name)
-            _sync(self._folder)
+            beside.replace(target)
+            _sync(target.parent)
+
+    def find(self, folder: str) -> list[str]:
+        """See Destination."""
+        with self._failing():
+            paths = (self._folder / folder).rglob("*")
+            return [str(path.relative_to(self._folder)) for path in paths if path.is_file()]
+
+    def delete(self, name: str) -> None:
+        """See Destination."""
+        with self._failing():
+            (self._folder / name).unlink(missing_ok=True)
 
     def put(self, name: str, source: Path) -> None:
         """See Destination."""
@@ -146,7 +168,7 @@ class LocalFolder:
         aside = self._folder / KEPT_NAME / name
         return aside if aside.exists() else self._folder / name
 
-    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+    def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
         """See Destination. Every part stays aside too, under a second name, so that no reader's path goes stale early."""
         with self._failing():
             for table in TABLES:
@@ -156,7 +178,7 @@ class LocalFolder:
                 except OSError as error:
                     if error.errno not in _NO_LINKS:
                         raise
-                    self._move_parts(table, wanted, kept)
+                    self._move_parts(table, *_places(wanted, kept, all_aside=all_aside))
 
     def _link_parts(self, table: str, listed: set[str], replaced: set[str]) -> None:
         shown, aside = self._folder / table, self._folder / KEPT_NAME / table
@@ -256,12 +278,20 @@ class RemoteFolder:
         self._do(fetch)
         return here
 
-    def arrange(self, listed: Collection[str], replaced: Collection[str]) -> None:
+    def find(self, folder: str) -> list[str]:
+        """See Destination."""
+        return [name for name in self._do(self._find) if name.startswith(f"{folder}/")]
+
+    def delete(self, name: str) -> None:
+        """See Destination."""
+        self._do(lambda: self._move(name, None))
+
+    def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
         """See Destination. What is moved is copied by the store itself, then deleted: no store of objects can rename."""
         found = self._do(self._find)
         for table in TABLES:
             there, aside = (_names_of(folder, found) for folder in (table, f"{KEPT_NAME}/{table}"))
-            wanted, kept = _names_of(table, listed), _names_of(table, replaced)
+            wanted, kept = _places(_names_of(table, listed), _names_of(table, replaced), all_aside=all_aside)
             for source, target in _plan_moves(table, there, aside, wanted, kept):
                 self._do(partial(self._move, source, target))
 
@@ -338,6 +368,11 @@ def _link_all(names: Collection[str], source: Path, target: Path) -> None:
         for name in names:
             os.link(source / name, target / name)
         _sync(target)
+
+
+def _places(listed: set[str], replaced: set[str], *, all_aside: bool) -> tuple[set[str], set[str]]:
+    """Parts that are to be in a table's folder, and parts that are to be aside, where none can be in both."""
+    return (set(), listed | replaced) if all_aside else (listed, replaced)
 
 
 def _plan_moves(

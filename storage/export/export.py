@@ -5,11 +5,12 @@
     count    what the store holds, in another, since that takes long and no row depends on it
     put      the parts, aside; they are named by their content, so nothing that is there is written over
     publish  the manifest, in one piece: a reader sees the old export or the new one, never half
+    log      for readers of Delta Lake, where they are wanted (see `delta_log`)
     arrange  the folders of tables, so that they hold what the manifest lists and nothing else; what was replaced stays
              aside for `keep_seconds`, for anyone who reads by an older manifest
 
 Cut before the manifest it leaves the old export, and perhaps parts aside that nothing lists; cut after it, the new one, and
-perhaps folders that are not arranged yet. The next export begins with arranging them.
+perhaps logs and folders of the old one. The next export begins with both.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from protocol.keys import HashKey
 from ravel.exports.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
 from storage.engine.database import StorageError
 from storage.export.blocks import block_batches, relay_block_batches
+from storage.export.delta_log import has_logs, remove_logs, write_logs
 from storage.export.destinations import Destination
 from storage.export.manifest import (
     MANIFEST_SIZE_MAX,
@@ -109,6 +111,7 @@ class ExportPlan:
     rights: Rights | None = None
     holdings: Callable[[Connection, Counted], Counted] | None = None
     quotas: Quotas | None = None
+    delta: bool = False  # whether tables have logs of Delta Lake
 
     @property
     def pseudonyms(self) -> str:
@@ -159,8 +162,9 @@ def export_store(
             raise StorageError(f"cannot write an export: {error}") from error
         run.put(destination)
     manifest = run.manifest
-    destination.publish(MANIFEST_NAME, encode_manifest(manifest))
-    _arrange(destination, manifest)
+    content = encode_manifest(manifest)
+    destination.publish(MANIFEST_NAME, content)
+    _arrange(destination, _decode(content, destination, plan), plan)
     return ExportSummary(
         destination.name,
         sum(part.rows for part in manifest.tables["commits"]),
@@ -176,14 +180,25 @@ def _load(destination: Destination, plan: ExportPlan) -> Manifest:
     content = destination.read(MANIFEST_NAME, MANIFEST_SIZE_MAX)
     if content is None:
         return Manifest(plan.node, pseudonyms=plan.pseudonyms, has_bodies=plan.bodies is not None)
-    manifest = decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
-    # Here too, for those who read by patterns: one that was killed left it undone, and this one may fail.
-    _arrange(destination, manifest)
+    manifest = _decode(content, destination, plan)
+    # Here too, for those who read without the manifest: one that was killed left it undone, and this one may fail.
+    _arrange(destination, manifest, plan)
     return manifest
 
 
-def _arrange(destination: Destination, manifest: Manifest) -> None:
-    destination.arrange(set(manifest.listed()), {one.path for one in manifest.replaced})
+def _decode(content: bytes, destination: Destination, plan: ExportPlan) -> Manifest:
+    return decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
+
+
+def _arrange(destination: Destination, manifest: Manifest, plan: ExportPlan) -> None:
+    listed, replaced = set(manifest.listed()), {one.path for one in manifest.replaced}
+    if not plan.delta:
+        remove_logs(destination)
+    elif manifest.schema_version == SCHEMA_VERSION:
+        if not has_logs(destination):  # parts may not be where the log will say
+            destination.arrange(listed, replaced, all_aside=True)
+        write_logs(destination, manifest, plan.keep_seconds)
+    destination.arrange(listed, replaced, all_aside=plan.delta)
     if manifest.schema_version == SCHEMA_VERSION:
         views = write_views([table for table, parts in manifest.tables.items() if parts]).encode()
         if destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
         accept_batch(replica, branch, open_batch(branch, [item]), NOW_MS + at)
         if at == 3:
             export_node(replica.database, tmp_path / "export", "node", 1)
-    plan: dict[str, Any] = {"source_authors": _open_source_authors, "parts_max": 1}
+    plan: dict[str, Any] = {"source_authors": _open_source_authors, "parts_max": 1, "delta": True}
     export_node(replica.database, tmp_path / "export", "node", 2, **plan)
     world.close()
     return tmp_path / "export"
@@ -51,7 +51,7 @@ def run(code: str, folder: Path) -> dict[str, Any]:
 
 
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (7, 5)
+    assert (len(CODE), len(QUERIES)) == (8, 5)
 
 
 @pytest.mark.slow
@@ -70,16 +70,17 @@ def test_the_queries_find_rows(folder: Path) -> None:
 @pytest.mark.slow
 def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(run(CODE[0], folder)["commits"].arrow()) == 9
-    pandas, arrow, manifest = CODE[2], CODE[3], CODE[6]
+    pandas, arrow, delta, manifest = CODE[2], CODE[3], CODE[4], CODE[7]
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
     assert run(arrow, folder)["commits"].count_rows() == 9
+    assert run(delta, folder)["commits"].version() == 1
     assert run(manifest, folder)["read"]("topics").count_rows() == 2
     assert capsys.readouterr().out.rstrip().endswith("9 9")
 
 
 @pytest.mark.slow
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
-    assert run(CODE[4], folder)["commits"].count() == 9
-    names = run(CODE[5], folder)
+    assert run(CODE[5], folder)["commits"].count() == 9
+    names = run(CODE[6], folder)
     assert names["order"].where("fault IS NULL").count() == 9
     assert names["spark"] is spark or names["spark"].version == spark.version

@@ -219,6 +219,8 @@ def test_the_folder_of_older_configurations_is_the_destination(tmp_path: Path) -
         ("destination = 7", "is a text"),
         ("bodies = 1", "true or false"),
         ("blocks = 1", "true or false"),
+        ('format = "csv"', "parquet or delta"),
+        ("format = [1]", "parquet or delta"),
         ("bodies = true\npseudonyms = true", "name authors"),
     ],
 )

@@ -19,6 +19,7 @@ VALUES = {
     "api.tls_names": '["ravel.example", "[2001:db8::1]:443"]',
     "api.trusted_proxies": '["127.0.0.1", "fd00::/64"]',
     "export.destination": "file:///tmp/Ann \"A\" # one\n'two'",
+    "export.format": "delta",
     "export.options": '{ anon = true, key = "secret" }',
     "relay.accept": "known",
     "storage.url": "postgresql://ravel@db.example/ravel",
