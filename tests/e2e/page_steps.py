@@ -59,6 +59,25 @@ def submit(page: Browser, form: str, **fields: str) -> None:
     page.click(f"{form} > button")
 
 
+def by_command(page: Browser, asked: str) -> None:
+    """Run a command by its name, as by keyboard alone: Ctrl+K, some letters, Enter."""
+    press_with(page, "k", 75, 2)
+    page.until("document.activeElement.id === 'command'")
+    page.type(asked)
+    page.until("document.querySelector('#found [aria-selected=true]')")
+    page.press("Enter", 13, "\r")
+    page.until("!document.getElementById('palette')")
+
+
+def tab_to(page: Browser, selector: str, presses_max: int = 60) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(presses_max):
+        if page.evaluate(f"document.activeElement.matches({json.dumps(selector)})"):
+            return
+        page.press("Tab", 9)
+    raise AssertionError(f"{presses_max} presses of Tab do not reach {selector}")
+
+
 def press_with(page: Browser, key: str, code: int, modifiers: int) -> None:
     """Press a key with others held: 2 is Ctrl."""
     for kind in ("rawKeyDown", "keyUp"):

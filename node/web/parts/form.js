@@ -1,4 +1,5 @@
-// Forms and buttons that run once at a time, questions before what cannot be undone, and lists that are being loaded.
+// Forms and buttons that run once at a time, questions before what cannot be undone, lists that are being loaded, and files
+// that are saved.
 
 import { attempt, problem } from "../state/session.js";
 import { changes } from "../state/node.js";
@@ -6,6 +7,8 @@ import { text } from "../strings/en.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { html } from "./html.js";
+
+const READ_MS = 60_000; // by then a browser has begun to read what it saves
 
 /** `send(values, form)` gets the fields' values. The form is emptied when that went well. */
 export function Form({ id, class: name = "form", send, button, children, keep = false }) {
@@ -129,4 +132,19 @@ export function LinkBox({ id, link, about, facts = "", alarm = "", qr }) {
     ${alarm && html`<p class="error">${alarm}</p>`}
     ${qr && html`<svg class="qr" role="img" aria-label=${text.linkAsQr} viewBox=${`0 0 ${qr.size} ${qr.size}`}><path d=${qr.path} /></svg>`}
   </div>`;
+}
+
+/** Has the browser save what stands at an address of this node. */
+export function saveFrom(address, name = "") {
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+}
+
+/** Has the browser save a blob as a file. */
+export function saveAs(blob, name) {
+  const address = URL.createObjectURL(blob);
+  saveFrom(address, name);
+  setTimeout(() => URL.revokeObjectURL(address), READ_MS);
 }

@@ -3,7 +3,7 @@
 import { text } from "../strings/en.js";
 
 const WHO_MAX = 24;
-const ID_SHOWN = 12;
+export const ID_SHOWN = 12; // characters that stand for an id
 
 export function bytes(size) {
   const power = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), 4);

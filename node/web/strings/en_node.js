@@ -18,6 +18,7 @@ export const ofNode = {
     export: "Export",
     relay: "Relay for others",
     storage: "Storage",
+    search: "Search",
     log: "Log",
   },
   sources: { default: "default", file: "set in the file", environment: "set by the environment", option: "given at the start" },
@@ -108,6 +109,12 @@ export const ofNode = {
   revokeToken: (name) => `Revoke ${name}`,
   revokeQuestion: (name) => `Revoke the token ${name}? What uses it is refused from now on.`,
   revoked: (name) => `${name} was revoked.`,
+
+  // An account at a relay
+  joinRelay: "Use a relay by its link",
+  joinRelayAbout: "For a link with which the operator of a relay gives you an account. It is good once, for this node.",
+  relayLinkHint: "ravel:relay:…",
+  joinedRelay: (address, quota) => `This node uses ${address} now. You may keep ${quota} there.`,
 
   // Report
   reportAbout: "An analysis of all that this node holds: members, activity, branches, how long commits took to spread. It is computed on the node's machine.",

@@ -20,9 +20,15 @@ export function About({ repo, branch }) {
     </dl>
     ${may(repo, "admin") && html`<${Reading} about=${text.readRepo} make=${() => api.shareRepo({ repo: repo.repo })} />`}
     ${may(repo, "admin") && branch && html`<${Reading} about=${text.readBranch(branch.name)} make=${() => api.shareBranch({ branch: branch.branch })} />`}
+    ${may(repo, "admin") && html`<details><summary>${text.renewRepo}</summary>
+      <p>${text.renewRepoAbout}</p>
+      <${Action} id="renew-repo" question=${text.renewRepoQuestion(repo.name)} act=${async () => {
+        await api.startEpoch({ repo: repo.repo });
+        tell(text.renewed(repo.name));
+      }}>${text.renew}<//></details>`}
     <details><summary>${text.forkRepo}</summary>
       <p>${text.forkRepoAbout}</p>
-      <${Form} button=${text.fork} send=${async ({ name }) => {
+      <${Form} id="fork-repo" button=${text.fork} send=${async ({ name }) => {
         const made = await api.forkRepo({ repo: repo.repo, name });
         await refresh();
         go(made.branches[0]?.branch ?? made.repo);

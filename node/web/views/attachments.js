@@ -1,6 +1,6 @@
 // The files of a commit: pictures are shown, everything can be saved. What a file says of itself is not believed.
 
-import { Action } from "../parts/form.js";
+import { Action, saveAs } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { api } from "../state/session.js";
 import { text } from "../strings/en.js";
@@ -34,12 +34,7 @@ export function Save({ branch, file, name, tab, children }) {
 
 async function save(branch, file, name) {
   const download = await api.getFile({ branch, file });
-  const address = URL.createObjectURL(await download.blob());
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name.split("/").pop();
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000); // the browser has begun to read it by then
+  saveAs(await download.blob(), name.split("/").pop());
 }
 
 /** Loaded when it comes into view; a file whose bytes are no picture shows nothing. */

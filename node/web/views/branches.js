@@ -1,7 +1,7 @@
 // Branches of a repo: create, fork, merge, rename, archive; and the tags that name commits.
 
-import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
-import { short } from "../parts/format.js";
+import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
+import { bytes, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
@@ -26,19 +26,30 @@ export function Branches({ repo, branch }) {
       <p class="facts">${text.forkBranchAbout}</p>
       <${Form} id="fork-branch" class="form inline" button=${text.fork} send=${({ name }) => fork(branch, name)}><${Name} /><//>
       <h3>${text.renameBranch(branch.name)}</h3>
-      <${Form} class="form inline" button=${text.rename} send=${async ({ name }) => {
-        await api.editBranch({ branch: branch.branch, name: name.trim() });
-        await refresh();
-      }}><${Name} /><//>`}
+      <${Form} id="rename-branch" class="form inline" button=${text.rename} send=${({ name }) => rename(branch, name.trim())}><${Name} /><//>`}
     ${may(repo, "write") && branch && others.length > 0 && html`<h3>${text.mergeInto(branch.name)}</h3>
       <${Form} id="merge-branch" class="form inline" button=${text.merge} send=${({ source }) => merge(branch, source)}>
         <label>${text.from} <select name="source">${others.map((one) => html`<option value=${one.branch}>${one.name}</option>`)}</select></label><//>`}
     <h3>${text.tags}</h3>
-    <${Tags} repo=${repo} mayManage=${mayManage} />`;
+    <${Tags} repo=${repo} mayManage=${mayManage} />
+    ${mayManage && branch && html`<details><summary>${text.careOf(branch.name)}</summary>
+      <p>${text.compactAbout}</p>
+      <${Action} id="compact" act=${() => compact(branch)}>${text.compact}<//>
+      <p>${text.renewBranchAbout}</p>
+      <${Action} id="renew-branch" question=${text.renewBranchQuestion(branch.name)} act=${async () => {
+        await api.renewBranch({ branch: branch.branch });
+        tell(text.renewed(branch.name));
+      }}>${text.renew}<//></details>`}`;
 }
 
 function Name() {
   return html`<label>${text.nameOfBranch} <input name="name" required maxlength="255" autocomplete="off" /></label>`;
+}
+
+async function rename(branch, name) {
+  await api.editBranch({ branch: branch.branch, name });
+  await refresh();
+  tell(text.renamed(branch.name, name), () => rename({ ...branch, name }, branch.name));
 }
 
 async function archive(branch, archived) {
@@ -53,6 +64,16 @@ export async function fork(branch, name, commit) {
   await refresh();
   go(made.branch);
   tell(text.forked(made.name));
+}
+
+/** Compacts a branch, after one has seen what that lets go. */
+async function compact(branch) {
+  const { bodies, size } = await api.compactBranch({ branch: branch.branch, dry_run: true });
+  if (!bodies) return tell(text.nothingToCompact);
+  if (!(await ask(text.compactQuestion(branch.name, bodies, bytes(size)), text.compact))) return;
+  await api.compactBranch({ branch: branch.branch });
+  await refresh();
+  tell(text.compacted(branch.name));
 }
 
 async function merge(branch, source) {

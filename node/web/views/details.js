@@ -15,14 +15,15 @@ import { Files } from "./files.js";
 import { Health } from "./health.js";
 import { Inbox } from "./inbox.js";
 import { JoinRepo, NewRepo } from "./join.js";
+import { Log } from "./log.js";
 import { Members } from "./members.js";
-import { Log, Storage } from "./storage.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
 import { Report } from "./report.js";
 import { Search } from "./search.js";
 import { Settings } from "./settings.js";
+import { Storage } from "./storage.js";
 import { Text } from "./text.js";
 import { Tokens } from "./tokens.js";
 
@@ -56,7 +57,7 @@ export const PANELS = {
 
 export function DetailsView() {
   const { repo, branch } = current.value;
-  const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "peers";
+  const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "people";
   const panel = PANELS[asked];
   const place = useRef(null);
   const opened = `${route.value.panel}/${route.value.argument}`;

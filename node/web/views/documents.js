@@ -53,7 +53,10 @@ export function Dict({ repo, branch }) {
     ${entries.length > 0 && html`<table class="entries"><thead><tr><th scope="col">${text.key}</th><th scope="col">${text.value}</th><th scope="col"><span class="unseen">${text.remove}</span></th></tr></thead>
       <tbody id="entries">${entries.map((entry) => html`<tr key=${entry.key}>
         <th scope="row"><bdi>${entry.key}</bdi></th>
-        <td><${Value} entry=${entry} mayWrite=${mayWrite} put=${(value) => edit({ put: { [entry.key]: value } }, again)} /></td>
+        <td><${Value} entry=${entry} mayWrite=${mayWrite} put=${async (value) => {
+          await edit({ put: { [entry.key]: value } }, again);
+          tell(text.saved, () => edit({ put: { [entry.key]: entry.value } }, again));
+        }} /></td>
         <td>${mayWrite && html`<${Action} class="quiet" label=${text.removeOf(entry.key)} act=${async () => {
           await edit({ erase: [entry.key] }, again);
           tell(text.removed(entry.key), () => edit({ put: { [entry.key]: entry.value } }, again));

@@ -44,17 +44,18 @@ function Offer({ offer, repo, again }) {
     await again();
   };
   return html`<li>
-    <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>
-      <span class="facts">${text.offerStates[offer.status]} · ${text.commits(offer.commits)}</span></p>
+    <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>${" "}
+      <span class="facts">${text.offerStates[offer.status]}${offer.commits ? ` · ${text.commits(offer.commits)}` : ""}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
+    ${may(repo, "admin") && offer.kind === "pull" && offer.status === "open" && html`<p class="facts">${text.acceptAbout}</p>`}
     ${may(repo, "admin") && html`<p class="buttons">
       ${offer.status === "open" && html`<${Action} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//>`}
-      ${offer.kind === "pull" && offer.status === "accepted" && html`<${Action} act=${async () => {
+      ${offer.kind === "pull" && offer.status === "accepted" && (!offer.commits ? text.offerComes : html`<${Action} class="main" act=${async () => {
         const done = await api.mergeOffer({ repo: repo.repo, offer: offer.offer });
         await again();
         tell(done.commit ? text.merged(done.carried, done.left) : text.nothingToMerge);
-      }}>${text.merge}<//>`}</p>`}
+      }}>${text.merge}<//>`)}</p>`}
   </li>`;
 }
 
@@ -65,7 +66,7 @@ function MakeOffer({ branch, again }) {
   if (!others.length) return null;
   return html`<details><summary>${text.makeOffer}</summary>
     <p>${text.makeOfferAbout(branch.name)}</p>
-    <${Form} button=${text.offer} send=${async ({ source, note }) => {
+    <${Form} id="make-offer" button=${text.offer} send=${async ({ source, note }) => {
       await api.makeOffer({ branch: branch.branch, source, note, pulls: true });
       await again();
       tell(text.offerMade);

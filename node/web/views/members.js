@@ -1,6 +1,6 @@
 // Who is in a repo and what each may do; invitations; and what one calls the others.
 
-import { Action, Empty, Form, LinkBox, Loaded, Skeleton, useLoaded } from "../parts/form.js";
+import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, useLoaded } from "../parts/form.js";
 import { isOnlyHere, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, may, members, refresh, status } from "../state/node.js";
@@ -28,7 +28,9 @@ export function Members({ repo }) {
           <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} prefix=${text.device} /></li>`)}</ul>`}
       </li>`)}
     </ul>
-    ${isAdmin && html`<${Requests} repo=${repo} /><${Invite} repo=${repo} /><${Invitations} repo=${repo} /><${Grant} repo=${repo} />`}`;
+    ${isAdmin && html`${repo.requests > 0 && html`<${Requests} repo=${repo} />`}
+      <${Invite} repo=${repo} /><${Invitations} repo=${repo} />
+      ${!repo.requests && html`<${Requests} repo=${repo} />`}<${Grant} repo=${repo} />`}`;
 }
 
 function groupBy(list, keyOf) {
@@ -49,29 +51,61 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
     ${!isMe && html`<details class="more"><summary>${text.change}</summary>
       <${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>
         <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>
-      ${isAdmin && html`<${Form} button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
+      ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
-      <${Action} class="danger" question=${text.excludeQuestion(member.name || short(member.user), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
+      <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>
+      <p class="facts">${text.secretsAbout} <${Action} class="quiet" act=${() => giveSecretsAgain(repo, member)}>${text.giveSecrets}<//></p>`}
     </details>`}`;
 }
 
 async function rename(member, name) {
+  const before = member.petname ?? "";
   await api.setPetname({ user: member.user, name: name.trim() || null });
   await refresh();
+  tell(text.saved, () => rename({ ...member, petname: name }, before));
 }
 
 async function change(repo, member, permission) {
-  const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(member.permission);
-  if (isLower) await api.removeMember({ repo: repo.repo, user: member.user, keeps: permission });
-  else if (permission !== member.permission) await api.grantPermission({ repo: repo.repo, user: member.user, permission });
+  const { user, permission: before } = member;
+  if (permission === before) return;
+  const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
+  if (isLower) {
+    if (!(await removeOrPropose(repo, member, permission))) return;
+  } else await api.grantPermission({ repo: repo.repo, user, permission });
   await refresh();
-  tell(text.mayNow(member.name || short(member.user), permission));
+  tell(text.mayNow(nameOf(member), permission), () => change(repo, { ...member, permission }, before));
 }
 
 async function exclude(repo, member) {
-  const done = await api.removeMember({ repo: repo.repo, user: member.user });
+  const done = await removeOrPropose(repo, member);
+  if (!done) return;
   await refresh();
-  tell(text.excluded(member.name || short(member.user), done.voided, done.other_devices.length));
+  tell(text.excluded(nameOf(member), done.voided, done.other_devices.length));
+}
+
+/** What a removal did; where signers have to approve of it first, it is proposed on request, and nothing was done. */
+async function removeOrPropose(repo, member, keeps) {
+  const removal = { repo: repo.repo, user: member.user, ...(keeps && { keeps }) };
+  try {
+    return await api.removeMember(removal);
+  } catch (error) {
+    if (error.code !== "not_permitted") throw error;
+    const { quorums } = await api.showQuorum({ repo: repo.repo });
+    if (!quorums.some((one) => one.removals)) throw error;
+    if (!(await ask(text.proposeQuestion(nameOf(member)), text.propose))) return null;
+    await api.proposeRemoval(removal);
+    tell(text.proposed);
+    return null;
+  }
+}
+
+function nameOf(member) {
+  return member.name || short(member.user);
+}
+
+async function giveSecretsAgain(repo, member) {
+  await api.rekeyMember({ repo: repo.repo, user: member.user });
+  tell(text.secretsGiven(nameOf(member)));
 }
 
 function Invite({ repo }) {

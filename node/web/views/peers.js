@@ -4,7 +4,7 @@ import { Action, Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.
 import { bytes, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { isLive, peers } from "../state/node.js";
-import { api } from "../state/session.js";
+import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 
 export function Peers() {
@@ -23,6 +23,7 @@ export function Peers() {
       <label>${text.address} <input name="address" required maxlength="300" placeholder=${text.addressHint} autocomplete="off" /></label>
       <label>${text.nodeId} <input name="peer" required maxlength="128" autocomplete="off" /></label>
       <label class="check"><input type="checkbox" name="relay" /> ${text.isRelay}</label><//>
+    <${JoinRelay} again=${again} />
     <${Loaded} of=${lists} lines=${2}>${({ known, banned }) => html`
       ${known.length > 0 && html`<details><summary>${text.known(known.length)}</summary><ul class="plain">${known.map((one) => html`<li>
         <span class="id">${short(one.peer)}</span> <span class="facts">${one.address}${one.reached_at ? ` · ${text.reached(when(one.reached_at))}` : ""}</span></li>`)}</ul></details>`}
@@ -50,10 +51,35 @@ function Peer({ peer, again }) {
         await api.setPetname({ user: peer.peer, name: said.trim() || null, peer: true });
         await again();
       }}><label>${text.petname} <input name="name" maxlength="64" defaultValue=${peer.name} autocomplete="off" /></label><//>
-      <div class="buttons"><${Action} question=${text.removePeerQuestion(name)} act=${() => api.removePeer({ peer: peer.peer }).then(again)}>${text.remove}<//>
-      <${Action} class="danger" question=${text.banQuestion(name)} act=${() => api.banPeer({ peer: peer.peer }).then(again)}>${text.ban}<//></div>
+      <div class="buttons"><${Action} question=${text.removePeerQuestion(name)} act=${() => remove(peer, name, again)}>${text.remove}<//>
+      <${Action} class="danger" question=${text.banQuestion(name)} act=${() => ban(peer.peer, name, again)}>${text.ban}<//></div>
     </details>
   </li>`;
+}
+
+/** For a link with which a relay gives an account to this node. */
+function JoinRelay({ again }) {
+  return html`<details><summary>${text.joinRelay}</summary>
+    <p>${text.joinRelayAbout}</p>
+    <${Form} id="join-relay" button=${text.joinRelay} send=${async ({ link }) => {
+      const joined = await api.joinRelay({ link: link.trim() });
+      await again();
+      tell(text.joinedRelay(joined.address, bytes(joined.quota)));
+    }}><label>${text.link} <textarea name="link" rows="3" required maxlength="8192" spellcheck="false" placeholder=${text.relayLinkHint}></textarea></label><//>
+  </details>`;
+}
+
+async function remove({ peer, address, relay, direction, through }, name, again) {
+  await api.removePeer({ peer });
+  await again();
+  const isDialed = direction === "out" && !through; // else it is unknown where the peer can be dialed
+  tell(text.removed(name), isDialed ? () => api.addPeer({ address, peer, relay }).then(again) : null);
+}
+
+async function ban(peer, name, again) {
+  await api.banPeer({ peer });
+  await again();
+  tell(text.bannedNow(name), () => api.unbanPeer({ peer }).then(again));
 }
 
 function Relay() {

@@ -77,6 +77,7 @@ function Writer({ mode, item, done, cancel }) {
     const request = { commit: item.commit, text: said, resolve_mentions: true };
     await (mode === "edit" ? api.editPost(request) : api.replyToPost(request));
     await done();
+    if (mode === "edit") tell(text.saved, () => api.editPost({ ...request, text: before }).then(done));
   };
   const key = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form.requestSubmit();

@@ -3,7 +3,7 @@
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { may, members } from "../state/node.js";
+import { may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 
@@ -20,7 +20,7 @@ export function Quorum({ repo, branch }) {
         await again();
         tell(text.proposed);
       }}>${text.proposeCheckpoint(branch.name)}<//>`}
-      ${proposals.length > 0 && html`<h3>${text.proposals}</h3><ul class="plain">${proposals.map((one) => html`<${Proposal} key=${one.proposal} repo=${repo} one=${one} again=${again} />`)}</ul>`}`}<//>
+      ${proposals.length > 0 && html`<h3>${text.proposals}</h3><ul id="proposals" class="plain">${proposals.map((one) => html`<${Proposal} key=${one.proposal} repo=${repo} one=${one} again=${again} />`)}</ul>`}`}<//>
     ${may(repo, "admin") && html`<details><summary>${text.setQuorum}</summary>
       <${Form} id="quorum" button=${text.save_} keep send=${async (_, form) => {
         const data = new FormData(form);
@@ -43,5 +43,10 @@ function Proposal({ repo, one, again }) {
   const at = { repo: repo.repo, proposal: one.proposal };
   return html`<li>${what} <span class="facts">${text.proposalStates[one.state]}${one.missing ? ` · ${text.missing(one.missing)}` : ""} · <bdi>${one.author_name || short(one.author)}</bdi></span>
     ${one.state === "open" && html` <${Action} act=${() => api.approveProposal(at).then(again)}>${text.approve}<//>`}
-    ${one.state === "approved" && one.kind === "checkpoint" && html` <${Action} act=${() => api.makeCheckpoint(at).then(again)}>${text.makeCheckpoint}<//>`}</li>`;
+    ${one.state === "approved" && one.kind === "checkpoint" && html` <${Action} act=${() => api.makeCheckpoint(at).then(again)}>${text.makeCheckpoint}<//>`}
+    ${one.state === "approved" && one.kind === "removal" && may(repo, "admin") && html` <${Action} class="danger" act=${async () => {
+      await api.removeMember({ repo: repo.repo, user: one.user, ...(one.keeps && { keeps: one.keeps }) });
+      await refresh();
+      await again();
+    }}>${text.doRemoval}<//>`}</li>`;
 }

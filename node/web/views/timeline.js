@@ -1,11 +1,12 @@
-// The timeline of a branch: what was written, the newest first, with its tangle.
+// The timeline of a branch: what was written, the newest first, with its tangle. Changes of one document stand together.
 
 import { Action, Empty, Skeleton } from "../parts/form.js";
-import { when, whenExactly, whoOf } from "../parts/format.js";
+import { ID_SHOWN, when, whenExactly, whoOf } from "../parts/format.js";
+import { documentOf, drawnAs, groupsOf, keyOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
-import { addressOf, beside, chosenBranch, current, go, may, members, repos } from "../state/node.js";
+import { addressOf, beside, chosenBranch, current, go, may, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
 import { api, attempt } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
@@ -14,16 +15,19 @@ import { Component } from "../vendor/preact.js";
 import { useEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
 import { Attachments } from "./attachments.js";
+import { Changes, authorsOf } from "./changes.js";
 import { Compose } from "./compose.js";
 import { PostActions, Relation, goneNote } from "./post_actions.js";
 
 const LONG = 700; // characters or
 const LONG_LINES = 14; // lines that are shown before a row is cut
 const NEAR = "800px"; // to the end of what is shown: then more is loaded
+const FILLED_MAX = 1000; // commits up to which more are loaded by themselves where few rows show them
 
 /** The window that is shown, and which of its rows has the keyboard. */
 export const shown = signal(null);
 const focused = signal("");
+let keys = new Map(); // commit -> what the group is called by that shows it
 
 const wanted = signal(null); // a commit to go to, once its timeline is loaded
 
@@ -60,6 +64,7 @@ export function TimelineView() {
   return html`<section id="branch" aria-labelledby="branch-name">
     <${Heading} repo=${repo} branch=${branch} />
     ${branch && html`
+      <${Nameless} repo=${repo} />
       ${may(repo, "write") && !branch.archived && html`<${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`}
       <${Rows} timeline=${shown.value} branch=${branch.branch} />`}
   </section>`;
@@ -85,6 +90,13 @@ function Heading({ repo, branch }) {
     ${branch && html`<${Jump} />`}
     <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
   </div>`;
+}
+
+/** A member who has stated no name sees how others see them. */
+function Nameless({ repo }) {
+  const me = members.value?.find((one) => one.user === status.value?.user);
+  if (!me || me.name || !may(repo, "write")) return null;
+  return html`<p id="nameless" class="facts">${text.namelessAbout(me.user.slice(0, ID_SHOWN))} <a href=${beside("people")}>${text.nameYourself}</a></p>`;
 }
 
 function Jump() {
@@ -119,30 +131,37 @@ function Rows({ timeline, branch }) {
   const newer = () => timeline.hasNewer.value && attempt(() => timeline.loadNewer());
   const older = () => timeline.hasOlder.value && attempt(() => timeline.loadOlder());
   if (!rows) return html`<${Skeleton} lines=${6} />`;
-  const drawings = layOut(rows.map(({ item }) => item));
+  const groups = groupsOf(rows);
+  const drawings = layOut(drawnAs(groups));
   const width = widthOf(drawings);
-  const isFresh = ({ item }) => fresh.value.branch === branch && fresh.value.ids.has(item.commit);
-  const oldest = rows.findLastIndex(isFresh);
-  const has = rows.some(({ item }) => item.commit === focused.value);
+  keys = new Map(groups.flatMap((group) => (group.rows.length > 1 ? group.rows.map(({ item }) => [item.commit, keyOf(group)]) : [])));
+  const isFresh = (group) => fresh.value.branch === branch && group.rows.some(({ item }) => fresh.value.ids.has(item.commit));
+  const oldest = groups.findLastIndex(isFresh);
+  const has = groups.some((group) => keyOf(group) === focused.value);
+  const filled = Math.min(rows.length, FILLED_MAX);
   return html`
-    <${Sentinel} reach=${newer}>
+    <${Sentinel} reach=${newer} filled=${filled}>
       ${timeline.hasNewer.value && html`<button type="button" onClick=${newer}>${text.newer}</button>`}
     <//>
     ${rows.length < 2 && html`<${Empty}><p>${text.emptyTimeline}</p><//>`}
     <ol id="timeline" class="timeline" reversed tabindex="-1" aria-label=${text.timeline} onKeyDown=${(event) => walk(event, branch)}
       style=${{ "--tangle": `${width}px` }}>
-      ${rows.map((row, index) => html`<${Row} key=${row.item.commit} row=${row} drawing=${drawings[index]} width=${width}
-        shape=${JSON.stringify([drawings[index], width])} who=${whoOf(row.item, names)} branch=${branch}
-        isFresh=${isFresh(row)} isSince=${index === oldest && oldest < rows.length - 1}
-        isReached=${has ? row.item.commit === focused.value : index === 0} />`)}
+      ${groups.map((group, index) => {
+        const key = keyOf(group);
+        const common = { key, branch, drawing: drawings[index], width, shape: JSON.stringify([drawings[index], width]), isFresh: isFresh(group) };
+        common.isSince = index === oldest && oldest < groups.length - 1;
+        common.isReached = has ? key === focused.value : index === 0;
+        if (group.rows.length === 1) return html`<${Row} ...${common} row=${group.rows[0]} who=${whoOf(group.rows[0].item, names)} />`;
+        return html`<${Changes} ...${common} group=${group} names=${names} authors=${authorsOf(group, names).join("\n")} reach=${() => (focused.value = key)} />`;
+      })}
     </ol>
-    <${Sentinel} reach=${older}>
+    <${Sentinel} reach=${older} filled=${filled}>
       ${timeline.hasOlder.value && html`<button id="older" type="button" onClick=${older}>${text.older}</button>`}
     <//>`;
 }
 
-/** A place that, when it comes near the screen, calls `reach`. */
-function Sentinel({ reach, children }) {
+/** A place that, when it comes near the screen or is so with more commits `filled` in, calls `reach`. */
+function Sentinel({ reach, filled, children }) {
   const element = useRef(null);
   const latest = useRef(reach);
   latest.current = reach;
@@ -151,7 +170,7 @@ function Sentinel({ reach, children }) {
     const observer = new IntersectionObserver(look, { root: element.current.closest(".pane"), rootMargin: NEAR });
     observer.observe(element.current);
     return () => observer.disconnect();
-  }, []);
+  }, [filled]);
   return html`<div ref=${element} class="sentinel">${children}</div>`;
 }
 
@@ -201,9 +220,9 @@ export function What({ item, branch, tab }) {
   if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
   if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
-  const panel = item.kind.replace(/-(snapshot|squeeze)$/, "");
+  const panel = documentOf(item.kind);
   const said = text.kinds[item.kind] ?? item.kind;
-  if (!["set", "dict", "text"].includes(panel)) return said;
+  if (!panel) return said;
   return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
 }
 
@@ -220,13 +239,15 @@ function walk(event, branch) {
     all[at + step].focus();
   } else if (event.key === "Enter") {
     event.preventDefault();
-    go(branch, "commit", row.dataset.commit);
+    if ("several" in row.dataset) row.querySelector("[aria-expanded]").click();
+    else go(branch, "commit", row.dataset.commit);
   }
 }
 
 function focusRow(commit) {
-  focused.value = commit;
-  const row = document.querySelector(`article[data-commit="${CSS.escape(commit)}"]`);
+  const key = keys.get(commit) ?? commit;
+  focused.value = key;
+  const row = document.querySelector(`article[data-commit="${CSS.escape(key)}"]`);
   row?.scrollIntoView({ block: "center" });
   row?.focus();
 }

@@ -1,0 +1,230 @@
+"""What two people do with each other on the pages of their nodes: files, forks and offers, approvals; and by keys alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import Browser, browser
+from tests.e2e.cluster import Peer, join, peers, until, until_equal
+from tests.e2e.page_steps import (
+    ROWS,
+    WIDE,
+    by_command,
+    enter,
+    open_panel,
+    picture,
+    says,
+    submit,
+    tab_to,
+)
+from tests.e2e.test_page_journeys import pytestmark
+
+__all__ = ["pytestmark"]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Peer, str]]:
+    """Two nodes of members of one repo, started once, and its branch."""
+    with peers(tmp_path_factory.mktemp("pair"), "alice", "bob") as (alice, bob):
+        alice.client.state_me("Ann", color=3)
+        bob.client.state_me("Bob", color=5)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        yield alice, bob, branch
+
+
+@pytest.fixture
+def bobs(tmp_path: Path) -> Iterator[Browser]:
+    """The other one's window."""
+    with browser(tmp_path / "bobs") as opened:
+        opened.show(*WIDE, "light")
+        yield opened
+
+
+def _show(page: Browser, branch: str, panel: str = "") -> None:
+    """Go to a branch, as by the list."""
+    page.evaluate(f"location.hash = '#/{branch}/{panel}'")
+    page.until("document.getElementById('timeline')")
+
+
+def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged(
+    pair: tuple[Peer, Peer, str], tmp_path: Path, page: Browser, bobs: Browser
+) -> None:
+    alice, bob, branch = pair
+    plan = tmp_path / "plan.txt"
+    plan.write_bytes(b"step one" * 20_000)
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    enter(page, alice)
+    enter(bobs, bob)
+    _show(page, branch)
+    page.choose_files("#attach", plan)
+    page.fill("#text", "the plan, step one")
+    page.click("#write .main")
+    bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+    _show(bobs, branch)
+    bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
+    bobs.click("article .save[aria-label='Save plan.txt']")
+    until(lambda: (saved / "plan.txt").exists(), "bob has it")
+    assert (saved / "plan.txt").read_bytes() == plan.read_bytes()
+
+    open_panel(bobs, "about")
+    bobs.evaluate("document.getElementById('fork-repo').parentElement.open = true")
+    submit(bobs, "#fork-repo", name="mine")
+    bobs.until(says("mine", "document.getElementById('branch-name')"))
+    picture(bobs, "forked")
+    bobs.fill("#text", "a better step two")
+    bobs.click("#write .main")
+    bobs.until(says("a better step two", f"{ROWS}[0]"))
+    _show(bobs, branch, "inbox")
+    bobs.until("document.getElementById('make-offer')")
+    bobs.evaluate("""(() => {
+      const form = document.getElementById("make-offer");
+      form.parentElement.open = true;
+      const source = form.querySelector("[name=source]");
+      source.value = [...source.options].find((one) => one.text === "mine : main").value;
+    })()""")
+    submit(bobs, "#make-offer", note="please take it")
+    bobs.until(says("The offer was made"))
+    picture(bobs, "offered")
+
+    open_panel(page, "inbox")
+    page.until(says("please take it", "document.getElementById('offers')"), 60)
+    picture(page, "offer")
+    page.click("#offers button")
+    page.click("#offers .main")  # once its commits have come
+    page.until(says("Merged", "document.querySelector('.notices')"), 60)
+    page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")
+    picture(page, "offer-merged")
+    assert page.complaints() == bobs.complaints() == []
+
+
+def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str], page: Browser) -> None:
+    alice, _, branch = pair
+    before = int(alice.client.show_digest(branch)["commits"])
+    for number in range(5):
+        alice.client.edit_set(branch, add=[f"thing {number}"])
+    enter(page, alice)
+    _show(page, branch)
+    page.until(says("The set was changed 5 times", f"{ROWS}[0]"))
+    assert page.evaluate(f"{ROWS}.length") == before + 1
+    alice.client.edit_set(branch, remove=["thing 1"])
+    page.until(says("The set was changed 6 times", f"{ROWS}[0]"))
+    page.evaluate(f"{ROWS}[0].querySelector('article').focus()")
+    page.press("Enter", 13, "\r")
+    page.until(f"{ROWS}[0].querySelectorAll('.changes > li').length === 6")
+    picture(page, "changes")
+    alice.client.write_post(branch, "done")
+    page.until(says("done", f"{ROWS}[0]"))
+    assert page.evaluate(f"{ROWS}[1].querySelectorAll('.changes > li').length") == 6, "it stays open"
+    page.press("ArrowDown", 40)
+    page.until(f"document.activeElement === {ROWS}[2].querySelector('article')")
+    page.click(".changes a")
+    page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
+    assert page.complaints() == []
+
+
+def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        bob.client.state_me("Bob", color=5)
+        repo, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+
+        def permissions() -> list[str]:
+            return sorted(one["permission"] for one in alice.client.list_members(repo)["members"])
+
+        enter(page, alice)
+        open_panel(page, "members")
+        page.until(says("Bob", "document.getElementById('members')"))
+        page.evaluate("document.querySelector('#members .set-permission [name=permission]').value = 'manage'")
+        page.click("#members .set-permission > button")
+        page.until(says("Bob may manage", "document.querySelector('.notices')"))
+        assert permissions() == ["manage", "owner"]
+        page.click(".notices p:last-child button")
+        page.until(says("Bob may write", "document.querySelector('.notices')"))
+        assert permissions() == ["owner", "write"]
+
+        open_panel(page, "quorum")
+        page.until("document.querySelector('#quorum [name=signer]')")
+        page.evaluate("document.getElementById('quorum').parentElement.open = true")
+        page.click(f"#quorum [value='{alice.client.show_status()['user']}']")
+        page.click("#quorum [name=removals]")
+        page.click("#quorum > button")
+        page.until(says("1 of 1 signer"))
+        open_panel(page, "members")
+        page.until(says("Bob", "document.getElementById('members')"))
+        page.click("#members .more .danger")
+        page.click("dialog[open] .danger")
+        page.until(says("Propose it for Bob"))
+        page.click("dialog[open] .danger")
+        page.until(says("It was proposed", "document.querySelector('.notices')"))
+        open_panel(page, "quorum")
+        page.until(says("Exclude Bob", "document.getElementById('proposals')"))
+        picture(page, "proposal")
+        if page.evaluate(says("Approve", "document.getElementById('proposals')")):
+            page.click("#proposals button")
+        page.click("#proposals .danger")
+        page.until(says("done", "document.getElementById('proposals')"))
+        assert permissions() == ["owner"]
+        assert [one for one in page.complaints() if "status of 4" not in one] == []
+
+
+def test_two_people_need_no_mouse(tmp_path: Path, page: Browser, bobs: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        for one, peer, name in ((page, alice, "Ann"), (bobs, bob, "Bob")):
+            enter(one, peer)
+            by_command(one, "names")
+            one.until("document.querySelector('#me [name=name]')")
+            tab_to(one, "#me [name=name]")
+            one.type(name)
+            one.press("Enter", 13, "\r")
+            one.until(says("Saved", "document.querySelector('.notices')"))
+        by_command(page, "new repo")
+        page.until("document.activeElement.name === 'name'")
+        page.type("club")
+        page.press("Enter", 13, "\r")
+        page.until(f"{ROWS}.length === 1")
+        by_command(page, "members")
+        page.until("document.getElementById('invite')")
+        tab_to(page, "#invite > button")
+        page.press("Enter", 13, "\r")
+        page.until("document.getElementById('link')?.value.startsWith('ravel:invite:')")
+        link = page.evaluate("document.getElementById('link').value")
+
+        by_command(bobs, "join")
+        bobs.until("document.activeElement.name === 'link'")
+        bobs.type(link)
+        tab_to(bobs, "#join-repo > button")
+        bobs.press("Enter", 13, "\r")
+        bobs.until(f"{ROWS}.length === 1", 60)
+        bobs.until("document.getElementById('write')")
+        by_command(bobs, "write a")
+        bobs.until("document.activeElement.id === 'text'")
+        bobs.type("the lamp is in the attic")
+        tab_to(bobs, "#write .main")
+        bobs.press("Enter", 13, "\r")
+        page.until(says("in the attic", f"{ROWS}[0]"), 60)
+
+        until(lambda: len(alice.client.search(text="attic")["hits"]) == 1, "the index")
+        by_command(page, "attic")
+        page.until("document.querySelectorAll('#hits li').length === 1")
+        tab_to(page, "#hits a")
+        page.press("Enter", 13, "\r")
+        page.until("document.activeElement.tagName === 'ARTICLE'")
+        page.until(says("in the attic", "document.activeElement"))
+
+        by_command(page, "members")
+        page.until(says("Bob", "document.getElementById('members')"))
+        tab_to(page, "#members .more summary")
+        page.press("Enter", 13, "\r")
+        tab_to(page, "#members .more .danger")
+        page.press("Enter", 13, "\r")
+        page.until("document.querySelector('dialog[open]')")
+        tab_to(page, "dialog .danger")
+        picture(page, "exclude-by-keys")
+        tab_to(page, "dialog .danger")
+        page.press("Enter", 13, "\r")
+        page.until("document.getElementById('members').children.length === 1")
+        bobs.until(says("no member any more", "document.getElementById('repos')"), 60)
+        assert page.complaints() == bobs.complaints() == []
