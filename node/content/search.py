@@ -23,10 +23,17 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
 from protocol.ids import UserId
-from protocol.limits.users import SEARCH_EXCERPT_SIZE, SEARCH_OPENED_MAX, SEARCH_SECONDS
+from protocol.limits.users import (
+    SEARCH_EXCERPT_SIZE,
+    SEARCH_OPENED_AT_ONCE,
+    SEARCH_OPENED_MAX,
+    SEARCH_OPENED_SIZE_MAX,
+    SEARCH_SECONDS,
+)
 from protocol.text import id_text
 from storage.blobs.files import load_names
 from storage.commits.commits import TimelineRow, load_numbered
+from storage.commits.post_index import measure_posts
 from storage.commits.search_index import (
     Candidate,
     IndexState,
@@ -42,8 +49,6 @@ from storage.repos.repos import Branch
 
 _TIME_MAX: Final = 2**62
 """Unix milliseconds after all times."""
-_BATCH: Final = 32
-"""Commits that are opened at once: 6 ms."""
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,19})")
 
 Place = tuple[int, int]
@@ -167,7 +172,7 @@ class _Reader:
                 continue
             last = place
             batch.append(place)
-            if len(batch) == _BATCH:
+            if len(batch) == SEARCH_OPENED_AT_ONCE:
                 rest = self._compare(batch)
                 if rest is not None or self._opened >= SEARCH_OPENED_MAX or self._is_late():
                     return Found(self._hits, _cursor(rest or place))
@@ -220,59 +225,71 @@ class _Reader:
             row for row in load_numbered(self._connection, [num for _, num in places]) if self._is_wanted(row)
         ]
         shown_at = {num: at for at, num in places}
-        self._opened += len(rows)
-        rows, items = self._open(rows)
-        names = load_names(self._connection, [row.num for row in rows if row.body_kind == "files"])
         passed: Place | None = None
-        for row, item in zip(rows, items, strict=True):
+        for group in self._groups(rows):
             if passed is not None and self._is_late():
                 return passed
-            passed = shown_at[row.num], row.num
-            if "edits" in item or "deletes" in item:  # it is shown as its post
-                continue
-            said = (
-                self._compare_text(row)
-                if row.num in self._text_nums
-                else self._compare_post(row, item, names)
-            )
-            if said is None:
-                continue
-            branch = self._branches[row.branch_num]
-            repo = self._replica.repos.get(branch.repo_num)
-            if repo is None:  # it was forgotten meanwhile
-                continue
-            hit: SearchHit = {
-                "repo": id_text(branch.facts.repo_id),
-                "repo_name": repo.name,
-                "branch": id_text(branch.branch_id),
-                "branch_name": branch.name,
-                "commit": item["commit"],
-                "kind": item["kind"],
-                "time": item["time"],
-                "author": item["author"],
-                "person": item["person"],
-                "author_name": item["author_name"],
-                "text": said.excerpt,
-                "files": said.files,
-            }
-            if said.texts:
-                hit["kind"], hit["texts"] = "text", said.texts
-            if "imported_author" in item:
-                hit["imported_author"] = item["imported_author"]
-            if "edited_at" in item:
-                hit["edited_at"] = item["edited_at"]
-            if "mentions" in item:
-                hit["mentions"] = item["mentions"]
-            self._hits.append(hit)
-            if len(self._hits) == self._question.limit:
-                return passed
+            for row, item, names in self._open(group):
+                if passed is not None and self._is_late():
+                    return passed
+                passed = shown_at[row.num], row.num
+                self._compare_one(row, item, names)
+                if len(self._hits) == self._question.limit:
+                    return passed
         return None
 
-    def _compare_post(
-        self, row: TimelineRow, item: TimelineItem, names: Mapping[int, Sequence[str]]
-    ) -> _Fitting | None:
+    def _groups(self, rows: Sequence[TimelineRow]) -> Iterator[list[TimelineRow]]:
+        """The same rows, as many together as may be opened at once: one at least."""
+        sizes = measure_posts(self._connection, rows)
+        group: list[TimelineRow] = []
+        size = 0
+        for row in rows:
+            size += sizes.get(row.num, 0)
+            if group and size > SEARCH_OPENED_SIZE_MAX:
+                yield group
+                group, size = [], sizes.get(row.num, 0)
+            group.append(row)
+        if group:
+            yield group
+
+    def _compare_one(self, row: TimelineRow, item: TimelineItem, names: Sequence[str]) -> None:
+        """Add a hit, if this is one."""
+        if "edits" in item or "deletes" in item:  # it is shown as its post
+            return
+        said = self._compare_text(row) if row.num in self._text_nums else self._compare_post(row, item, names)
+        if said is None:
+            return
+        branch = self._branches[row.branch_num]
+        repo = self._replica.repos.get(branch.repo_num)
+        if repo is None:  # it was forgotten meanwhile
+            return
+        hit: SearchHit = {
+            "repo": id_text(branch.facts.repo_id),
+            "repo_name": repo.name,
+            "branch": id_text(branch.branch_id),
+            "branch_name": branch.name,
+            "commit": item["commit"],
+            "kind": item["kind"],
+            "time": item["time"],
+            "author": item["author"],
+            "person": item["person"],
+            "author_name": item["author_name"],
+            "text": said.excerpt,
+            "files": said.files,
+        }
+        if said.texts:
+            hit["kind"], hit["texts"] = "text", said.texts
+        if "imported_author" in item:
+            hit["imported_author"] = item["imported_author"]
+        if "edited_at" in item:
+            hit["edited_at"] = item["edited_at"]
+        if "mentions" in item:
+            hit["mentions"] = item["mentions"]
+        self._hits.append(hit)
+
+    def _compare_post(self, row: TimelineRow, item: TimelineItem, names: Sequence[str]) -> _Fitting | None:
         terms, text = self._question.terms, Words(item["text"] or "")
-        files = [name for name in names.get(row.num, []) if Words(name).has(terms)]
+        files = [name for name in names if Words(name).has(terms)]
         if not files and not text.has(terms):
             return None
         return _Fitting(None if item["text"] is None else text.excerpt(terms, SEARCH_EXCERPT_SIZE), files)
@@ -289,15 +306,20 @@ class _Reader:
                     fitting.excerpt = words.excerpt(terms, SEARCH_EXCERPT_SIZE)
         return fitting if fitting.texts else None
 
-    def _open(self, rows: list[TimelineRow]) -> tuple[list[TimelineRow], list[TimelineItem]]:
-        """These rows as a timeline shows them, without those of repos that are forgotten meanwhile."""
+    def _open(self, rows: list[TimelineRow]) -> Iterator[tuple[TimelineRow, TimelineItem, Sequence[str]]]:
+        """These rows as a timeline shows them, with names of files; without those of repos that are forgotten meanwhile."""
         try:
-            return rows, timeline_items(self._connection, self._replica, rows, 0)
+            items = timeline_items(self._connection, self._replica, rows, 0)
         except KeyError:
             left = [row for row in rows if self._is_wanted(row)]
             if len(left) == len(rows):
                 raise
-            return self._open(left)
+            yield from self._open(left)
+            return
+        self._opened += len(rows)
+        names = load_names(self._connection, [row.num for row in rows if row.body_kind == "files"])
+        for row, item in zip(rows, items, strict=True):
+            yield row, item, names.get(row.num, ())
 
     def _is_wanted(self, row: TimelineRow) -> bool:
         branch, authors = self._branches.get(row.branch_num), self._question.authors

@@ -261,6 +261,9 @@ SEARCH_NAMES_MAX: Final = 20
 """Branches and tags that one answer names beside its hits."""
 SEARCH_OPENED_MAX: Final = 1000
 """Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
+SEARCH_OPENED_SIZE_MAX: Final = MIB
+"""Bytes of the posts, and of the edits that stand for them, that a search opens at once, and one post more. Those of 32 may
+have 32 MiB, which with plaintexts and texts would take 100 MB, and 0.2 s between two looks at the clock."""
 SEARCH_SECONDS: Final = 0.25
 """Processor seconds after which a search ends with what it has, and a cursor to go on from. One post is looked at.
 
@@ -277,4 +280,5 @@ SEARCH_TEXT_WORDS_MAX: Final = SEARCH_BATCH_COUNT_MAX
 SEARCH_TEXT_PAUSE_SECONDS: Final = 5.0
 """Seconds between two readings of a text that is being written: each starts a process."""
 SEARCH_OPENED_AT_ONCE: Final = 32
-"""Commits that are loaded at once to be indexed: their blocks are held, at most 8 MiB."""
+"""Commits that are loaded at once, to be indexed or compared: to open few costs more for each. 32 short posts take 6 ms. The
+blocks of all that are to be indexed are held, at most 16 MiB."""

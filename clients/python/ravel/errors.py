@@ -17,6 +17,8 @@ class RavelError(Exception):
         self.code = code
         self.message = message
         self.advice = advice
+        if advice:
+            self.add_note(advice)  # a traceback shows it, too
 
     def as_json(self) -> dict[str, object]:
         """The one JSON form of an error, in answers of the API and of commands."""

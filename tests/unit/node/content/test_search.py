@@ -305,7 +305,7 @@ async def test_each_post_may_be_the_last_for_which_there_is_time(room: Room) -> 
 
 async def test_as_many_are_opened_as_may_be(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "SEARCH_OPENED_MAX", 4)
-    monkeypatch.setattr(search_module, "_BATCH", 2)
+    monkeypatch.setattr(search_module, "SEARCH_OPENED_AT_ONCE", 2)
     for number in range(9):  # the index knows beginnings of three letters
         await room.write(f"conn{number}" if number else "conf")
     room.catch_up()
@@ -539,3 +539,38 @@ async def test_a_damaged_index_is_made_anew_at_the_next_start(room: Room, damage
     room.indexer = SearchIndexer(room.node.hub, is_enabled=True)
     assert await room.find("lasting") == ["a lasting word"]
     assert (await Search(room.node.hub, is_enabled=True).view())["percent"] == 100
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+async def test_large_posts_are_opened_few_at_once(
+    room: Room, monkeypatch: pytest.MonkeyPatch, *, is_edited: bool
+) -> None:
+    """An answer with many of them takes no more memory; and the clock is looked at between them."""
+    for number in range(5):
+        text = f"flowers {'x' * 2000}{number}"
+        post = await room.write("small flowers" if is_edited else text)
+        if is_edited:
+            await room.posts.edit(post, text)
+    room.catch_up()
+    opened: list[int] = []
+    real = vars(search_module)["timeline_items"]
+
+    def count(connection: Connection, replica: Any, rows: list[TimelineRow], position: int) -> Any:  # noqa: ANN401
+        opened.append(len(rows))
+        return real(connection, replica, rows, position)
+
+    monkeypatch.setattr(search_module, "timeline_items", count)
+    each = 2 if is_edited else 1  # an edit is looked at, too, and is shown as its post
+    for size, groups in ((1 << 20, [5 * each]), (1, [1] * 5 * each)):
+        monkeypatch.setattr(search_module, "SEARCH_OPENED_SIZE_MAX", size)
+        opened.clear()
+        assert len(await room.hits("flowers")) == 5
+        assert opened == groups
+    monkeypatch.setattr(search_module, "SEARCH_OPENED_SIZE_MAX", 7000)
+    opened.clear()
+    await room.hits("flowers")
+    assert max(opened) == 2, "the edit of a small post counts"
+    opened.clear()
+    search = Search(room.node.hub, is_enabled=True, clock=lambda: 9.0 if opened else 0.0)
+    found = await search.find(Question(parse_query("flowers"), [room.branch], 20))
+    assert (len(opened), found.cursor is not None) == (1, True), "and the next group is not opened"
