@@ -64,7 +64,7 @@ from storage.check.check_search import inspect_search
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_numbered, load_places
 from storage.commits.damaged import find_damaged, find_damaged_in
-from storage.commits.search_index import find_in_part, find_parts, load_state
+from storage.commits.search_index import find_in_parts, find_parts, load_state
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
@@ -321,7 +321,9 @@ def _check_search(connection: Connection, findings: CheckFindings) -> None:
             keys = index_keys([body.text]) if isinstance(body, Post) else []
             findings.checked["searched"] += 1
             if keys and not any(
-                row.num in find_in_part(connection, state.key, part, keys)
-                for part in find_parts(connection, row.branch_num, [row.num])
+                row.num in found
+                for found in find_in_parts(
+                    connection, state.key, find_parts(connection, row.branch_num, [row.num]), keys[:1]
+                )
             ):
                 findings.add("search", row.commit_id.hex(), "the index does not have its words")

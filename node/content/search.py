@@ -25,6 +25,7 @@ from node.timelines.views import timeline_items
 from protocol.ids import UserId
 from protocol.limits.users import (
     SEARCH_EXCERPT_SIZE,
+    SEARCH_LOOKED_UP_AT_ONCE,
     SEARCH_OPENED_AT_ONCE,
     SEARCH_OPENED_MAX,
     SEARCH_OPENED_SIZE_MAX,
@@ -36,8 +37,9 @@ from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.post_index import measure_posts
 from storage.commits.search_index import (
     Candidate,
+    IndexPart,
     IndexState,
-    find_in_part,
+    find_in_parts,
     load_candidates,
     load_parts,
     load_posts,
@@ -189,8 +191,9 @@ class _Reader:
         until = min(question.until, question.before[0])
         nums = [branch.num for branch in question.branches]
         parts = load_parts(self._connection, nums, since=question.since, until=until)
-        words = {key for term in question.terms for key in term.keys}
+        words = frozenset(key for term in question.terms for key in term.keys)
         heap: list[Place] = []  # negative, since the latest come first
+        lookups = self._look_up(parts, words)
         for part in parts:
             while heap and -heap[0][0] > part.newest:
                 yield _taken(heap), False
@@ -198,7 +201,7 @@ class _Reader:
                 # Those in the heap that stand behind are found again.
                 yield (part.newest, _TIME_MAX), True
                 return
-            found = find_in_part(self._connection, self._state.key, part, words)
+            found = next(lookups)
             if part.is_text:
                 self._text_nums.update(found)
             for place in self._places_of(part.branch_num, found):
@@ -206,6 +209,15 @@ class _Reader:
                     heapq.heappush(heap, (-place[0], -place[1]))
         while heap:
             yield _taken(heap), False
+
+    def _look_up(self, parts: Sequence[IndexPart], words: frozenset[str]) -> Iterator[list[int]]:
+        """What each part has: of the first few alone, since hits may be enough, and then of more and more at once."""
+        start, count = 0, 1
+        while start < len(parts):
+            some = parts[start : start + count]
+            yield from find_in_parts(self._connection, self._state.key, some, words)
+            start += count
+            count = max(1, min(2 * count, SEARCH_LOOKED_UP_AT_ONCE // len(words)))
 
     def _places_of(self, branch_num: int, nums: Sequence[int]) -> Iterator[Place]:
         """Where commits may be shown: an edit also in the place of its post, if it counts."""

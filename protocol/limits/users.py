@@ -259,6 +259,9 @@ SEARCH_WINDOW_MAX: Final = 100
 """Hits of one answer."""
 SEARCH_NAMES_MAX: Final = 20
 """Branches and tags that one answer names beside its hits."""
+SEARCH_LOOKED_UP_AT_ONCE: Final = 32
+"""Lists of words that a search reads of the index at once: those of so many parts, or of fewer parts for several words. A
+part has 256 KiB of them at most, so these have 8 MiB."""
 SEARCH_OPENED_MAX: Final = 1000
 """Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
 SEARCH_OPENED_SIZE_MAX: Final = MIB

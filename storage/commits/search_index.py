@@ -9,10 +9,11 @@ posts are newest. Who searches opens what is found, and compares it: the index m
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 from typing import Final, NewType
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, or_, select, update
 
 from protocol.hashing import search_part_key, search_word
 from protocol.ids import CommitId
@@ -20,7 +21,7 @@ from protocol.keys import HashKey
 from protocol.limits.users import SEARCH_PART_COUNT_MAX
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.search_texts import TEXT_KINDS, clear_texts, withdraw_texts
-from storage.engine.bulk import change_rows, insert_rows, select_in
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import BadSecret, cipher_of, search_place
 from storage.engine.id_keys import PackedNums, chunks, id_key
 from storage.schema.schema import branches, commits, sequences
@@ -345,15 +346,50 @@ def load_parts(
     return sorted(found, key=lambda part: (-part.newest, part.num))
 
 
-def find_in_part(connection: Connection, key: HashKey, part: IndexPart, words: Collection[str]) -> list[int]:
-    """Numbers of commits in a part that may have all these words."""
-    part_key = search_part_key(key, part.num)
-    hashes = list({search_word(part_key, word) for word in words})
-    rows = {row[0]: row[1] for row in select_in(connection, _FOUND, hashes, part=part.num)}
-    if len(rows) < len(hashes):
+def find_in_parts(
+    connection: Connection, key: HashKey, parts: Sequence[IndexPart], words: Collection[str]
+) -> list[list[int]]:
+    """For each of these parts the numbers of commits in it that may have all these words.
+
+    One statement for all parts: it takes 0.1 ms, and each word of a part 2 us.
+    """
+    if not parts:
+        return []
+    hashes: list[set[int]] = []
+    for part in parts:
+        part_key = search_part_key(key, part.num)
+        hashes.append({search_word(part_key, word) for word in words})
+    pairs = [(part.num, word) for part, asked in zip(parts, hashes, strict=True) for word in asked]
+    found: dict[int, list[PackedPlaces]] = {part.num: [] for part in parts}
+    count = 1 << (len(pairs) - 1).bit_length()  # of few lengths, statements are written once
+    values: dict[str, int] = {}
+    for number in range(count):
+        values[f"part{number}"], values[f"word{number}"] = pairs[min(number, len(pairs) - 1)]
+    for part_num, places in select_rows(connection, _pairs_query(count), **values):
+        found[part_num].append(places)
+    return [_find_all(part, found[part.num], len(asked)) for part, asked in zip(parts, hashes, strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _pairs_query(count: int) -> "Select[tuple[int, PackedPlaces]]":
+    """Lists of so many words, each of its part. (SQLite reads the whole table for a list of pairs.)"""
+    return select(search_words.c.part_num, search_words.c.places).where(
+        or_(
+            *(
+                (search_words.c.part_num == bindparam(f"part{number}"))
+                & (search_words.c.word == bindparam(f"word{number}"))
+                for number in range(count)
+            )
+        )
+    )
+
+
+def _find_all(part: IndexPart, lists: list[PackedPlaces], count: int) -> list[int]:
+    """Numbers of commits that are in all of so many lists."""
+    if len(lists) < count:
         return []
     found: set[int] | None = None
-    for places in sorted(rows.values(), key=len):
+    for places in sorted(lists, key=len):
         of_word = _unpack(places)
         found = set(of_word) if found is None else found.intersection(of_word)
         if not found:

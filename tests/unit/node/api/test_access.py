@@ -72,7 +72,14 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
     assert about["home"] == {"make_page_code"}
     assert about["person"] == {
         *("create_token", "list_tokens", "revoke_token", "make_pairing_code", "revoke_browser"),
-        *("change_setting", "show_key_words", "start_backup", "make_report", "open_report"),
+        *(
+            "change_setting",
+            "show_key_words",
+            "start_backup",
+            "make_report",
+            "open_report",
+            "make_export_code",
+        ),
     }
 
 

@@ -13,7 +13,7 @@ from storage.commits.search_index import (
     IndexItem,
     begin_index,
     clear_index,
-    find_in_part,
+    find_in_parts,
     find_parts,
     load_next,
     load_parts,
@@ -62,7 +62,7 @@ def _remove(connection: Connection, branch_num: int, nums: list[int]) -> int:
 
 def _find(connection: Connection, branch_num: int, *words: str) -> list[int]:
     parts = load_parts(connection, [branch_num], **_ALWAYS)
-    return sorted(num for part in parts for num in find_in_part(connection, _KEY, part, words))
+    return sorted(num for found in find_in_parts(connection, _KEY, parts, words) for num in found)
 
 
 def _count(connection: Connection) -> tuple[int, int]:
