@@ -8,6 +8,7 @@ covers header and content. The body is an object of its own, so that it can be e
 `create_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """
 
+from functools import lru_cache
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -207,6 +208,7 @@ def _check_unique(name: str, ids: tuple[CommitId | ObjectId, ...]) -> None:
         raise DecodeError("duplicate_ids", name)
 
 
+@lru_cache(maxsize=1024)  # each is asked for by who writes, reads and judges a commit
 def lipmaa(sequence: int) -> int:
     """The sequence that a feed's skip link at `sequence` points to; `sequence - 1` where there is no link of its own.
 

@@ -298,7 +298,7 @@ class Standings:
             author_num = connection.execute(_AUTHOR, {"user": user}).scalar()
             for part in chunks(asked if author_num is not None else []):
                 rows = select_in(connection, _LATEST_OWN, part, author=author_num)
-                for repo_num, branch_num, latest in rows.all():
+                for repo_num, branch_num, latest in list(rows):
                     last, count = outlooks[repo_num].last, found[repo_num]
                     if last is None:
                         found[repo_num] = None

@@ -4,6 +4,7 @@ A `Hub` is called in the trio thread after a transaction has committed; it never
 once it must note and read from the store later: nothing is lost, because the store is what counts.
 """
 
+import math
 import threading
 import time
 from collections import Counter
@@ -358,10 +359,14 @@ class Hub:
     def _share(self, count: int) -> Share:
         """Of one slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
         began, visits = self.cpu_clock(), self.replica.walks.visits
+        # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
+        passed_since = time.perf_counter() if self.cpu_clock is time.thread_time else -math.inf
 
         def is_over() -> bool:
-            walked = self.replica.walks.visits - visits
-            return walked > SLICE_VISITS_MAX or self.cpu_clock() - began > SLICE_SECONDS
+            if self.replica.walks.visits - visits > SLICE_VISITS_MAX:
+                return True
+            has_passed = time.perf_counter() - passed_since > SLICE_SECONDS
+            return has_passed and self.cpu_clock() - began > SLICE_SECONDS
 
         return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
 

@@ -83,7 +83,7 @@ def count_unfetched(
     """
     found = dict.fromkeys(repo_nums, 0)
     for part in chunks(repo_nums):
-        for repo_num, branch_num in select_in(connection, _BRANCHES, part).all():
+        for repo_num, branch_num in list(select_in(connection, _BRANCHES, part)):
             wanted = {"branch": branch_num, "user": user, "count_max": count_max}
             ids = list(connection.execute(_UNFETCHED, wanted).scalars())
             relayed = find_relayed(connection, ids)

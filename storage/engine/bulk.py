@@ -2,15 +2,45 @@
 
 SQLAlchemy makes the statement for whichever database it is; what it is spared is to bind values by name, which takes
 longer than SQLite does to insert a row. Types that convert values are therefore not for these tables.
+
+SQLite's driver is called without SQLAlchemy, which makes a context and a description of the result for each of some 25
+statements of a write: three times what SQLite takes. Its errors are raised as SQLAlchemy would. Where something listens to
+statements, SQLAlchemy runs them, so that it hears of all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, CursorResult, Delete, Select, Table, Update, insert
+from sqlalchemy import Connection, Delete, Select, Table, Update, insert
 from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
+
+from storage.engine.errors import StorageError
+
+Row = tuple[Any, ...]
+_FAULTS: Final = (sqlite3.Error, UnicodeError, OverflowError)
+"""What the driver raises: `sqlite.UNREADABLE` says why."""
+
+
+class Rows:
+    """Rows that a query finds, each when it is asked for; once."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows
+
+    def first(self) -> Row | None:
+        """The first one, if any. The rest is not read."""
+        return next(self._rows, None)
+
+    def scalars(self) -> list[Any]:
+        """The first value of each."""
+        return [row[0] for row in self._rows]
 
 
 def insert_rows(
@@ -20,7 +50,7 @@ def insert_rows(
     if not rows:
         return
     statement, order = _compiled(table, columns, connection.dialect)
-    connection.exec_driver_sql(statement, [order(row) for row in rows])
+    _run(connection, statement, [order(row) for row in rows])
 
 
 def change_rows(
@@ -28,15 +58,13 @@ def change_rows(
 ) -> None:
     """Run a statement that stands in a constant for each of some tuples, which give its parameters in their order."""
     if rows:
-        connection.exec_driver_sql(_text(statement, connection.dialect), list(rows))
+        _run(connection, _text(statement, connection.dialect), list(rows))
 
 
-def select_rows(
-    connection: Connection, query: "Select[*tuple[Any, ...]]", **values: object
-) -> "CursorResult[*tuple[Any, ...]]":
+def select_rows(connection: Connection, query: "Select[*tuple[Any, ...]]", **values: object) -> Rows:
     """The rows of a query that stands in a constant, its parameters given by name."""
     text, order = _named(query, connection.dialect)
-    return connection.exec_driver_sql(text, order(values))
+    return _find(connection, text, order(values))
 
 
 def select_in(
@@ -44,19 +72,61 @@ def select_in(
     query: "Select[*tuple[Any, ...]]",
     keys: Sequence[object],
     **values: object,
-) -> "CursorResult[*tuple[Any, ...]]":
+) -> Rows:
     """The rows of a query that stands in a constant and has `column IN :keys`, an expanding parameter; others by name.
 
     SQLAlchemy writes such a statement anew for each execution. Here there is one text for each power of two of keys, and
     the last key fills it up. At least one key must be given.
     """
     if connection.dialect.name != "sqlite":  # others write a type beside each value
-        return connection.execute(query, {"keys": keys, **values})
+        return Rows(map(tuple, connection.execute(query, {"keys": keys, **values})))
     count = 1 << (len(keys) - 1).bit_length()
     text, order = _expanded(query, count, connection.dialect)
     before, after = order(values)
     filled = (*keys, *[keys[-1]] * (count - len(keys)))
-    return connection.exec_driver_sql(text, (*before, *filled, *after))
+    return _find(connection, text, (*before, *filled, *after))
+
+
+def _run(connection: Connection, statement: str, rows: list[Row]) -> None:
+    driver = _sqlite(connection)
+    if driver is None:
+        connection.exec_driver_sql(statement, rows)
+        return
+    try:
+        if len(rows) == 1:
+            driver.execute(statement, rows[0])
+        else:
+            driver.executemany(statement, rows)
+    except _FAULTS as error:
+        raise _explained(connection, statement, error) from error
+
+
+def _find(connection: Connection, statement: str, values: Row) -> Rows:
+    driver = _sqlite(connection)
+    if driver is None:
+        return Rows(map(tuple, connection.exec_driver_sql(statement, values)))
+    return Rows(_read(connection, driver, statement, values))
+
+
+def _read(connection: Connection, driver: sqlite3.Connection, statement: str, values: Row) -> Iterator[Row]:
+    try:
+        yield from driver.execute(statement, values)
+    except _FAULTS as error:
+        raise _explained(connection, statement, error) from error
+
+
+def _sqlite(connection: Connection) -> sqlite3.Connection | None:
+    """SQLite's driver, where it is to be called."""
+    driver = connection.connection.driver_connection
+    is_heard = bool(connection.dispatch.before_cursor_execute)
+    return driver if isinstance(driver, sqlite3.Connection) and not is_heard else None
+
+
+def _explained(connection: Connection, statement: str, error: Exception) -> Exception:
+    """What SQLAlchemy raises for an error of the driver, or the store's listener for what a damaged file gives."""
+    if isinstance(error, sqlite3.Error):
+        return DBAPIError(statement, None, error)
+    return StorageError(f"{connection.engine.url.database}: it is damaged: {error}")
 
 
 @lru_cache(maxsize=32)
