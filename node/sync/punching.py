@@ -30,6 +30,8 @@ from protocol.features import PUNCHING
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
+    PUNCH_LOOK_SECONDS,
+    PUNCH_LOOK_SECONDS_MAX,
     PUNCH_PAUSES_SECONDS,
     PUNCH_RETRY_SECONDS,
     PUNCH_SECONDS,
@@ -114,12 +116,26 @@ class Puncher:
         connection = circuit.connection
         for pause in PUNCH_PAUSES_SECONDS:
             await trio.sleep(pause)
+            addresses = await self._wait_for_addresses(circuit)
             if connection is None or circuit.connection is not connection:
                 return
+            self._asked_at[connection] = trio.current_time()
+            connection.happen(PunchWanted(addresses))
+
+    async def _wait_for_addresses(self, circuit: PeerState) -> tuple[str, ...]:
+        """What the peer may be told, once a topic is joined. Empty: the circuit has ended.
+
+        A newcomer joins no topic before its membership has come, which takes a slow machine some seconds. A round that is
+        missed for that would not be made up for until the next one.
+        """
+        connection, pause = circuit.connection, PUNCH_LOOK_SECONDS
+        while connection is not None and circuit.connection is connection:
             addresses = self._own_addresses(circuit)
             if addresses and connection.knows(PUNCHING):
-                self._asked_at[connection] = trio.current_time()
-                connection.happen(PunchWanted(addresses))
+                return addresses
+            await trio.sleep(pause)
+            pause = min(2 * pause, PUNCH_LOOK_SECONDS_MAX)
+        return ()
 
     async def perform(self, circuit: PeerState, output: PunchOutput) -> None:
         """What the circuit's session says."""

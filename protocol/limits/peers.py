@@ -315,8 +315,12 @@ PUNCH_TRIES_MAX: Final = 4
 LINK_DIALS_AT_ONCE_MAX bounds those of one host."""
 PUNCH_RETRY_SECONDS: Final = 0.25
 """Seconds between two of them."""
-PUNCH_PAUSES_SECONDS: Final = (1.0, 15.0, 120.0)
-"""Seconds before each of PUNCH_ROUNDS_MAX rounds: topics are joined first, and a changed network gets another try."""
+PUNCH_PAUSES_SECONDS: Final = (0.25, 15.0, 120.0)
+"""Seconds before each of PUNCH_ROUNDS_MAX rounds. A direct dial that is on its way comes first, and a changed network gets
+another try."""
+PUNCH_LOOK_SECONDS: Final = 0.1
+PUNCH_LOOK_SECONDS_MAX: Final = 15.0
+"""Seconds between two looks whether a topic is joined, without which no round begins: doubled from one to the other."""
 PUNCH_TAKEN_MAX: Final = 4
 """Connections that are taken in one try from hosts that the peer has named."""
 

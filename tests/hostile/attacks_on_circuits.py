@@ -15,6 +15,8 @@ from protocol.messages import (
     KeepAlive,
     Meet,
     Nodes,
+    PunchAddresses,
+    PunchNow,
     Relay,
 )
 from protocol.signing import public_key
@@ -147,3 +149,27 @@ async def meetings_at_no_relay(mallory: Attacker) -> None:
     topic = await peer.join_alike(mallory.stage.root)
     await peer.say(Meet(topic))
     await peer.wait_ended()
+
+
+_VICTIMS = ("8.8.4.4:22", "192.168.1.1:80")
+"""Addresses that are others'."""
+
+
+@attack(Role.READER, ends=("second_punch",))
+async def punches_beside_a_circuit(mallory: Attacker) -> None:
+    """Who is connected directly has the node dial nothing, and is told no address; who insists is left."""
+    peer = await mallory.meet()
+    await peer.join_alike(mallory.stage.root)
+    await peer.say(PunchAddresses(_VICTIMS))
+    await peer.say(PunchAddresses(_VICTIMS))
+    await peer.wait_ended()
+    assert mallory.heard["PunchAddresses"] == 0
+
+
+@attack(Role.STRANGER, ends=("unasked_punch",))
+async def punches_without_a_question(mallory: Attacker) -> None:
+    """Nobody has the node dial at a moment that was not agreed on."""
+    for said in (PunchNow(),), (PunchAddresses(_VICTIMS), PunchNow()):
+        peer = await mallory.meet()
+        await peer.say(*said)
+        await peer.wait_ended()

@@ -63,6 +63,7 @@ QUICK: Final = frozenset(
         "data_for_circuits_of_others",
         "more_than_the_credit",
         "circuits_of_a_false_relay",
+        "punches_beside_a_circuit",
         "introductions_twice",
         "introductions_on_a_branch",
         "refusals",

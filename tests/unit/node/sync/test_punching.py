@@ -22,6 +22,7 @@ from node.sync.punching import Port, Puncher, dial_at_once
 from node.sync.transport import SecureStream
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
+from protocol.limits.peers import LINK_DIAL_SECONDS, LINK_DIALS_AT_ONCE_MAX, PUNCH_ROUNDS_MAX
 from protocol.messages import Goodbye, encode_message
 from protocol.session_events import Event, PunchAnswered, PunchWanted
 from protocol.session_outputs import PunchDue, PunchHeard
@@ -110,7 +111,20 @@ async def test_who_was_dialed_is_asked_once_it_has_joined_a_branch(autojump_cloc
         await trio.sleep(10)
         assert net.connection.events == [], "it may be anybody whom the relay has named"
         net.connection.join(TOPIC)
-    assert net.connection.events == [PunchWanted((SEEN, LOCAL))] * 2
+        await trio.sleep(15)
+        assert net.connection.events == [PunchWanted((SEEN, LOCAL))], (
+            "the first round is late, and not missed"
+        )
+    assert net.connection.events == [PunchWanted((SEEN, LOCAL))] * PUNCH_ROUNDS_MAX
+
+
+async def test_who_joins_no_branch_is_not_waited_for_after_the_circuit(autojump_clock: MockClock) -> None:
+    net = _Network("out")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(net.puncher().keep_asking, net.circuit)
+        await trio.sleep(100)
+        net.circuit.connection = None
+    assert net.connection.events == []
 
 
 async def test_one_private_address_is_dialed_on_a_circuit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +165,32 @@ async def _punch(net: _Network, monkeypatch: pytest.MonkeyPatch, meanwhile: Call
     monkeypatch.setattr("node.sync.punching.dial_at_once", dial)
     await net.puncher().perform(net.circuit, PunchDue(("8.8.4.4:9",), is_later=False))
     return secure
+
+
+async def test_a_victim_is_dialed_so_often_whatever_circuits_say(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """A peer, or a relay that makes up peers, says that others' addresses are its own: on new circuits, over and over."""
+    dialed: list[tuple[str, int]] = []
+
+    async def refuse(_family: object, _local: object, remote: tuple[str, int]) -> trio.socket.SocketType:
+        dialed.append(remote)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("node.sync.punching._connect", refuse)
+    net = _Network("in")
+    puncher = net.puncher()
+    began = trio.current_time()
+    with trio.socket.socket() as bound:
+        await bound.bind(("127.0.0.1", 0))
+        port = Port(cast(Any, SimpleNamespace(socket=bound)), SEEN)
+        monkeypatch.setattr(puncher, "_find_port", lambda _: port)
+        for number in range(100):
+            await puncher.perform(net.circuit, PunchDue((f"8.8.4.4:{number + 1}",), is_later=False))
+            await trio.sleep(1)
+    assert {host for host, _ in dialed} == {"8.8.4.4"}
+    seconds = trio.current_time() - began
+    assert LINK_DIALS_AT_ONCE_MAX < len(dialed) <= LINK_DIALS_AT_ONCE_MAX + seconds / LINK_DIAL_SECONDS
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
