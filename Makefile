@@ -27,7 +27,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets crash vectors reference vendor lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -118,8 +118,11 @@ sim-long: setup ## Simulate hours of many nodes with cuts, crashes and liars (HO
 crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n, POSTGRESQL=1)
 	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0) $(if $(POSTGRESQL),--postgresql)
 
-nets: setup ## Run daemons on lines that are cut for minutes, flap and lose a fifth (ten minutes; as root in namespaces)
-	$(VENV)/python -m pytest -q tests/networks/long_networks.py $(ARGS)
+nets: setup ## Run daemons on lines that are cut for minutes and lose a fifth, and send a GiB between symmetric routers (a quarter of an hour; as root; MIB=256: less)
+	$(VENV)/python -m pytest -q tests/networks/long_networks.py tests/networks/long_reach.py $(ARGS)
+
+nets-table: setup ## Try pairs of home routers: which path two members find, and how soon (four minutes; as root; ARGS='--only symmetric')
+	$(VENV)/python -m tests.networks.nets_table $(ARGS)
 
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py

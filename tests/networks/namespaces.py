@@ -1,42 +1,30 @@
 """Network namespaces and the wire between them, made by system calls: no `ip`, no `tc`.
 
-Each namespace has a tun device, whose packets the wire carries to the others: so what the daemons' kernel sends is lost,
-late or out of order one IP packet at a time, and TCP's own timers and windows answer. (Kernels without `netem`, such as
-those of small virtual machines, can do no more than this; those that have it could do no less.)
+Each namespace has a tun device, whose packets `tests.networks.wire` carries to the others.
 
 A namespace lives as long as something is open in it. Entering one changes the calling thread alone.
 """
 
 import ctypes
 import fcntl
-import heapq
 import os
 import random
-import selectors
 import socket
 import struct
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from tests.networks.lines import Line, Place
-from tests.networks.routers import Router, RouterKind
+from tests.networks.wire import Wire, open_tun
 
 _CLONE_NEWNET: Final = 0x40000000
-_TUNSETIFF: Final = 0x400454CA
-_IFF_TUN: Final = 0x0001
-_IFF_NO_PI: Final = 0x1000
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCSIFFLAGS: Final = 0x8914
 _SIOCSIFADDR: Final = 0x8916
 _SIOCSIFNETMASK: Final = 0x891C
 _IFF_UP: Final = 0x1
-_PACKET_SIZE_MAX: Final = 65536
-_QUEUE_SECONDS: Final = 0.5
-"""What a line of limited rate holds back; what comes beyond it is lost, as at a full router."""
 _PORT: Final = 7777
 _RETRY_SECONDS: Final = 2
 """The longest pause of TCP between two tries. Else, after half a minute without answers, a test would wait as long again."""
@@ -60,7 +48,7 @@ class NamespaceNet:
     def __init__(self, count: int, seed: int = 1) -> None:
         """Raises OSError where it is not allowed."""
         self._namespaces: list[_Namespace] = []
-        self._wire: _Wire | None = None
+        self._wire: Wire | None = None
         try:
             for number in range(count):
                 self._namespaces.append(_Namespace(f"10.77.0.{number + 1}"))
@@ -69,19 +57,12 @@ class NamespaceNet:
             raise
         self._lines: dict[tuple[str, str], Line] = {}
         tuns = {one.address: one.tun for one in self._namespaces}
-        self._routers: dict[str, Router] = {}
-        self._wire = _Wire(tuns, self._lines, random.Random(seed), self._routers)
+        self._wire = Wire(tuns, self._lines, random.Random(seed))
 
     def place(self, number: int) -> tuple[str, Place]:
         """An address of its own."""
         namespace = self._namespaces[number]
         return f"{namespace.address}:{_PORT}", namespace.entered
-
-    def put_behind(self, number: int, kind: RouterKind) -> None:
-        """Put a namespace behind a new router, if any: from now on nobody reaches it but by that."""
-        if kind is not RouterKind.OPEN:
-            inner = self._namespaces[number].address
-            self._routers[inner] = Router(f"10.77.0.{101 + number}", kind)
 
     def lead_to(self, address: str) -> None:
         """The first one listens where it was told to."""
@@ -127,9 +108,7 @@ class _Namespace:
             _check(_libc.unshare(_CLONE_NEWNET))
             try:
                 self._descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-                self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-                request = struct.pack("16sH22x", b"ravel0", _IFF_TUN | _IFF_NO_PI)
-                fcntl.ioctl(self.tun, _TUNSETIFF, request)
+                self.tun = open_tun("ravel0")
                 _configure(_SIOCSIFADDR, address)
                 _configure(_SIOCSIFNETMASK, "255.255.255.0")
                 _set_up("lo", is_up=True)
@@ -156,85 +135,6 @@ class _Namespace:
     def close(self) -> None:
         os.close(self.tun)
         os.close(self._descriptor)
-
-
-class _Wire:
-    """Carries packets from tun to tun, in a thread."""
-
-    def __init__(
-        self,
-        tuns: dict[str, int],
-        lines: dict[tuple[str, str], Line],
-        chance: random.Random,
-        routers: dict[str, Router],
-    ) -> None:
-        self._routers = routers  # by the address of the namespace behind
-        self._lines = lines  # read while others change it: each line is replaced whole
-        self.lost = 0
-        self._tuns = tuns
-        self._chance = chance
-        self._due: list[tuple[float, int, int, bytes]] = []
-        self._count = 0
-        self._free: dict[tuple[str, str], float] = {}  # when a line of limited rate is free again
-        self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._is_stopping = True
-        self._thread.join()
-
-    def _run(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for address, tun in self._tuns.items():
-                selector.register(tun, selectors.EVENT_READ, address)
-            while not self._is_stopping:
-                pause = max(0.0, self._due[0][0] - time.monotonic()) if self._due else 0.05
-                for key, _ in selector.select(min(pause, 0.05)):
-                    with suppress(BlockingIOError):
-                        while True:
-                            self._take(key.data, os.read(key.fd, _PACKET_SIZE_MAX))
-                self._deliver()
-
-    def _take(self, sender: str, packet: bytes) -> None:
-        routed = self._route(sender, packet)
-        if routed is None:
-            return  # the kernel looks around for IPv6 routers, or a router lets nothing in
-        receiver, packet = routed
-        pair = (sender, receiver)
-        line = self._lines.get(pair, Line())
-        now = time.monotonic()
-        starts = max(now, self._free.get(pair, 0.0))
-        if line.is_cut or self._chance.random() < line.loss or starts - now > _QUEUE_SECONDS:
-            self.lost += 1
-            return
-        self._free[pair] = starts + len(packet) / line.rate
-        self._count += 1
-        due = self._free[pair] + line.delay + self._chance.random() * line.jitter
-        heapq.heappush(self._due, (due, self._count, self._tuns[receiver], packet))
-
-    def _route(self, sender: str, packet: bytes) -> tuple[str, bytes] | None:
-        """To which namespace a packet goes, and how it looks there."""
-        if packet[0] >> 4 != 4:
-            return None
-        receiver = socket.inet_ntoa(packet[16:20])
-        if sender in self._routers:
-            outside = self._routers[sender].let_out(packet)
-            if outside is None:
-                return None
-            packet = outside
-        for inner, router in list(self._routers.items()):
-            if router.outer == receiver:
-                inside = router.let_in(packet, inner)
-                return None if inside is None or inner == sender else (inner, inside)
-        return (receiver, packet) if receiver in self._tuns and receiver not in self._routers else None
-
-    def _deliver(self) -> None:
-        now = time.monotonic()
-        while self._due and self._due[0][0] <= now:
-            _, _, tun, packet = heapq.heappop(self._due)
-            with suppress(OSError):  # the device is down, or its queue is full: lost
-                os.write(tun, packet)
 
 
 @contextmanager

@@ -1,64 +1,86 @@
 """Two members who have both moved find each other again through a relay, and then need it no more."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.e2e.cluster import until
+from tests.e2e.cluster import run_ravel, until
+from tests.networks.internet import Internet
 from tests.networks.kernel_nets import Machine, kernel_net
+from tests.networks.wire import Wire
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
+_AT: Final = {"relay": "8.8.4.10", "alice": "8.8.8.5", "bob": "9.9.9.6"}
+_LATER: Final = {"alice": "8.8.8.50", "bob": "9.9.9.60"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """Alice, Bob and a relay at public addresses, and how the first two get others."""
+
+    internet: Internet
+    wire: Wire
+    places: dict[str, int]
+    relay: Machine
+    alice: Machine
+    bob: Machine
+
+    def move(self, name: str) -> None:
+        """Give alice or bob the later address."""
+        self.internet.move(self.places[name], "wan", _AT[name], _LATER[name])
+
+    def is_direct(self) -> bool:
+        """Whether one is connected with the other at its later address."""
+        later = tuple(f"{host}:" for host in _LATER.values())
+        return any(
+            path == "direct" and address.startswith(later)
+            for one, other in ((self.alice, self.bob), (self.bob, self.alice))
+            for address, path in _ways(one, other)
+        )
+
+
+@contextmanager
+def joined(folder: Path, rate: float = float("inf")) -> Iterator[Moving]:
+    """Bob has joined Alice's repo, and is connected with her directly."""
+    with kernel_net(folder) as net, ExitStack() as ending:
+        internet = Internet(net, folder, ending)
+        places = {name: internet.add_machine(host) for name, host in _AT.items()}
+        wire = internet.open(round_trip=0.01, rate=rate)
+        relay, alice, bob = (Machine(folder / name, places[name]) for name in _AT)
+        run_ravel(relay, "config", "set", "relay.enabled", "true")
+        run_ravel(relay, "config", "set", "relay.topic_size_max", "1")
+        for machine in (relay, alice, bob):
+            ending.callback(machine.close)
+            machine.start()
+        at_relay = f"{_AT['relay']}:7474"
+        alice.client.add_peer(at_relay, str(relay.client.show_status()["node"]), relay=True)
+        repo = str(alice.client.create_repo("shared")["repo"])
+        links: list[str] = []
+
+        def names_relay() -> bool:
+            made = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)
+            links.append(made["invitation"])
+            return at_relay in made["addresses"]
+
+        until(names_relay, "the relay has the repo, and the link names it")
+        bob.client.join_repo(links[-1])
+        until(lambda: _ways(bob, alice) == [(f"{_AT['alice']}:7474", "direct")], "they are connected")
+        yield Moving(internet, wire, places, relay, alice, bob)
+
 
 def test_two_who_have_both_moved_meet_at_a_relay_and_connect_directly(tmp_path: Path) -> None:
-    with kernel_net(tmp_path) as net:
-        middle = net.hold()
-        net.run(middle, "ip", "link", "add", "bridge", "type", "bridge")
-        net.run(middle, "ip", "link", "set", "bridge", "up")
-        places = {}
-        for name, host in (("relay", "8.8.4.10"), ("alice", "8.8.4.5"), ("bob", "8.8.4.6")):
-            places[name] = net.hold()
-            net.link(places[name], "wan", middle, name)
-            net.run(middle, "ip", "link", "set", name, "master", "bridge")
-            net.give(places[name], "wan", host)
-        machines = {name: Machine(tmp_path / name, pid) for name, pid in places.items()}
-        relay, alice, bob = machines.values()
-        try:
-            config = relay.home / "config.toml"
-            config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
-            for machine in machines.values():
-                machine.start()
-            alice.client.add_peer("8.8.4.10:7474", str(relay.client.show_status()["node"]), relay=True)
-            repo = str(alice.client.create_repo("shared")["repo"])
-
-            def link() -> list[str]:
-                made = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)
-                links.append(made["invitation"])
-                return made["addresses"]
-
-            links: list[str] = []
-            until(lambda: "8.8.4.10:7474" in link(), "the relay has the repo, and the link names it")
-            bob.client.join_repo(links[-1])
-            until(lambda: len(_ways(bob, alice)) == 1, "they are connected")
-            assert _ways(bob, alice) == [("8.8.4.5:7474", "direct")]
-            alice.stop()
-            bob.stop()
-            net.give(places["alice"], "wan", "8.8.4.50")
-            net.give(places["bob"], "wan", "8.8.4.60")
-            alice.start()
-            bob.start()
-
-            def is_direct() -> bool:
-                return any(
-                    path == "direct" and address.startswith(("8.8.4.50:", "8.8.4.60:"))
-                    for one, other in ((alice, bob), (bob, alice))
-                    for address, path in _ways(one, other)
-                )
-
-            until(is_direct, "they have found each other's new address", 60)
-        finally:
-            for machine in machines.values():
-                machine.close()
+    with joined(tmp_path) as net:
+        for name, machine in (("alice", net.alice), ("bob", net.bob)):
+            machine.stop()
+            net.move(name)
+        for machine in (net.alice, net.bob):
+            machine.start()
+        until(net.is_direct, "they have found each other's new address", 60)
 
 
 def _ways(one: Machine, other: Machine) -> list[tuple[str, str]]:

@@ -92,12 +92,12 @@ class ForwardProxy:
                     await pass_on(stream, backend)
 
 
-def make_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
-    """A self-signed certificate for a name and 127.0.0.1, and its key, as PEM files."""
+def make_certificate(folder: Path, name: str = "localhost", host: str = "127.0.0.1") -> tuple[Path, Path]:
+    """A self-signed certificate for a name and a host, and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address(host))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
