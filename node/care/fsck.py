@@ -56,10 +56,10 @@ from storage.check.check_integrity import (
     inspect_packs,
     inspect_pages,
     inspect_references,
-    inspect_relayed,
     inspect_rows,
 )
 from storage.check.check_pending import find_wrong_pending
+from storage.check.check_relay import inspect_relayed
 from storage.check.check_search import inspect_search
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_numbered, load_places

@@ -6,6 +6,7 @@ not here any more are written down as damaged; the daemon asks peers for them (`
 that cannot be put right here, and is named. Killed at any moment, the store is as it was, or repaired.
 """
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,10 +47,10 @@ from storage.check.rebuild_derived import (
     restate_order,
     restate_passed,
     restate_places,
-    restate_relayed,
     restate_sums,
 )
 from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
+from storage.check.rebuild_relay import drop_wrong_accounts, restate_relayed, restate_relayed_files
 from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
@@ -173,6 +174,8 @@ class _Work:
         changed["relayed"] += restate_relayed(connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
             changed["search"] += drop_index(connection)
+        changed["relayed"] += restate_relayed_files(connection, found.damage.relayed, int(time.time() * 1000))
+        changed["accounts"] += drop_wrong_accounts(connection)
 
     def _restate_commits(self, tables: Tables) -> None:
         for branch in tables.on_topics.values():

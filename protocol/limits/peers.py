@@ -417,6 +417,12 @@ ACCOUNT_LINKS_MAX: Final = 4
 """Links to accounts that a peer shows on one connection: a person has one for each node."""
 ACCOUNT_NODES_MAX: Final = 16
 """Nodes of one account: a person's devices."""
+RELAY_GROWTH_COUNT_MAX: Final = 20_000
+"""Commits, and files, that are looked at to tell how fast a relay fills: 0.05 seconds."""
+RELAY_GROWTH_DAYS: Final = 7
+"""Days of which it is told: people's weeks are alike."""
+RELAY_REFUSALS_MAX: Final = 256
+"""Different refusals that a relay counts for its operator; reasons are this program's own, and fewer."""
 RELAY_ACCOUNTS_MAX: Final = 10_000
 """Accounts of a relay: 5 MB in memory with a few nodes each."""
 ACCOUNT_INVITATIONS_MAX: Final = 16
@@ -438,6 +444,9 @@ DEPOSIT_LOOK_SECONDS: Final = 2.0
 DEPOSIT_RELIST_SECONDS: Final = 60.0
 """Seconds after which a relay is asked again what it keeps of a topic with files that this node cannot deposit: others may
 have done so."""
+DEPOSIT_RELIST_ALL_SECONDS: Final = 3600.0
+"""Seconds after which a connected relay is asked again what it keeps of all topics: it may have found blocks damaged. One
+message for each topic with files."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000

@@ -1,6 +1,7 @@
 """Store check, part 1: the database's pages, the hash of every block, and every reference between rows.
 
-What the rows mean (ranks, heads, rights) is looked at by `check_derived` and `node.care.fsck`.
+What the rows mean (ranks, heads, rights) is looked at by `check_derived` and `node.care.fsck`; what a relay keeps for others
+by `check_relay`.
 """
 
 import os
@@ -18,11 +19,10 @@ from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.blobs.packs import FOLDER_NAME
 from storage.check.schema_check import find_altered
 from storage.engine.database import DATABASE_NAME, StorageError
-from storage.engine.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
+from storage.engine.id_keys import BLOCK_NUM_SIZE, id_key
 from storage.engine.last_write import LAST_WRITE_NAME
 from storage.engine.losses import read_loss
 from storage.engine.streaming import stream_rows
@@ -56,6 +56,11 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (relay_schema.relay_commits.c.topic_num, relay_schema.relay_topics.c.num),
     (relay_schema.relay_heads.c.topic_num, relay_schema.relay_topics.c.num),
     (relay_schema.relay_shares.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_files.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_file_blocks.c.file_num, relay_schema.relay_files.c.num),
+    (relay_schema.relay_file_blocks.c.block_num, relay_schema.relay_blocks.c.num),
+    (relay_schema.relay_account_nodes.c.account_num, relay_schema.relay_accounts.c.num),
+    (relay_schema.relay_account_links.c.account_num, relay_schema.relay_accounts.c.num),
 )
 """Columns that name a row of another table without the database seeing to it."""
 
@@ -78,6 +83,7 @@ class Damage:
     sizes: dict[int, int | None] = field(
         default_factory=dict
     )  # packs of another size than is said; None: gone
+    relayed: set[int] = field(default_factory=set)  # numbers of rows that are kept for others
 
 
 @dataclass(slots=True)
@@ -243,42 +249,6 @@ def _inspect_pack(
             findings.add(
                 "block", wanted.hex(), f"at {offset} of pack {name}: its bytes are not what its id says"
             )
-
-
-def inspect_relayed(connection: Connection, findings: CheckFindings) -> None:
-    """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
-    kept = relay_schema.relay_commits
-    counts: Counter[int] = Counter()
-    query = select(
-        kept.c.topic_num,
-        kept.c.commit_id,
-        kept.c.acks,
-        kept.c.publication,
-        kept.c.publication_id,
-        kept.c.publication_key,
-    )
-    for topic_num, commit_id, acks, encoded, name, key in stream_rows(connection, query, _BATCH):
-        findings.checked["relayed"] += 1
-        counts[topic_num] += 1
-        try:
-            publication = decode_publication(encoded)
-        except DecodeError as error:
-            findings.add("relayed", commit_id.hex(), str(error))
-            continue
-        block = publication.blocks[0]
-        if block.block_id != commit_id or pack_ids(block.acks) != acks:
-            findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
-        elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
-            findings.add("relayed", commit_id.hex(), "its publication has another id")
-    firsts = func.count().filter(~kept.c.is_variant)
-    for commit_id, count in connection.execute(
-        select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
-    ):
-        findings.add("relayed", commit_id.hex(), f"{count} of its publications count as the first")
-    topics = relay_schema.relay_topics
-    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
-        if counts[num] != count:
-            findings.add("count", f"relayed topic {topic.hex()}", f"says {count} commits, has {counts[num]}")
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:

@@ -9,9 +9,6 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.codec import DecodeError
-from protocol.ids import CommitId
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_derived import (
     all_commits,
     compare_sketches,
@@ -29,10 +26,7 @@ from storage.check.check_pending import find_wrong_pending
 from storage.commits.canonical_order import FIRST
 from storage.commits.position_index import count_changes
 from storage.engine.database import Database, remember_last_number
-from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
-from storage.engine.streaming import stream_rows
-from storage.engine.sums import sum_of
-from storage.schema.relay_schema import relay_commits, relay_heads, relay_topics
+from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import (
     branches,
     commits,
@@ -222,85 +216,3 @@ def drop_wrong_pending(connection: Connection) -> int:
             connection.execute(delete(table).where(table.c.pending_num.in_(part)))
         connection.execute(delete(pending).where(pending.c.num.in_(part)))
     return len(wrong)
-
-
-def restate_relayed(connection: Connection) -> int:
-    """What is kept for others: rows as their publications say; without one that is whole they go, and come again."""
-    kept = relay_commits.c
-    found = connection.execute(select(relay_topics.c.num, relay_topics.c.topic))
-    names: dict[int, bytes] = {row.num: row.topic for row in found}
-    wrong: dict[int, dict[str, object] | None] = {}
-    touched: set[int] = set()
-    columns = ("id_key", "commit_id", "acks", "publication_id", "publication_key")
-    query = select(kept.num, kept.topic_num, kept.publication, *(kept[name] for name in columns))
-    for num, topic_num, encoded, *said in stream_rows(connection, query, _BATCH):
-        values: dict[str, object] | None = None
-        try:
-            publication = decode_publication(encoded)
-        except DecodeError:
-            publication = None
-        if publication is not None and publication.topic == names.get(topic_num):
-            block, name = publication.blocks[0], publication.publication_id
-            values = {
-                "id_key": id_key(block.block_id),
-                "commit_id": block.block_id,
-                "acks": pack_ids(block.acks),
-                "publication_id": name,
-                "publication_key": id_key(name[PUBLICATION_ID_COMMIT_SIZE:]),
-            }
-        if values is None or [*values.values()] != said:
-            wrong[num] = values
-            touched.add(topic_num)
-    for num, values in wrong.items():
-        if values is None:
-            connection.execute(delete(relay_commits).where(kept.num == num))
-        else:
-            connection.execute(update(relay_commits).where(kept.num == num).values(values))
-    changed = len(wrong) + _choose_firsts(connection)
-    for topic_num in names:
-        size = select(func.count(), sum_of(func.length(kept.publication))).where(kept.topic_num == topic_num)
-        count, total = connection.execute(size).one()
-        is_wrong = (relay_topics.c.num == topic_num) & (relay_topics.c.commit_count != count)
-        if connection.execute(select(relay_topics.c.num).where(is_wrong)).first() is not None:
-            touched.add(topic_num)
-            changed += 1
-        if topic_num in touched:
-            here = relay_topics.c.num == topic_num
-            connection.execute(update(relay_topics).where(here).values(commit_count=count, size=total))
-            _restate_relayed_heads(connection, topic_num)
-    return changed
-
-
-def _choose_firsts(connection: Connection) -> int:
-    """Of each commit's publications the first that came counts as that."""
-    kept = relay_commits.c
-    firsts = func.count().filter(~kept.is_variant)
-    query = select(kept.topic_num, kept.commit_id, func.min(kept.num)).group_by(
-        kept.topic_num, kept.commit_id
-    )
-    wrong = connection.execute(query.having(firsts != 1)).all()
-    for topic_num, commit_id, first in wrong:
-        here = (
-            (kept.topic_num == topic_num) & (kept.id_key == id_key(commit_id)) & (kept.commit_id == commit_id)
-        )
-        connection.execute(update(relay_commits).where(here, kept.num != first).values(is_variant=True))
-        connection.execute(update(relay_commits).where(kept.num == first).values(is_variant=False))
-    return len(wrong)
-
-
-def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
-    kept = relay_commits.c
-    ranks: dict[CommitId, int] = {}
-    acked: set[CommitId] = set()
-    query = select(kept.commit_id, kept.acks, kept.rank).where(kept.topic_num == topic_num)
-    for commit_id, acks, rank in stream_rows(connection, query.order_by(kept.num), _BATCH):
-        ranks.setdefault(commit_id, rank)
-        acked.update(unpack_ids(acks))
-    connection.execute(delete(relay_heads).where(relay_heads.c.topic_num == topic_num))
-    rows = [
-        {"topic_num": topic_num, "commit_id": raw, "rank": rank}
-        for raw, rank in ranks.items()
-        if raw not in acked
-    ]
-    for part in chunks(rows):
-        connection.execute(insert(relay_heads), list(part))

@@ -16,7 +16,15 @@ from storage.check.check_integrity import REFERENCES, Damage
 from storage.commits.damaged import mark_blocks_damaged
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_rows
-from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares
+from storage.schema.relay_schema import (
+    relay_account_links,
+    relay_account_nodes,
+    relay_commits,
+    relay_file_blocks,
+    relay_files,
+    relay_heads,
+    relay_shares,
+)
 from storage.schema.schema import (
     blocks,
     checkpoints,
@@ -55,6 +63,10 @@ _DERIVED: Final = frozenset(
         relay_commits,
         relay_heads,
         relay_shares,
+        relay_files,
+        relay_file_blocks,
+        relay_account_nodes,
+        relay_account_links,
     )
 )
 """Tables whose rows are nothing without what they name: made again from commits, or brought again by peers."""

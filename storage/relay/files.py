@@ -16,9 +16,11 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from protocol.block import LEAF_START_SIZE, Block, decode_block, has_children
 from protocol.deposits import size_of
+from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId, ObjectId, ShortId
 from protocol.limits.peers import RELAYED_FILE_UNFINISHED_SECONDS
 from protocol.messages import FileDeposit
+from storage.commits.blocks import DamagedBlock
 from storage.engine.bulk import insert_rows, select_in
 from storage.engine.database import Database, keep_last_number
 from storage.engine.id_keys import chunks, id_key
@@ -38,6 +40,14 @@ _BY_KEY: Final = select(relay_blocks.c.num, relay_blocks.c.block_id).where(
 )
 _FORGOTTEN_AT_ONCE: Final = 16
 """Unfinished files that one deposit clears away: more of them wait for the next."""
+
+
+class DamagedKeptBlock(DamagedBlock):
+    """A block of another's file is damaged (`storage.relay.damaged_files`)."""
+
+    def __init__(self, block_id: BlockId) -> None:
+        super().__init__(f"block {block_id.hex()}, which is kept for others, is damaged")
+        self.block_id = block_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +163,10 @@ def keep_blocks(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> KeptBlocks:
-    """Give a file these blocks: some have come, and the others are here already. Its number is 0 at the first ones."""
+    """Give a file these blocks: some have come, and the others are here already. Its number is 0 at the first ones.
+
+    Raises DamagedKeptBlock where one of the latter is damaged and names others.
+    """
     columns = relay_files.c
     here = columns.num == file_num
     if not file_num:  # another peer may have brought some meanwhile
@@ -211,12 +224,23 @@ def drop_file(connection: Connection, file_num: int) -> None:
 
 
 def load_kept_block(connection: Connection, block_id: BlockId) -> bytes | None:
-    """A block of any file, encoded; who knows its id was shown it."""
+    """A block of any file, encoded; who knows its id was shown it. Raises DamagedKeptBlock."""
+    found = find_kept_block(connection, block_id)
+    if found is None:
+        return None
+    if hash_block(found[1]) != block_id:  # one of 1 MiB at most: a third of a millisecond
+        raise DamagedKeptBlock(block_id)
+    return found[1]
+
+
+def find_kept_block(connection: Connection, block_id: BlockId) -> tuple[int, bytes] | None:
+    """The number and the bytes of a block as they are, damaged or not."""
     nums = _find(connection, [block_id])
     if not nums:
         return None
-    query = select(relay_blocks.c.encoded).where(relay_blocks.c.num == nums[block_id])
-    return connection.execute(query).scalar()
+    query = select(relay_blocks.c.num, relay_blocks.c.encoded)
+    row = connection.execute(query.where(relay_blocks.c.num == nums[block_id])).first()
+    return None if row is None else (row.num, row.encoded)
 
 
 def _insert_file(
@@ -277,7 +301,7 @@ def _load_sizes(connection: Connection, nums: Sequence[int]) -> list[int]:
 
 
 def _load_children(connection: Connection, nums: dict[BlockId, int]) -> dict[BlockId, tuple[BlockId, ...]]:
-    """The ids that blocks name in clear."""
+    """The ids that blocks name in clear. Raises DamagedKeptBlock."""
     found: dict[BlockId, tuple[BlockId, ...]] = {}
     for block_id, num in nums.items():
         found[block_id] = ()
@@ -285,6 +309,8 @@ def _load_children(connection: Connection, nums: dict[BlockId, int]) -> dict[Blo
         start = func.substr(relay_blocks.c.encoded, 1, LEAF_START_SIZE)
         if has_children(connection.execute(select(start).where(here)).scalar_one()):  # most are large leaves
             encoded = connection.execute(select(relay_blocks.c.encoded).where(here)).scalar_one()
+            if hash_block(encoded) != block_id:
+                raise DamagedKeptBlock(block_id)
             found[block_id] = decode_block(encoded).child_ids
     return found
 

@@ -9,8 +9,18 @@ import trio
 from node.runtime.blocking import inline
 from node.sync.connection import Connection
 from node.sync.relay import RelayService
+from protocol.block import encrypt_block
+from protocol.deposits import sign_deposit, size_of
+from protocol.ids import ObjectId
+from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.publication import decode_publication
 from protocol.signing import check_claims
-from storage.relay.quotas import RelayQuotas
+from storage.engine.database import Database
+from storage.relay.accounts import invite_to_account, join_account
+from storage.relay.files import finish_file, keep_blocks
+from storage.relay.quotas import RelayQuotas, Visitor
+from storage.relay.relay import load_kept, open_topics, store_publications
+from tests.support.builders import World
 from tests.support.nodes import Node, connected, open_nodes
 
 PLENTY = RelayQuotas(
@@ -31,6 +41,30 @@ def open_relay(folder: Path, quotas: RelayQuotas = PLENTY, name: str = "relay") 
     with open_nodes(folder, name) as (node,):
         node.hub.relay = RelayService(node.replica.database, quotas, inline(), lambda: 0, check_claims)
         yield node
+
+
+def fill_relay(database: Database, world: World, visitor: Visitor) -> int:
+    """Keep a branch for others with a file of two leaves, of a peer with an account; gives how many commits."""
+    topic, secret = world.branch.topic, ConvergenceSecret(b"c" * 32)
+    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
+    leaves = [encrypt_block(content, secret)[0] for content in (b"one", b"two")]
+    root = encrypt_block(b"", secret, tuple(one.block_id for one in leaves))[0]
+    came = [root, *leaves]
+    size = sum(size_of(len(one.encoded)) for one in came)
+    deposit = sign_deposit(
+        TopicSeed(b"t" * 32), ObjectId(root.block_id), size
+    )  # the store believes who signed it
+    with database.write() as connection:
+        open_topics(database, connection, [topic], visitor, PLENTY, 1)
+        (kept,) = load_kept(connection).values()
+        store_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
+        where = (database, connection, kept.num, deposit, 0, [one.block_id for one in came])
+        file = keep_blocks(*where, came, visitor, PLENTY, 3)
+        assert finish_file(connection, file.num)
+        token = AccountToken(b"a" * 32)
+        invite_to_account(database, connection, "ann", 1 << 20, token, 1000, 0)
+        assert not join_account(connection, token, visitor.peer, 1).refusal
+    return len(items)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -14,7 +14,6 @@ from protocol.content import FileEntry, Files
 from protocol.ids import PeerId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
-from protocol.publication import decode_publication
 from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
 from storage.commits.search_index import IndexItem, load_state, replace_text
@@ -22,14 +21,13 @@ from storage.commits.search_texts import keep_content, load_due, note_texts
 from storage.engine.database import Database
 from storage.engine.id_keys import pack_nums
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.topics import sketches as sketches_module
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY, World
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, meet, members_of, open_nodes, share, together
-from tests.support.relays import PLENTY
+from tests.support.relays import fill_relay
 
 
 def _world(folder: Path) -> World:
@@ -244,6 +242,17 @@ RELAYED = {
     "other_key": ("UPDATE relay_commits SET publication_key = 9 WHERE num = 1", "relayed"),
     "no_first": ("UPDATE relay_commits SET is_variant = true WHERE num = 1", "relayed"),
     "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
+    "size": ("UPDATE relay_topics SET size = 1", "count"),
+    "file_size": ("UPDATE relay_topics SET file_size = 1", "count"),
+    "size_of_file": ("UPDATE relay_files SET size = size + 1", "count"),
+    "block": ("UPDATE relay_blocks SET encoded = :zero WHERE num = 2", "relayed"),
+    "inner_block": ("UPDATE relay_blocks SET encoded = :zero WHERE num = 1", "relayed"),
+    "no_block": ("DELETE FROM relay_blocks WHERE num = 2", "reference"),
+    "no_link": ("DELETE FROM relay_file_blocks WHERE block_num = 2", "relayed"),
+    "no_root": ("DELETE FROM relay_file_blocks WHERE block_num = 1", "relayed"),
+    "no_file": ("DELETE FROM relay_files", "reference"),
+    "no_account": ("DELETE FROM relay_accounts", "reference"),
+    "quota": ("UPDATE relay_accounts SET quota = -5", "account"),
 }
 
 
@@ -251,21 +260,18 @@ RELAYED = {
 @pytest.mark.parametrize("damage", [None, *RELAYED])
 def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
     world = _world(tmp_path / "writer")
-    alice = Visitor(PeerId(b"p" * 32))
-    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
-    world.close()
     (tmp_path / "relay").mkdir()
     database = Database(tmp_path / "relay")
-    with database.write() as connection:
-        open_topics(database, connection, [world.branch.topic], alice, PLENTY, 1)
-        (kept,) = load_kept(connection).values()
-        store_publications(database, connection, kept.num, alice, items, PLENTY, 2)
-        statement, kind = RELAYED[damage] if damage else ("", "")
-        if damage:
+    count = fill_relay(database, world, Visitor(PeerId(b"p" * 32)))
+    world.close()
+    statement, kind = RELAYED[damage] if damage else ("", "")
+    if damage:
+        with database.write() as connection:
             connection.execute(text(statement), HARM)
     database.close()
     findings = check_store(tmp_path / "relay", STORE_KEY)
-    assert findings.checked["relayed"] == len(items) > 5
+    assert findings.checked["relayed"] == count > 5
+    assert findings.checked["relayed_blocks"] == (2 if damage == "no_block" else 3)
     assert (kind in findings.kinds) if damage else (findings.problems == [])
 
 

@@ -16,17 +16,15 @@ from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import StoreKey
-from protocol.publication import decode_publication
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store
 from storage.relay.quotas import Visitor
-from storage.relay.relay import load_kept, open_topics, store_publications
 from storage.schema.schema import commits, sketches
 from storage.schema.tables import metadata
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY, World, give, timeline
-from tests.support.relays import PLENTY
+from tests.support.relays import fill_relay
 from tests.support.tiers import in_tiers
 from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SEARCH, SQL, with_file, with_index
 
@@ -250,21 +248,23 @@ def test_files_are_kept_as_commits_say(tmp_path: Path, damage: str) -> None:
     assert _dump_of(tmp_path) == before
 
 
+_NOTHING_LEFT = {
+    *("publication", "topic", "no_account", "quota"),
+    *("block", "inner_block", "no_block", "no_link", "no_root", "no_file"),
+}
+"""Of others' content nothing here tells what it was: it comes again from those that have it."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", RELAYED)
 def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: str) -> None:
     world = World(tmp_path / "writer")
     world.write("a, a <- b")
-    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
-    world.close()
     folder = tmp_path / "relay"
     folder.mkdir()
     database = Database(folder, STORE_KEY)
-    with database.write() as connection:
-        visitor = Visitor(PeerId(b"p" * 32))
-        open_topics(database, connection, [world.branch.topic], visitor, PLENTY, 1)
-        (kept,) = load_kept(connection).values()
-        store_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
+    fill_relay(database, world, Visitor(PeerId(b"p" * 32)))
+    world.close()
     before = _dump_of(folder)
     with database.write() as connection:
         assert connection.execute(text(RELAYED[damage][0]), HARM).rowcount > 0, "the damage is done"
@@ -272,7 +272,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
     repair = _repair(folder)
     assert repair.found.kinds
     assert repair.left.problems == []
-    if damage not in ("publication", "topic"):  # of which nothing is left
+    if damage not in _NOTHING_LEFT:
         assert _dump_of(folder) == before
 
 
