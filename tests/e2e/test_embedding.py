@@ -1,7 +1,10 @@
 """The how-to on embedding: its code, run as an app would, and what it says of failures."""
 
+import ast
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,10 +15,20 @@ import pytest
 from node.runtime.errors import ERROR_KINDS
 from ravel import Client
 from ravel.home import is_locked
+from tests.e2e.cluster import until
 from tests.support.processes import RAVEL
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/embed-ravel.md"
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
+APP = """
+import subprocess, sys, time
+daemon = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+daemon.stdin.write(b"of the app")
+daemon.stdin.close()
+print(daemon.stdout.readline().decode(), flush=True)
+time.sleep(600)
+"""
+"""An app that begins a daemon, and then neither ends it nor heeds it."""
 Embedded = Callable[[Path, bytes], AbstractContextManager[Client]]
 
 
@@ -51,3 +64,19 @@ def test_a_node_lives_as_long_as_its_app_and_keeps_what_it_wrote(tmp_path: Path)
         subprocess.run([*RAVEL, "--home", str(home), "status"], capture_output=True, check=False).returncode
         == 13
     )
+    if shutil.which("setpriv") is not None:
+        _end_with_the_app(home, text)
+
+
+def _end_with_the_app(home: Path, page: str) -> None:
+    """What the page says of apps that are killed."""
+    found = re.search(r"`RAVEL = (\[.*?\])`", page, re.DOTALL)
+    assert found is not None
+    *prefix, ravel = ast.literal_eval(found[1])
+    assert ravel == "ravel"
+    command = [*prefix, *RAVEL, "--home", str(home), "--passphrase-file", "-", "run"]
+    with subprocess.Popen([sys.executable, "-c", APP, *command], stdout=subprocess.PIPE) as app:
+        assert app.stdout is not None
+        assert app.stdout.readline().startswith(b"ready:")
+        app.kill()
+    until(lambda: not is_locked(home), "the daemon has ended with the app")
