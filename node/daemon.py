@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -65,6 +66,7 @@ from node.sync.own_addresses import NOTHING, OwnAddresses, Router, RouterState
 from node.sync.partner_files import PartnerFiles
 from node.sync.port_mapping import PortMapper, ask_router
 from node.sync.relay import RelayService
+from node.sync.relay_refusals import CIRCUIT
 from protocol.ids import PeerId
 from protocol.limits.formats import KIB, MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
@@ -348,7 +350,8 @@ def _circuit_switch(
         day=config.circuit_day_max * MIB,
         takes_strangers=config.accept == ANYONE,
     )
-    return CircuitSwitch(node_key, quotas, relay.visitor)
+    refused = partial(relay.refusals.count, CIRCUIT)
+    return CircuitSwitch(node_key, quotas, relay.visitor, refused=refused)
 
 
 async def _wait_for(signals: AsyncIterator[int]) -> None:

@@ -72,6 +72,7 @@ export interface NodeStatus {
   peers: PeerView[];
   pending: number;
   rejected: number;
+  relay: boolean;
   repos: number;
   router: RouterView;
   search: SearchIndexView;
@@ -1616,6 +1617,57 @@ export interface PeerBan {
   peer: string;
 }
 
+/** What a relay keeps and refuses, and when it will be full. */
+export interface RelayStatus {
+  accounts: number;
+  blocks_damaged: number;
+  circuits: RelayCircuits | null;
+  commits: number;
+  file_size: number;
+  files_kept: number;
+  free: number;
+  full_first: "quota" | "disk";
+  full_in_days: number | null;
+  growth: number;
+  promised: number;
+  refusals: RelayRefusal[];
+  size: number;
+  size_max: number;
+  takes_strangers: boolean;
+  topics: number;
+  topics_max: number;
+  visitors: RelayVisitors[];
+}
+
+/** Circuits through a relay. */
+export interface RelayCircuits {
+  bytes: number;
+  bytes_per_second: number;
+  open: number;
+  open_max: number;
+  opened: number;
+  peers: number;
+}
+
+/** What a relay refused since its start. */
+export interface RelayRefusal {
+  count: number;
+  kind: "account" | "partner" | "known" | "stranger";
+  last_at: number;
+  reason: string;
+  what: "topic" | "commits" | "file" | "circuit" | "link";
+}
+
+/** Peers of one kind, as a relay's operator is told of them. */
+export interface RelayVisitors {
+  circuit_bytes: number;
+  circuits: number;
+  connected: number;
+  kind: "account" | "partner" | "known" | "stranger";
+  peers: number;
+  size: number;
+}
+
 /** The topics that this node keeps for others. */
 export interface RelayedTopicList {
   allowed: string[];
@@ -1652,6 +1704,9 @@ export interface RelayAccountList {
 
 /** An account of this relay. */
 export interface RelayAccount {
+  circuit_bytes: number;
+  circuits: number;
+  connected: number;
   created_at: number;
   links: number;
   name: string;
@@ -2115,6 +2170,8 @@ export class Ravel {
   banPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
   /** Let a banned peer connect again. */
   unbanPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
+  /** Show what this relay keeps, for whom, what it refuses, and when it will be full. */
+  showRelay(values?: {}, options?: RequestOptions): Promise<RelayStatus>;
   /** List the topics that this node keeps for others, and the room that they take. */
   listRelayedTopics(values?: {}, options?: RequestOptions): Promise<RelayedTopicList>;
   /** Never delete a topic to make room. A full id may name a topic that is not here yet. */

@@ -8,6 +8,7 @@ from node.contract.values import Empty
 from node.membership.sharing import reach_text
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.sync.network import Network
 from node.sync.own_addresses import OwnAddresses
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
@@ -25,12 +26,15 @@ class RelayAccounts:
     def __init__(
         self,
         hub: Hub,
+        network: Network,
         find_relay: Callable[[], RelayService],
+        *,
         addresses: OwnAddresses,
         node_key: PeerId,
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
+        self._network = network
         self._find_relay = find_relay
         self._addresses = addresses
         self._node_key = node_key
@@ -40,8 +44,9 @@ class RelayAccounts:
         """All accounts, by name."""
         relay = self._find_relay()
         rows = await relay.list_accounts()
+        connected = self._connected()
         return {
-            "accounts": [_view(row) for row in rows],
+            "accounts": [self._view(row, connected) for row in rows],
             "takes_strangers": relay.quotas.takes_strangers,
         }
 
@@ -87,7 +92,7 @@ class RelayAccounts:
             raise _no_account(account)
         for row in await relay.list_accounts():
             if row.account.name == account:
-                return _view(row)
+                return self._view(row, self._connected())
         raise _no_account(account)  # it was revoked meanwhile
 
     async def revoke(self, account: str) -> Empty:
@@ -97,17 +102,24 @@ class RelayAccounts:
             raise _no_account(account)
         return {}
 
+    def _connected(self) -> set[PeerId]:
+        return {one.peer for one in self._network.peers if one.connection is not None}
+
+    def _view(self, row: AccountRow, connected: set[PeerId]) -> RelayAccount:
+        switch = self._network.switch
+        circuits, circuit_bytes = switch.usage_of(row.nodes) if switch is not None else (0, 0)
+        return {
+            "name": row.account.name,
+            "quota": row.account.quota,
+            "used": row.used,
+            "nodes": list(map(id_text, row.nodes)),
+            "connected": sum(one in connected for one in row.nodes),
+            "circuits": circuits,
+            "circuit_bytes": circuit_bytes,
+            "links": row.links,
+            "created_at": row.created_at,
+        }
+
 
 def _no_account(name: str) -> ServiceError:
     return ServiceError("not_found", f"no account is called {name!r}", "`ravel relay accounts` lists them")
-
-
-def _view(row: AccountRow) -> RelayAccount:
-    return {
-        "name": row.account.name,
-        "quota": row.account.quota,
-        "used": row.used,
-        "nodes": list(map(id_text, row.nodes)),
-        "links": row.links,
-        "created_at": row.created_at,
-    }

@@ -15,6 +15,7 @@ from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
 from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
+from node.api.relay_overview import RelayOverview
 from node.api.remote import Remote
 from node.api.targets import Targets
 from node.api.tokens import Tokens
@@ -136,7 +137,10 @@ class NodeService:
         self.renewing = KeyRotation(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
-        self.accounts = RelayAccounts(hub, self.relaying.find_relay, addresses, node_key, clock)
+        self.relay_overview = RelayOverview(network, self.relaying.find_relay, home)
+        self.accounts = RelayAccounts(
+            hub, network, self.relaying.find_relay, addresses=addresses, node_key=node_key, clock=clock
+        )
         self.exports = exports
         self.archives = Archives(exports.destination, hub.run_blocking)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
@@ -176,6 +180,7 @@ class NodeService:
                 for one in self._addresses.known
             ],
             "router": {"state": self._addresses.router.state, "detail": self._addresses.router.detail},
+            "relay": self._hub.relay is not None,
             "uptime_seconds": int(self._clock() - self._started_at),
             "repos": sum(not is_lobby(replica, repo) for repo in replica.repos.values()),
             "commits": sum(

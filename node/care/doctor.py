@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import func, select
 
 from node.contract.node import ExportStatus, NodeStatus
-from node.contract.peers import PeerView
+from node.contract.peers import PeerView, RelayStatus
 from node.home.config import NetworkConfig, is_loopback
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
@@ -52,6 +52,8 @@ _QUARANTINE_LARGE: Final = 1 << 30
 """Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
 _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 """The same of the oldest: a month to find that something is missing, and to repair it."""
+_RELAY_FULL_SOON_DAYS: Final = 14
+"""Days before a relay is full from which on its operator should act: a larger disk takes some."""
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
@@ -240,6 +242,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
         return
     try:
         status, readiness = client.show_status(), json.loads(client.page("/readyz"))
+        relay = client.show_relay() if status["relay"] else None
     except ServiceError as error:
         yield Check("daemon", PROBLEM, error.message, error.advice or "look at its log")
         return
@@ -252,6 +255,8 @@ def _check_daemon(home: Home) -> Iterator[Check]:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
     yield check_export(status["export"])
+    if relay is not None:
+        yield from check_relay(relay)
 
 
 def _check_ports(home: Home) -> Iterator[Check]:
@@ -320,6 +325,32 @@ def check_export(export: ExportStatus) -> Check:
     if export["interval"]:
         return Check("export", OK, f"every {export['interval']} minutes to {export['destination']}")
     return Check("export", OK, "on request")
+
+
+def check_relay(relay: RelayStatus) -> Iterator[Check]:
+    """What a relay says of its room, of what it has promised, and of its disk."""
+    days, room = relay["full_in_days"], relay["size_max"] - relay["size"]
+    if relay["blocks_damaged"]:
+        detail = f"{relay['blocks_damaged']} blocks of others' files were damaged"
+        yield Check("relay", WARNING, detail, "look at the disk; ravel fsck")
+    if room > relay["free"]:
+        detail = f"it may take {room >> 20} MiB more, and {relay['free'] >> 20} MiB are free: the disk is full before it is"
+        yield Check("relay", WARNING, detail, "make room, or lower `ravel config set relay.size_max`")
+    if relay["promised"] > relay["size_max"]:
+        detail = (
+            f"the quotas of its accounts are {relay['promised'] >> 20} MiB together, and it takes "
+            f"{relay['size_max'] >> 20} MiB"
+        )
+        yield Check(
+            "relay",
+            WARNING,
+            detail,
+            "raise `ravel config set relay.size_max`, or `ravel relay change` quotas",
+        )
+    if days is not None and days <= _RELAY_FULL_SOON_DAYS:
+        detail = f"at the rate of the last week it is full in {days} days"
+        yield Check("relay", WARNING, detail, "ravel relay status; then make room, or raise relay.size_max")
+    yield Check("relay", OK, f"{relay['size'] >> 20} of {relay['size_max'] >> 20} MiB are taken")
 
 
 def _at_work(peers: list[PeerView]) -> bool:

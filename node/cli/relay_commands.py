@@ -1,13 +1,16 @@
 """relay: what this node keeps for others."""
 
 import re
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from node.cli.repo_commands import given, note_reach, seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 from node.runtime.errors import ServiceError
+
+if TYPE_CHECKING:  # a command imports the types of one call
+    from ravel.types.peers import RelayStatus
 
 relay = typer.Typer(
     no_args_is_help=True, help="What this relay stores for others and cannot read, and for whom."
@@ -18,6 +21,91 @@ QuotaOption = Annotated[str, typer.Option("--quota", help="What it may bring: 50
 AccountArgument = Annotated[str, typer.Argument(help="The account's name.")]
 
 TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique prefix of one that is kept.")]
+
+
+_WHAT: Final = {
+    "topic": "topics",
+    "commits": "commits",
+    "file": "files",
+    "circuit": "circuits",
+    "link": "links to accounts",
+}
+_WHO: Final = {
+    "account": "accounts",
+    "partner": "partner relays",
+    "known": "other known peers",
+    "stranger": "strangers",
+}
+
+
+@relay.command("status")
+def show_status(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Show what this relay stores and for whom, what it refused and why, and when it will be full."""
+    one = client(context).show_relay()
+    if as_json:
+        print_json(one)
+        return
+    share = 100 * one["size"] // one["size_max"]
+    print(f"stored     {size_text(one['size'])} of {size_text(one['size_max'])} ({share} %)")
+    print(f"           {one['topics']:,} of {one['topics_max']:,} topics, {one['commits']:,} commits")
+    print(
+        f"           {size_text(one['file_size'])} of that are files; {one['files_kept']:,} came since the start"
+    )
+    print(f"forecast   {_forecast(one)}")
+    print(f"accounts   {one['accounts']:,}; their quotas are {size_text(one['promised'])} together")
+    print(f"accepts    {'topics from anyone' if one['takes_strangers'] else 'topics from known peers only'}")
+    circuits = one["circuits"]
+    if circuits is None:
+        print("circuits   none: relay.circuits is off")
+    else:
+        print(
+            f"circuits   {circuits['open']:,} of {circuits['open_max']:,} open, {circuits['opened']:,} since the start; "
+            f"{size_text(circuits['bytes'])} passed, {size_text(circuits['bytes_per_second'])} a second now"
+        )
+    if one["blocks_damaged"]:
+        print(f"damaged    {one['blocks_damaged']:,} blocks of files: look at the disk, then `ravel fsck`")
+    print()
+    print_table(
+        ("brought by", "peers", "stored", "connected", "circuits", "passed"),
+        (
+            (
+                _WHO[each["kind"]],
+                each["peers"],
+                size_text(each["size"]),
+                each["connected"],
+                each["circuits"],
+                size_text(each["circuit_bytes"]),
+            )
+            for each in one["visitors"]
+        ),
+    )
+    print()
+    if not one["refusals"]:
+        print("refused nothing since the start")
+        return
+    print_table(
+        ("refused", "to", "reason", "times", "last"),
+        (
+            (
+                _WHAT[each["what"]],
+                _WHO[each["kind"]],
+                each["reason"],
+                each["count"],
+                iso_time(each["last_at"]),
+            )
+            for each in one["refusals"]
+        ),
+    )
+
+
+def _forecast(status: "RelayStatus") -> str:
+    growth = f"{size_text(status['growth'])} a day came in the last week"
+    room = f"{size_text(status['free'])} are free on the disk"
+    days = status["full_in_days"]
+    if days is None:
+        return f"{growth}; {room}"
+    what = "relay.size_max" if status["full_first"] == "quota" else "the disk"
+    return f"{growth}; {room}; {what} is full in {days:,} days"
 
 
 @relay.command("list")
@@ -119,14 +207,26 @@ def list_accounts(context: typer.Context, as_json: JsonOption = False) -> None:
         print_json(answer)
         return
     print_table(
-        ("account", "bytes", "quota", "used", "nodes", "unused links", "since"),
+        (
+            "account",
+            "stored",
+            "quota",
+            "used",
+            "nodes",
+            "connected",
+            "circuits today",
+            "unused links",
+            "since",
+        ),
         (
             (
                 one["name"],
-                one["used"],
-                one["quota"],
+                size_text(one["used"]),
+                size_text(one["quota"]),
                 f"{100 * one['used'] // one['quota']} %",
                 len(one["nodes"]),
+                one["connected"],
+                size_text(one["circuit_bytes"]),
                 one["links"],
                 iso_time(one["created_at"]),
             )
@@ -148,6 +248,14 @@ def change(
 def revoke(context: typer.Context, account: AccountArgument, as_json: JsonOption = False) -> None:
     """Delete an account: its nodes are strangers again. What they brought stays until there is no room."""
     print_answer(client(context).revoke_relay_account(account), as_json=as_json)
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people: 1.5 GiB."""
+    for unit, power in reversed(_UNITS.items()):
+        if size >= power:
+            return f"{size / power:.1f} {unit}"
+    return f"{size} bytes"
 
 
 def bytes_of(text: str) -> int:

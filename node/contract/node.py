@@ -121,6 +121,7 @@ class NodeStatus(TypedDict):
     ]
     addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
     router: RouterView
+    relay: Annotated[bool, Meta(description="This node keeps topics for others.")]
     uptime_seconds: int
     repos: Count
     commits: Count

@@ -142,6 +142,91 @@ class RelayedTopicList(TypedDict):
     allowed: Annotated[list[Id], Meta(description="Known peers.")]
 
 
+VisitorKind = Annotated[
+    str,
+    one_of(
+        "account",
+        "partner",
+        "known",
+        "stranger",
+        description=(
+            "The first that fits: nodes of accounts, relays that keep the same topics, peers that the operator knows "
+            "otherwise, all others."
+        ),
+    ),
+]
+
+
+class RelayVisitors(TypedDict):
+    """Peers of one kind, as a relay's operator is told of them."""
+
+    kind: VisitorKind
+    peers: Annotated[Count, Meta(description="Those that brought something that is kept.")]
+    size: Annotated[int, Meta(ge=0, description="Bytes that they brought and that are kept.")]
+    connected: Count
+    circuits: Annotated[Count, Meta(description="Circuits that they asked for, and that are open.")]
+    circuit_bytes: Annotated[int, Meta(ge=0, description="Bytes that these passed since the start.")]
+
+
+class RelayCircuits(TypedDict):
+    """Circuits through a relay."""
+
+    open: Count
+    open_max: Count
+    peers: Annotated[Count, Meta(description="Connected peers that take circuits.")]
+    opened: Annotated[Count, Meta(description="Since the start.")]
+    bytes: Annotated[int, Meta(ge=0, description="Bytes that passed since the start.")]
+    bytes_per_second: Annotated[int, Meta(ge=0, description="In the last minute.")]
+
+
+class RelayRefusal(TypedDict):
+    """What a relay refused since its start."""
+
+    what: Annotated[
+        str,
+        one_of(
+            "topic",
+            "commits",
+            "file",
+            "circuit",
+            "link",
+            description="To keep a topic, commits of a message, or a file; to open a circuit; a link to an account.",
+        ),
+    ]
+    kind: VisitorKind
+    reason: Annotated[str, Meta(description="A code, such as `account_full`.")]
+    count: Count
+    last_at: UnixSeconds
+
+
+class RelayStatus(TypedDict):
+    """What a relay keeps and refuses, and when it will be full."""
+
+    topics: Count
+    topics_max: Count
+    commits: Count
+    size: ByteCount
+    file_size: Annotated[int, Meta(ge=0, description="Of these, what files take.")]
+    size_max: ByteCount
+    takes_strangers: Annotated[bool, Meta(description="Unknown peers may add topics.")]
+    accounts: Count
+    promised: Annotated[int, Meta(ge=0, description="Bytes of the quotas of all accounts together.")]
+    free: Annotated[int, Meta(ge=0, description="Bytes that are free on the disk of the node's folder.")]
+    growth: Annotated[int, Meta(ge=0, description="Bytes a day that came in the last week.")]
+    full_in_days: Annotated[
+        int | None,
+        Meta(description="Days until `full_first` is full at that rate. Null: not within ten years."),
+    ]
+    full_first: Annotated[str, one_of("quota", "disk", description="What will be full first.")]
+    visitors: Annotated[list[RelayVisitors], Meta(description="By kind; each kind once.")]
+    circuits: Annotated[RelayCircuits | None, Meta(description="Null: this relay opens none.")]
+    files_kept: Annotated[Count, Meta(description="Files that became whole here since the start.")]
+    blocks_damaged: Annotated[
+        Count, Meta(description="Blocks of files that were found damaged since the start.")
+    ]
+    refusals: Annotated[list[RelayRefusal], Meta(description="The latest first.")]
+
+
 class RelayAllowance(TypedDict):
     """Whether this relay knows a peer."""
 
@@ -201,6 +286,17 @@ UNBAN_PEER: Final = Endpoint(
     summary="Let a banned peer connect again.",
     service="peers.unban",
     answer=PeerBan,
+)
+SHOW_RELAY: Final = Endpoint(
+    name="show_relay",
+    method="GET",
+    path="/relay",
+    stability="may change",
+    needs=NODE,
+    summary="Show what this relay keeps, for whom, what it refuses, and when it will be full.",
+    service="relay_overview.show",
+    answer=RelayStatus,
+    errors=("bad_config",),
 )
 LIST_RELAYED_TOPICS: Final = Endpoint(
     name="list_relayed_topics",

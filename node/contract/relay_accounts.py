@@ -56,6 +56,9 @@ class RelayAccount(TypedDict):
     quota: ByteCount
     used: ByteCount
     nodes: list[Id]
+    connected: Annotated[Count, Meta(description="Its nodes that are connected.")]
+    circuits: Annotated[Count, Meta(description="Circuits that its nodes asked for, and that are open.")]
+    circuit_bytes: Annotated[int, Meta(ge=0, description="Bytes of its nodes' circuits in their day.")]
     links: Annotated[Count, Meta(description="Links that wait to be used.")]
     created_at: UnixSeconds
 

@@ -18,11 +18,14 @@ from node.runtime.metrics import Family, Histogram, Sample, render
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from node.sync.network import Network
+from node.sync.relay import RelayService
 from protocol.limits.users import DISK_FREE_MIN
 from storage.blobs.packs import FOLDER_NAME
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.engine.database import StorageError
 from storage.engine.sums import sum_of
+from storage.relay.quotas import VISITOR_KINDS
+from storage.relay.usage import load_usage
 from storage.schema.relay_schema import relay_topics
 from storage.schema.schema import branches, pending, topics
 
@@ -59,7 +62,7 @@ class Watching:
                 *self._of_work(),
                 *self._of_peers(),
                 *self._of_circuits(),
-                *self._of_deposits(),
+                *self._of_relay(),
                 *self._exports.families(),
                 *stored,
             ]
@@ -199,8 +202,8 @@ class Watching:
             Family(
                 "ravel_circuit_bytes_total",
                 "counter",
-                "Bytes that were passed on in circuits.",
-                [Sample(totals.bytes_passed)],
+                "Bytes that were passed on in circuits, by the kind of peer that asked for them.",
+                [Sample(totals.passed[kind], {"kind": kind}) for kind in VISITOR_KINDS],
             ),
             Family(
                 "ravel_circuits_ended_total",
@@ -210,11 +213,13 @@ class Watching:
             ),
         ]
 
-    def _of_deposits(self) -> list[Family]:
-        """What became of files that were deposited at this relay."""
-        if self._hub.relay is None:
+    def _of_relay(self) -> list[Family]:
+        """What this relay keeps and refuses. No label names a peer or an account."""
+        relay = self._hub.relay
+        if relay is None:
             return []
-        settled, accounts = self._hub.totals.files_settled, self._hub.relay.accounts
+        settled, accounts = self._hub.totals.files_settled, relay.accounts
+        connected = count_connected(self._network, relay)
         return [
             Family(
                 "ravel_relay_files_settled_total",
@@ -229,6 +234,33 @@ class Watching:
                 [Sample(len({one.num for one in accounts.values()}))],
             ),
             Family("ravel_relay_account_nodes", "gauge", "Nodes of all accounts.", [Sample(len(accounts))]),
+            Family(
+                "ravel_relay_quota_bytes",
+                "gauge",
+                "Bytes of commits and files that are kept for others at most.",
+                [Sample(relay.quotas.total)],
+            ),
+            Family(
+                "ravel_relay_connected_peers",
+                "gauge",
+                "Connected peers of this relay, by kind.",
+                [Sample(connected[kind], {"kind": kind}) for kind in VISITOR_KINDS],
+            ),
+            Family(
+                "ravel_relay_refused_total",
+                "counter",
+                "What this relay refused, by what it was, the kind of peer, and the reason's code.",
+                [
+                    Sample(counted.count, {"what": one.what, "kind": one.kind, "reason": one.reason})
+                    for one, counted in sorted(relay.refusals.counts.items())
+                ],
+            ),
+            Family(
+                "ravel_relay_damaged_blocks_total",
+                "counter",
+                "Blocks of files kept for others that were found damaged when they were wanted.",
+                [Sample(relay.blocks_damaged)],
+            ),
         ]
 
     def _stored(self) -> list[Family]:
@@ -253,8 +285,16 @@ class Watching:
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
             kept = {row[0]: row[1] for row in connection.execute(per_reason)}
             rows_size = database.size(connection)
+            usage = load_usage(connection, self._network.relays) if self._hub.relay is not None else {}
         sizes = store_sizes(self._home, rows_size)
+        brought = Family(
+            "ravel_relay_brought_bytes",
+            "gauge",
+            "Bytes that are kept for others, by the kind of peer that brought them.",
+            [Sample(used.size, {"kind": kind}) for kind, used in sorted(usage.items())],
+        )
         return [
+            *([brought] if self._hub.relay is not None else []),
             Family(
                 "ravel_commits",
                 "gauge",
@@ -322,3 +362,9 @@ def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
     if (home / FOLDER_NAME).exists():
         sizes["packs"] = sum(path.stat().st_size for path in (home / FOLDER_NAME).iterdir())
     return sizes
+
+
+def count_connected(network: Network, relay: RelayService) -> Counter[str]:
+    """Connected peers of a relay by kind (`storage.relay.quotas.VISITOR_KINDS`), each once."""
+    connections = {one.peer: one.connection for one in network.peers if one.connection is not None}
+    return Counter(relay.visitor(peer, one.subnet).kind for peer, one in connections.items())

@@ -75,6 +75,10 @@ class CircuitAccount:
             self._day_began, self._of_day = now, 0
         return self._of_day >= self._day_max
 
+    def bytes_of_day(self, now: float) -> int:
+        """Bytes of this day."""
+        return 0 if now - self._day_began >= DAY_SECONDS else self._of_day
+
     def wait_seconds(self, now: float) -> float:
         """Seconds until it may send again; 0 now."""
         self._fill(now)
@@ -100,6 +104,10 @@ class CircuitAccounts:
     def __len__(self) -> int:
         """How many are remembered."""
         return len(self._accounts)
+
+    def find(self, peer: PeerId) -> CircuitAccount | None:
+        """A peer's own account, if it is remembered."""
+        return self._accounts.get(peer)
 
     def of(self, visitor: Visitor, now: float) -> tuple[CircuitAccount, ...]:
         """The accounts of a peer: its own, and its subnet's where it is a stranger."""

@@ -12,7 +12,7 @@ Pure but for its memory; `run` is a clock for `tick`.
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,7 @@ import trio
 
 from node.sync.circuit_port import CircuitPort
 from node.sync.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
+from node.sync.recent_bytes import RecentBytes
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, TopicKey
@@ -54,6 +55,7 @@ class _End:
 class _Circuit:
     asking: _End
     asked: _End
+    kind: str  # of the peer that asked (`storage.relay.quotas.VISITOR_KINDS`)
     accounts: tuple[CircuitAccount, ...]
     opened_at: float
     used_at: float
@@ -70,8 +72,17 @@ class CircuitTotals:
     """Counts since the start, for metrics."""
 
     opened: int = 0
-    bytes_passed: int = 0
+    passed: Counter[str] = field(default_factory=Counter)  # bytes, by the kind of peer that asked
     ended: Counter[str] = field(default_factory=Counter)  # by reason, refused ones too
+
+    @property
+    def bytes_passed(self) -> int:
+        """Bytes of all circuits, in both directions."""
+        return self.passed.total()
+
+
+def _ignore(_kind: str, _reason: str) -> None:
+    """Nobody counts refusals."""
 
 
 class CircuitSwitch:
@@ -83,11 +94,15 @@ class CircuitSwitch:
         quotas: CircuitQuotas,
         visitor: Callable[[PeerId, str], Visitor],
         clock: Callable[[], float] = trio.current_time,
+        refused: Callable[[str, str], None] = _ignore,
     ) -> None:
-        """`visitor` says of a peer, and the subnet that it comes from, whether it is known."""
+        """`visitor` says of a peer, and the subnet that it comes from, whether it is known; `refused` is told of its kind
+        and why it gets no circuit, or no more of one."""
         self._own_key = own_key
         self._visitor = visitor
         self._clock = clock
+        self._refused = refused
+        self._recent = RecentBytes(clock())
         self._accounts = CircuitAccounts(quotas)
         self._ports: dict[CircuitAddress, CircuitPort] = {}  # of nodes that take circuits
         self._circuits: dict[CircuitPort, dict[int, _Circuit]] = {}  # each by both its ends
@@ -102,6 +117,25 @@ class CircuitSwitch:
         self.totals = CircuitTotals()
         self.count = 0
         """Circuits that are open or being opened."""
+        self.open_by: Counter[str] = Counter()
+        """The same by the kind of peer that asked."""
+
+    @property
+    def count_max(self) -> int:
+        """Circuits that may be open at a time."""
+        return self._accounts.quotas.total
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes that passed in the last minute, each second."""
+        return self._recent.per_second(self._clock())
+
+    def usage_of(self, peers: Sequence[PeerId]) -> tuple[int, int]:
+        """Circuits that these peers have asked for and have open, and bytes of their days."""
+        now = self._clock()
+        used = [self._accounts.find(peer) for peer in peers]
+        found = [one for one in used if one is not None]
+        return sum(one.circuits for one in found), sum(one.bytes_of_day(now) for one in found)
 
     @property
     def node_count(self) -> int:
@@ -153,16 +187,20 @@ class CircuitSwitch:
             reason = CircuitEnd.NOT_TAKEN
         if reason is not None:
             self._count(reason)
+            if reason is not CircuitEnd.NOT_HERE:
+                self._refused(visitor.kind, reason)
             port.end(number, reason)
             return
         assert other is not None, "it is here"
-        circuit = _Circuit(_End(port, number), _End(other, other.new_number()), accounts, now, now)
-        for end in (circuit.asking, circuit.asked):
+        ends = (_End(port, number), _End(other, other.new_number()))
+        circuit = _Circuit(*ends, visitor.kind, accounts, now, now)
+        for end in ends:
             self._circuits.setdefault(end.port, {})[end.number] = circuit
         for account in accounts:
             account.circuits += 1
         self._asked[other] += 1
         self.count += 1
+        self.open_by[circuit.kind] += 1
         other.ask(circuit.asked.number, address)
         self.totals.opened += 1
         if self.count == 1:  # the clock stands while there is no circuit
@@ -192,10 +230,12 @@ class CircuitSwitch:
         now = circuit.used_at = self._clock()
         for account in circuit.accounts:
             account.use(len(data), now)
-        self.totals.bytes_passed += len(data)
+        self.totals.passed[circuit.kind] += len(data)
+        self._recent.add(len(data), now)
         end = circuit.across(port, number)
         end.port.send(end.number, data)
         if any(account.is_day_used(now) for account in circuit.accounts):
+            self._refused(circuit.kind, CircuitEnd.DAY_USED)
             self._end(circuit, CircuitEnd.DAY_USED)
 
     def closed(self, port: CircuitPort, number: int, reason: str) -> None:
@@ -256,6 +296,7 @@ class CircuitSwitch:
         if not self._asked[circuit.asked.port]:
             del self._asked[circuit.asked.port]
         self.count -= 1
+        self.open_by[circuit.kind] -= 1
         for account in circuit.accounts:
             account.circuits -= 1
         self._count(reason)

@@ -102,6 +102,7 @@ from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks
+from storage.relay.files import DamagedKeptBlock
 from storage.relay.relay import KeptTopic
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
@@ -255,7 +256,7 @@ class Connection:
         fresh = [one for one in by_topic.values() if one.topic not in self._followed]
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
-        for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
+        for branch in fresh[: self.topic_room]:
             self._followed[branch.topic] = topic_place(branch)
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
             outputs += self._session.handle(event)
@@ -448,7 +449,10 @@ class Connection:
             return
         bill = WorkBill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
-        answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        try:
+            answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        except DamagedKeptBlock as damage:
+            answer = await self.relaying.drop_damaged(load, damage)
         if is_fruitful(answer):
             bill.earn()
             # A relay says itself what it keeps, and when it does no more.
@@ -539,11 +543,16 @@ class Connection:
         """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
         outputs = self._session.handle(TopicsRefused(refused, reason))
         for one in kept:
-            if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
+            if self.topic_room and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
                 event = TopicFollowed(one.topic, is_root=False, is_entrusted=self.relaying.is_partner)
                 outputs += self._session.handle(event)
         self._perform_all(say_together(outputs))
+
+    @property
+    def topic_room(self) -> int:
+        """How many more topics this side may announce."""
+        return TOPIC_COUNT_MAX - len(self._followed)
 
     def follows(self, topic: TopicKey) -> bool:
         """Whether this side has announced it."""

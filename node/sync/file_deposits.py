@@ -17,6 +17,7 @@ from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
     DEPOSIT_LOOK_SECONDS,
     DEPOSIT_PAUSE_SECONDS,
+    DEPOSIT_RELIST_ALL_SECONDS,
     DEPOSIT_RELIST_SECONDS,
     FILES_DEPOSITED_COUNT_MAX,
     FILES_LISTED_COUNT_MAX,
@@ -53,6 +54,7 @@ class _State:
     paused: dict[TopicKey, float] = field(default_factory=dict)  # until when, as trio counts
     seen: int = 0  # number of the last file that was looked at
     began: float = 0.0  # when all were last looked at
+    relisted: float = field(default_factory=trio.current_time)  # when the relay was last asked for all
     surveyed: int = 0  # number of the last file when the topics were listed that have any
     with_files: set[int] = field(default_factory=set)
 
@@ -103,6 +105,9 @@ class FileDepositor:
             if topic in branches and topic not in state.refused:
                 state.refused.add(topic)
                 await self._hub.write(self._note_all, port, branches[topic], set())
+        if now - state.relisted >= DEPOSIT_RELIST_ALL_SECONDS:
+            state.relisted = now
+            state.listed.clear()
         if now - state.began >= DEPOSIT_RELIST_SECONDS:
             state.listed -= state.unsure
             state.unsure.clear()

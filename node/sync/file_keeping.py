@@ -20,6 +20,7 @@ from protocol.limits.formats import OBJECT_DEPTH_MAX
 from protocol.limits.peers import BYTE_SECONDS, FETCHED_COUNT_MAX, FRAME_SECONDS, RELAYED_INNER_COUNT_MAX
 from protocol.messages import FileDeposit
 from storage.engine.id_keys import chunks
+from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 
@@ -118,9 +119,14 @@ class FilePull:
         # Charged when they were read.
         bill.total += sum(FRAME_SECONDS + len(block.encoded) * BYTE_SECONDS for block in blocks)
         where = (self._topic, self._deposit, self._num)
-        kept = await self._relay.keep_blocks(*where, ids, blocks, self._visitor(), bill)
+        try:
+            kept = await self._relay.keep_blocks(*where, ids, blocks, self._visitor(), bill)
+        except DamagedKeptBlock as damage:  # one that was here already: it comes with the next deposit
+            await self._relay.drop_damaged(damage)
+            self._refusal = INCOMPLETE
+            return None
         if kept.has_forgotten:
-            self._hub.topics_changed()
+            self._hub.relay_forgot()
         if kept.refusal:
             self._refusal = kept.refusal
             return None

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -108,6 +109,10 @@ class FileTaker(Protocol):
     @property
     def keeps_files(self) -> bool:
         """Whether it is a relay that keeps files, and connected."""
+        ...
+
+    def topics_forgotten(self, topics: AbstractSet[TopicKey]) -> None:
+        """This node, a relay, has forgotten topics: what was agreed about them does not hold any more."""
         ...
 
     @property
@@ -434,7 +439,7 @@ class Hub:
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
         if relayed.has_forgotten:
-            self.topics_changed()
+            self.relay_forgot()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:
                 self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
@@ -479,6 +484,16 @@ class Hub:
         for listener in list(self._listeners):
             self._tell(listener, listener.topics_changed)
         self.changes.ring()
+
+    def relay_forgot(self) -> None:
+        """Tell connections which topics this relay has forgotten: a full one does for each message that brings something.
+
+        Each looks at these alone: a relay has many peers, and each of them follows many topics.
+        """
+        assert self.relay is not None, "a relay has forgotten"
+        forgotten = self.relay.take_forgotten()
+        for port in list(self.relay_ports):
+            port.topics_forgotten(forgotten)
 
     def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
         """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""

@@ -6,16 +6,18 @@ and that the topic's key signed it.
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+import structlog
 import trio
 from sqlalchemy import Connection
 
 from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
+from node.sync.relay_refusals import COMMITS, TOPIC, Refusals
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkBill
 from protocol.block import Block
 from protocol.codec import DecodeError
@@ -40,8 +42,10 @@ from storage.relay.accounts import (
     list_accounts,
     load_accounts,
 )
+from storage.relay.damaged_files import drop_damaged_block
 from storage.relay.files import (
     BegunFile,
+    DamagedKeptBlock,
     KeptBlocks,
     begin_file,
     drop_file,
@@ -66,7 +70,9 @@ from storage.relay.relay import (
     store_publications,
     unpin_topic,
 )
+from storage.relay.usage import Usage, load_growth, load_usage
 
+log = structlog.get_logger()
 T = TypeVar("T")
 
 _BAD_SIGNATURE: Final = "bad_topic_signature"
@@ -125,6 +131,7 @@ class RelayService:
         self._storing = FairLock()
         self._pulled: dict[tuple[int, ObjectId], _Pulled] = {}  # files that are being brought
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
+        self._forgotten: set[TopicKey] = set()
         self.topics: Mapping[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
@@ -136,6 +143,10 @@ class RelayService:
         """Whether a peer is another relay with which this one keeps the same topics."""
         self.files_kept: Counter[TopicKey] = Counter()
         """By topic: files that have become whole since the start."""
+        self.refusals = Refusals(clock_ms)
+        """What was refused, to whom and why."""
+        self.blocks_damaged = 0
+        """Blocks of files that were found damaged when a peer wanted them, since the start."""
         self._refresh()
 
     def visitor(self, peer: PeerId, subnet: str) -> Visitor:
@@ -154,7 +165,10 @@ class RelayService:
             bill.charge(seconds)
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
-        return DepositResult(kept, refused, room.refused or "relay_full", room.has_lost)
+        reason = room.refused or "relay_full"
+        if refused:
+            self.refusals.count(TOPIC, visitor.kind, reason, len(refused))
+        return DepositResult(kept, refused, reason, room.has_lost)
 
     async def ingest(
         self,
@@ -187,6 +201,10 @@ class RelayService:
             relayed.nums += stored.nums
             relayed.refused = stored.refused
             relayed.has_forgotten |= stored.has_forgotten
+        for reason, times in relayed.dropped.items():
+            self.refusals.count(COMMITS, visitor.kind, reason, times)
+        if relayed.refused:
+            self.refusals.count(COMMITS, visitor.kind, relayed.refused)
         return relayed
 
     async def check_deposits(
@@ -244,6 +262,20 @@ class RelayService:
         with self._database.read() as connection:
             return find_kept(connection, ids)
 
+    async def drop_damaged(self, damage: DamagedKeptBlock) -> None:
+        """Take out a block of a file that is damaged: members that have it deposit it again. Raises StorageError.
+
+        The operator's own work: a peer that wants it is not at fault.
+        """
+
+        def drop() -> int:
+            with self._database.write() as connection:
+                return drop_damaged_block(connection, damage.block_id, self._clock_ms())
+
+        files = await self._storing_for(WorkBill(self._own), drop)
+        self.blocks_damaged += files > 0
+        log.error("a block of kept files is damaged", block=damage.block_id.hex(), files=files)
+
     async def keep_blocks(
         self,
         topic: KeptTopic,
@@ -254,7 +286,7 @@ class RelayService:
         visitor: Visitor,
         bill: WorkBill,
     ) -> KeptBlocks:
-        """Give a file these blocks, those that came and those that are here. Raises StorageError."""
+        """Give a file these blocks, those that came and those that are here. Raises StorageError, DamagedKeptBlock."""
 
         def keep() -> KeptBlocks:
             with self._database.write(is_patient=True) as connection:
@@ -315,6 +347,15 @@ class RelayService:
         def load() -> list[AccountRow]:
             with self._database.read() as connection:
                 return list_accounts(connection, self._clock_ms() // 1000)
+
+        return await self._run_blocking(load)
+
+    async def load_usage(self, partners: Collection[PeerId]) -> tuple[Mapping[str, Usage], int]:
+        """What peers have brought, by their kind, and bytes that come in a day. Raises StorageError."""
+
+        def load() -> tuple[Mapping[str, Usage], int]:
+            with self._database.read() as connection:
+                return load_usage(connection, partners), load_growth(connection, self._clock_ms())
 
         return await self._run_blocking(load)
 
@@ -403,9 +444,22 @@ class RelayService:
             (allow_peer if is_allowed else deny_peer)(connection, peer)
         self._refresh()
 
+    def take_forgotten(self) -> set[TopicKey]:
+        """Topics that were forgotten since the last call, also those that have been opened again since.
+
+        Of those that an operation forgot before it failed, the next call tells.
+        """
+        forgotten, self._forgotten = self._forgotten, set()
+        return forgotten
+
     def _refresh(self) -> None:
         with self._database.read() as connection:
-            self.topics = load_kept(connection)
+            topics = load_kept(connection)
+            for topic, one in self.topics.items():
+                now = topics.get(topic)
+                if now is None or now.num != one.num:
+                    self._forgotten.add(topic)
+            self.topics = topics
             self.allowed = frozenset(load_allowed(connection))
             self.accounts = load_accounts(connection)
 

@@ -5,8 +5,10 @@ the port asks which files it keeps and offers it others, for `node.sync.file_dep
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from heapq import nlargest
 from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
@@ -14,7 +16,9 @@ import trio
 
 from node.sync.file_keeping import FilePull
 from node.sync.hub import Hub, NotFetched
+from node.sync.relay_refusals import FILE, LINK
 from node.sync.scheduling import WorkAccount, WorkBill
+from node.sync.session_queries import Load
 from protocol.deposits import short_file
 from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
 from protocol.ids import BlockId, PeerId, ShortId, TopicKey
@@ -24,6 +28,7 @@ from protocol.messages import FileDeposit
 from protocol.session_events import (
     AccountSettled,
     AccountWanted,
+    BlocksLoaded,
     Event,
     FileListLoaded,
     FileListWanted,
@@ -41,6 +46,7 @@ from protocol.session_outputs import (
 )
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
+from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 
@@ -79,6 +85,11 @@ class RelayOwner(Protocol):
         """Whether the peer has said so."""
         ...
 
+    @property
+    def topic_room(self) -> int:
+        """How many more topics this side may announce."""
+        ...
+
     def follows(self, topic: TopicKey) -> bool:
         """Whether this side has announced it."""
         ...
@@ -91,6 +102,10 @@ class RelayOwner(Protocol):
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block, encoded, of just that id, or None. Raises NotFetched."""
+        ...
+
+    def part(self, reason: str) -> None:
+        """End the connection, and tell the peer why."""
         ...
 
     def happen(self, event: Event) -> None:
@@ -146,11 +161,19 @@ class RelayPort:
         return relay is not None and relay.is_partner(self._owner.peer)
 
     def follow_partners(self) -> None:
-        """Have a partner keep what this relay keeps, the latest touched first, as far as one connection has room."""
-        if self._hub.relay is not None and self.is_partner:
-            kept = [one for one in self._hub.relay.topics.values() if not self._owner.follows(one.topic)]
-            kept.sort(key=lambda one: (-one.touched_at, one.num))
-            self._owner.follow_kept(kept)
+        """Have a partner keep what this relay keeps, the latest touched first, as far as one connection has room.
+
+        Not all topics are sorted, nor looked at where there is no room: this runs whenever this node's own topics change.
+        """
+        room = self._owner.topic_room
+        if self._hub.relay is not None and room and self.is_partner:
+            new = (one for one in self._hub.relay.topics.values() if not self._owner.follows(one.topic))
+            self._owner.follow_kept(nlargest(room, new, key=lambda one: (one.touched_at, -one.num)))
+
+    def topics_forgotten(self, topics: AbstractSet[TopicKey]) -> None:
+        """Part from a peer that follows one of these: what was agreed about it does not hold any more."""
+        if any(map(self._owner.follows, topics)):
+            self._owner.part("topic_forgotten")
 
     def follow_new(self, kept: Sequence[KeptTopic]) -> None:
         """Have a partner keep these topics, too: not all are looked at, since each deposit of a stranger comes here."""
@@ -261,17 +284,24 @@ class RelayPort:
             return
         entrusted = await relay.open(new, visitor, WorkBill(self._owner.account))
         if entrusted.has_lost:
-            self._hub.topics_changed()
+            self._hub.relay_forgot()
         self._owner.follow_kept(entrusted.kept, entrusted.refused, entrusted.reason)
         if entrusted.kept:
             for port in self._hub.relay_ports:
                 port.follow_new(entrusted.kept)
+
+    async def drop_damaged(self, load: Load, damage: DamagedKeptBlock) -> BlocksLoaded:
+        """Take out a block that is damaged here, and say that there is none: others may have it."""
+        if self._hub.relay is not None:  # else this node was a relay once
+            await self._hub.relay.drop_damaged(damage)
+        return BlocksLoaded(load.topic, (b"",))
 
     async def _give_account(self, token: AccountToken) -> None:
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"
         joined = await relay.join_account(token, self._owner.peer, WorkBill(self._owner.account))
         if joined.refusal:
+            relay.refusals.count(LINK, self.visitor().kind, joined.refusal)
             log.info("account link refused", peer=id_text(self._owner.peer), reason=joined.refusal)
         self._owner.happen(AccountSettled(joined.refusal, joined.quota, joined.used))
 
@@ -317,6 +347,8 @@ class RelayPort:
 
     def _settle(self, topic: TopicKey, deposit: FileDeposit, refusal: str) -> None:
         if refusal:
+            assert self._hub.relay is not None, "it was to keep the file"
+            self._hub.relay.refusals.count(FILE, self.visitor().kind, refusal)
             log.info("file not kept", peer=id_text(self._owner.peer), reason=refusal)
         self._hub.totals.files_settled[refusal or "kept"] += 1
         self._owner.happen(FileSettled(topic, short_file(deposit.file), refusal))

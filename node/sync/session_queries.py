@@ -62,7 +62,10 @@ def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
 
 
 def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
-    """What the session asked for, which compares publications or commits. Raises StorageError."""
+    """What the session asked for, which compares publications or commits.
+
+    Raises StorageError, DamagedKeptBlock.
+    """
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:

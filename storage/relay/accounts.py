@@ -14,9 +14,15 @@ from protocol.ids import PeerId
 from protocol.keys import AccountToken
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX, RELAY_ACCOUNTS_MAX
 from storage.engine.database import Database
+from storage.engine.sums import sum_of
 from storage.relay.quotas import Account, used_by
 from storage.relay.relay import forget_knowing, know_topics
-from storage.schema.relay_schema import relay_account_links, relay_account_nodes, relay_accounts
+from storage.schema.relay_schema import (
+    relay_account_links,
+    relay_account_nodes,
+    relay_accounts,
+    relay_shares,
+)
 
 _COLUMNS: Final = (relay_accounts.c.num, relay_accounts.c.name, relay_accounts.c.quota)
 
@@ -71,16 +77,21 @@ def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
     links = {
         row[0]: row[1] for row in connection.execute(waiting.group_by(relay_account_links.c.account_num))
     }
+    node = relay_account_nodes.c
+    shares = select(node.account_num, sum_of(relay_shares.c.size)).join(
+        relay_shares, relay_shares.c.peer == node.peer
+    )
+    used = {row[0]: row[1] for row in connection.execute(shares.group_by(node.account_num))}
     query = select(*_COLUMNS, relay_accounts.c.created_at).order_by(relay_accounts.c.name)
     return [
         AccountRow(
             Account(num, name, quota),
-            used_by(connection, num),
+            used.get(num, 0),
             created_at,
             tuple(sorted(nodes.get(num, ()))),
             links.get(num, 0),
         )
-        for num, name, quota, created_at in connection.execute(query).all()
+        for num, name, quota, created_at in connection.execute(query)
     ]
 
 

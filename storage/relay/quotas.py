@@ -10,6 +10,7 @@ Files take at most RELAY_FILES_SHARE of each bound, so that commits find room wh
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, func, insert, select, update
 
@@ -30,6 +31,14 @@ from storage.schema.relay_schema import (
     relay_shares,
     relay_topics,
 )
+
+ACCOUNT: Final = "account"
+PARTNER: Final = "partner"
+KNOWN: Final = "known"
+STRANGER: Final = "stranger"
+VISITOR_KINDS: Final = (ACCOUNT, PARTNER, KNOWN, STRANGER)
+"""Kinds of peers, as operators are told of them, each peer of the first that fits: nodes of accounts, relays that keep the
+same topics, peers that the operator knows otherwise, and all others."""
 
 _SIZE = relay_topics.c.size + relay_topics.c.file_size
 
@@ -73,6 +82,15 @@ class Visitor:
     is_known: bool = False
     is_partner: bool = False
     account: "Account | None" = None
+
+    @property
+    def kind(self) -> str:
+        """One of VISITOR_KINDS."""
+        if self.account is not None:
+            return ACCOUNT
+        if self.is_partner:
+            return PARTNER
+        return KNOWN if self.is_known else STRANGER
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ export const ENDPOINTS = {
   removePeer: {"method": "DELETE", "path": "/peers/{peer}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   banPeer: {"method": "PUT", "path": "/peers/{peer}/ban", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   unbanPeer: {"method": "DELETE", "path": "/peers/{peer}/ban", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  showRelay: {"method": "GET", "path": "/relay", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   listRelayedTopics: {"method": "GET", "path": "/relay/topics", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   pinTopic: {"method": "PUT", "path": "/relay/topics/{topic}/pin", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   unpinTopic: {"method": "DELETE", "path": "/relay/topics/{topic}/pin", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

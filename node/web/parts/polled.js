@@ -1,4 +1,4 @@
-// What is loaded again every second while the node says that work is running.
+// What is loaded again by itself: while the node says that work is running, or at a rate of its own.
 
 import { useEffect } from "../vendor/preact-hooks.js";
 import { useLoaded } from "./form.js";
@@ -13,5 +13,15 @@ export function usePolled(load) {
     const plan = setTimeout(loaded.again, POLL_MS);
     return () => clearTimeout(plan);
   }, [loaded.data, loaded.error]);
+  return loaded;
+}
+
+/** As `useLoaded`, again every so many milliseconds while the page is seen. */
+export function useRepeated(load, milliseconds) {
+  const loaded = useLoaded(load, [], true);
+  useEffect(() => {
+    const plan = setInterval(() => document.visibilityState === "visible" && loaded.again(), milliseconds);
+    return () => clearInterval(plan);
+  }, []);
   return loaded;
 }

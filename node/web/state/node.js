@@ -16,6 +16,9 @@ export const members = signal([]);
 /** Counted up when repos changed: what was loaded of them is to be looked at again. */
 export const changes = signal(0);
 
+/** Whether a panel says anything on this node: it may be no relay. */
+export const hasPanel = (name) => name !== "relay" || Boolean(status.value?.relay);
+
 /** Of the address: `#/BRANCH/PANEL/ARGUMENT`. All may be empty. */
 export const route = signal(parse(location.hash));
 const lastBranch = signal("");

@@ -20,6 +20,7 @@ import { Members } from "./members.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Quorum } from "./quorum.js";
+import { Relay } from "./relay.js";
 import { Report } from "./report.js";
 import { Search } from "./search.js";
 import { Settings } from "./settings.js";
@@ -43,6 +44,7 @@ export const PANELS = {
   new: { needs: "", action: "admin", show: NewRepo },
   join: { needs: "", action: "admin", show: JoinRepo },
   peers: { needs: "", action: "node", show: Peers },
+  relay: { needs: "", action: "node", show: Relay },
   people: { needs: "", action: "node", show: People },
   devices: { needs: "", action: "node", show: Devices },
   browsers: { needs: "", action: "node", show: Browsers },

@@ -2,12 +2,12 @@
 
 import { Empty, Skeleton } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, chosenRepo, repos, route } from "../state/node.js";
+import { addressOf, beside, chosenBranch, chosenRepo, hasPanel, repos, route } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
 
-const NODE_PANELS = ["peers", "people", "devices", "browsers", "settings", "tokens", "backup", "health", "report", "storage", "log"];
+const NODE_PANELS = ["peers", "relay", "people", "devices", "browsers", "settings", "tokens", "backup", "health", "report", "storage", "log"];
 
 export function ListView() {
   return html`<nav id="repos" aria-label=${text.reposAndBranches}>
@@ -18,7 +18,7 @@ export function ListView() {
       <li><${Link} panel="join" text=${text.panels.join} /></li>
     </ul>`}
     ${actions.value.includes("node") && html`<h2>${text.thisNode}</h2>
-    <ul class="links">${NODE_PANELS.map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>`}
+    <ul class="links">${NODE_PANELS.filter(hasPanel).map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>`}
   </nav>`;
 }
 

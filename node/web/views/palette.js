@@ -1,7 +1,7 @@
 // Commands by name: Ctrl+K, a few letters, Enter.
 
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, go, repos } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
 import { actions, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
@@ -61,7 +61,7 @@ function commands() {
   const list = [{ name: text.goWrite, run: write }];
   const here = chosenBranch.value || chosenRepo.value;
   for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
-    if (needs === "commit" || (needs && !here) || !actions.value.includes(action)) continue;
+    if (needs === "commit" || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
     list.push({ name: text.panels[name], run: to(addressOf(here, name)) });
   }
   for (const repo of repos.value ?? []) {

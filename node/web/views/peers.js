@@ -1,4 +1,4 @@
-// Peers with their transfers, how one adds and bans them, and what this node keeps for others.
+// Peers with their transfers, and how one adds and bans them.
 
 import { Action, Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.js";
 import { bytes, short, when } from "../parts/format.js";
@@ -28,8 +28,7 @@ export function Peers() {
       ${known.length > 0 && html`<details><summary>${text.known(known.length)}</summary><ul class="plain">${known.map((one) => html`<li>
         <span class="id">${short(one.peer)}</span> <span class="facts">${one.address}${one.reached_at ? ` · ${text.reached(when(one.reached_at))}` : ""}</span></li>`)}</ul></details>`}
       ${banned.length > 0 && html`<h3>${text.banned}</h3><ul class="plain">${banned.map((peer) => html`<li><span class="id">${short(peer)}</span>
-        <${Action} class="quiet" act=${() => api.unbanPeer({ peer }).then(again)}>${text.unban}<//></li>`)}</ul>`}`}<//>
-    <${Relay} />`;
+        <${Action} class="quiet" act=${() => api.unbanPeer({ peer }).then(again)}>${text.unban}<//></li>`)}</ul>`}`}<//>`;
 }
 
 function Peer({ peer, again }) {
@@ -80,21 +79,4 @@ async function ban(peer, name, again) {
   await api.banPeer({ peer });
   await again();
   tell(text.bannedNow(name), () => api.unbanPeer({ peer }).then(again));
-}
-
-function Relay() {
-  const loaded = useLoaded(async () => ((await api.showStorage()).relay ? api.listRelayedTopics() : null), []);
-  return html`<${Loaded} of=${loaded} lines=${1}>${(relay) => relay && html`
-    <h3>${text.relayTitle}</h3>
-    <p class="facts">${text.relayFacts(bytes(relay.size), bytes(relay.size_max), relay.takes_strangers)}</p>
-    ${!relay.topics.length && html`<${Empty}><p>${text.noTopics}</p><//>`}
-    <ul class="plain">${relay.topics.slice(0, 100).map((topic) => html`<li key=${topic.topic}><span class="id">${short(topic.topic)}</span>
-      <span class="facts">${text.commits(topic.commits)} · ${bytes(topic.size)} · ${when(topic.touched_at)}</span>
-      <${Action} class="quiet" act=${() => (topic.pinned ? api.unpinTopic({ topic: topic.topic }) : api.pinTopic({ topic: topic.topic })).then(loaded.again)}>${topic.pinned ? text.unpin : text.pin}<//></li>`)}</ul>
-    <${Form} class="form inline" button=${text.allow} send=${async ({ peer }) => {
-      await api.allowPeer({ peer: peer.trim() });
-      await loaded.again();
-    }}><label>${text.nodeId} <input name="peer" required maxlength="128" autocomplete="off" /></label><//>
-    ${relay.allowed.length > 0 && html`<ul class="plain">${relay.allowed.map((peer) => html`<li><span class="id">${short(peer)}</span>
-      <${Action} class="quiet" act=${() => api.denyPeer({ peer }).then(loaded.again)}>${text.deny}<//></li>`)}</ul>`}`}<//>`;
 }

@@ -3,7 +3,7 @@
 import { Action, Loaded, saveFrom, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { status } from "../state/node.js";
+import { beside, status } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -47,5 +47,6 @@ function Use({ storage }) {
     <ol id="growth" class="growth" aria-label=${text.growth}>${days.map((one) => html`<li key=${one.day} title=${text.day(one.day, one.commits, bytes(one.size))}
       style=${{ "--share": one.commits / most }}><span class="unseen">${text.day(one.day, one.commits, bytes(one.size))}</span></li>`)}</ol>
     ${last && html`<p class="facts">${text.day(last.day, last.commits, bytes(last.size))}</p>`}
-    ${relay && html`<p id="relay" class="facts"><label>${text.keptForOthers} <meter min="0" max="1" high="0.9" value=${relay.size / relay.size_max}></meter></label><br />${text.relayRoom(bytes(relay.size), bytes(relay.size_max), relay.topics)}</p>`}`;
+    ${relay && html`<p id="relay" class="facts"><label>${text.keptForOthers} <meter min="0" max="1" high="0.9" value=${relay.size / relay.size_max}></meter></label>
+      ${text.relayRoom(bytes(relay.size), bytes(relay.size_max), relay.topics)} <a href=${beside("relay")}>${text.panels.relay}</a></p>`}`;
 }

@@ -8,7 +8,15 @@ from ravel.callers import AsyncCaller, SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
-    from ravel.types.peers import PeerBan, PeerList, PeerView, RelayAllowance, RelayedTopic, RelayedTopicList
+    from ravel.types.peers import (
+        PeerBan,
+        PeerList,
+        PeerView,
+        RelayAllowance,
+        RelayedTopic,
+        RelayedTopicList,
+        RelayStatus,
+    )
     from ravel.types.values import Empty
 
 LIST_PEERS: Final[Operation[PeerList]] = Operation(
@@ -30,6 +38,9 @@ BAN_PEER: Final[Operation[PeerBan]] = Operation(
 )
 UNBAN_PEER: Final[Operation[PeerBan]] = Operation(
     name="unban_peer", method="DELETE", path="/peers/{peer}/ban", answer="peers.PeerBan"
+)
+SHOW_RELAY: Final[Operation[RelayStatus]] = Operation(
+    name="show_relay", method="GET", path="/relay", answer="peers.RelayStatus"
 )
 LIST_RELAYED_TOPICS: Final[Operation[RelayedTopicList]] = Operation(
     name="list_relayed_topics", method="GET", path="/relay/topics", answer="peers.RelayedTopicList"
@@ -70,6 +81,10 @@ class PeersCalls(SyncCaller):
     def unban_peer(self, peer: str) -> PeerBan:
         """Let a banned peer connect again."""
         return self._call(UNBAN_PEER, {"peer": peer})
+
+    def show_relay(self) -> RelayStatus:
+        """Show what this relay keeps, for whom, what it refuses, and when it will be full."""
+        return self._call(SHOW_RELAY, {})
 
     def list_relayed_topics(self) -> RelayedTopicList:
         """List the topics that this node keeps for others, and the room that they take."""
@@ -114,6 +129,10 @@ class AsyncPeersCalls(AsyncCaller):
     async def unban_peer(self, peer: str) -> PeerBan:
         """Let a banned peer connect again."""
         return await self._call(UNBAN_PEER, {"peer": peer})
+
+    async def show_relay(self) -> RelayStatus:
+        """Show what this relay keeps, for whom, what it refuses, and when it will be full."""
+        return await self._call(SHOW_RELAY, {})
 
     async def list_relayed_topics(self) -> RelayedTopicList:
         """List the topics that this node keeps for others, and the room that they take."""

@@ -23,6 +23,8 @@ class NodeStatus(TypedDict):
     addresses: list[OwnAddressView]
     """The farthest reaching first."""
     router: RouterView
+    relay: bool
+    """This node keeps topics for others."""
     uptime_seconds: int
     repos: int
     commits: int

@@ -55,6 +55,43 @@ class PeerBan(TypedDict):
     banned: bool
 
 
+class RelayStatus(TypedDict):
+    """What a relay keeps and refuses, and when it will be full."""
+
+    topics: int
+    topics_max: int
+    commits: int
+    size: int
+    """Bytes."""
+    file_size: int
+    """Of these, what files take."""
+    size_max: int
+    """Bytes."""
+    takes_strangers: bool
+    """Unknown peers may add topics."""
+    accounts: int
+    promised: int
+    """Bytes of the quotas of all accounts together."""
+    free: int
+    """Bytes that are free on the disk of the node's folder."""
+    growth: int
+    """Bytes a day that came in the last week."""
+    full_in_days: int | None
+    """Days until `full_first` is full at that rate. Null: not within ten years."""
+    full_first: str
+    """What will be full first."""
+    visitors: list[RelayVisitors]
+    """By kind; each kind once."""
+    circuits: RelayCircuits | None
+    """Null: this relay opens none."""
+    files_kept: int
+    """Files that became whole here since the start."""
+    blocks_damaged: int
+    """Blocks of files that were found damaged since the start."""
+    refusals: list[RelayRefusal]
+    """The latest first."""
+
+
 class RelayedTopicList(TypedDict):
     """The topics that this node keeps for others."""
 
@@ -131,3 +168,52 @@ class TopicView(TypedDict):
     """Unix seconds."""
     stalled_because: str | None
     """`nothing_heard`: no sign of the peer. `takes_nothing`: it acknowledges nothing."""
+
+
+class RelayVisitors(TypedDict):
+    """Peers of one kind, as a relay's operator is told of them."""
+
+    kind: str
+    """The first that fits: nodes of accounts, relays that keep the same topics, peers that the operator knows
+    otherwise, all others.
+    """
+    peers: int
+    """Those that brought something that is kept."""
+    size: int
+    """Bytes that they brought and that are kept."""
+    connected: int
+    circuits: int
+    """Circuits that they asked for, and that are open."""
+    circuit_bytes: int
+    """Bytes that these passed since the start."""
+
+
+class RelayCircuits(TypedDict):
+    """Circuits through a relay."""
+
+    open: int
+    open_max: int
+    peers: int
+    """Connected peers that take circuits."""
+    opened: int
+    """Since the start."""
+    bytes: int
+    """Bytes that passed since the start."""
+    bytes_per_second: int
+    """In the last minute."""
+
+
+class RelayRefusal(TypedDict):
+    """What a relay refused since its start."""
+
+    what: str
+    """To keep a topic, commits of a message, or a file; to open a circuit; a link to an account."""
+    kind: str
+    """The first that fits: nodes of accounts, relays that keep the same topics, peers that the operator knows
+    otherwise, all others.
+    """
+    reason: str
+    """A code, such as `account_full`."""
+    count: int
+    last_at: int
+    """Unix seconds."""

@@ -39,6 +39,12 @@ class RelayAccount(TypedDict):
     used: int
     """Bytes."""
     nodes: list[str]
+    connected: int
+    """Its nodes that are connected."""
+    circuits: int
+    """Circuits that its nodes asked for, and that are open."""
+    circuit_bytes: int
+    """Bytes of its nodes' circuits in their day."""
     links: int
     """Links that wait to be used."""
     created_at: int

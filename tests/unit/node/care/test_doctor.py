@@ -19,6 +19,7 @@ from node.care.bundle import write_bundle
 from node.care.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.cli.main import app
 from node.contract.node import NodeStatus
+from node.contract.peers import RelayStatus
 from node.home.config import CONFIG_NAME, NetworkConfig
 from node.home.config_editing import set_key
 from node.home.home import create_home
@@ -177,6 +178,30 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     assert [one.name for one in stuck if one.state == WARNING] == ["topics"]
     at_work = list(check(_status(3, ("p", "connected", "receiving"))))
     assert {one.state for one in at_work} == {OK}
+
+
+def _relay(**other: int | None) -> RelayStatus:
+    known = {"size": 10 << 20, "size_max": 100 << 20, "free": 1 << 30, "promised": 0, "blocks_damaged": 0}
+    return cast(RelayStatus, {**known, "full_in_days": None, **other})  # the rest of it is not looked at
+
+
+@pytest.mark.parametrize(
+    "what, said",
+    [
+        ({}, ""),
+        ({"full_in_days": 15}, ""),
+        ({"full_in_days": 14}, "full in 14 days"),
+        ({"free": 89 << 20}, "90 MiB more, and 89 MiB are free"),
+        ({"promised": 101 << 20}, "101 MiB together"),
+        ({"blocks_damaged": 1}, "damaged"),
+    ],
+)
+def test_a_relay_warns_before_it_is_full(what: dict[str, int], said: str) -> None:
+    found = list(doctor.check_relay(_relay(**what)))
+    warnings = [one.detail for one in found if one.state == WARNING]
+    assert len(warnings) == bool(said)
+    assert said in "".join(warnings)
+    assert found[-1].state == OK
 
 
 def test_the_command_exits_with_what_it_found(home: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -191,3 +192,28 @@ async def test_a_relay_tells_its_room(tmp_path: Path) -> None:
         assert day["day"] == "2023-11-14", "when the clock of these nodes began"
         assert answer["free"] > 0
         assert answer["relay"] == {"topics": 1, "size": 0, "size_max": PLENTY.total}
+
+
+@pytest.mark.slow
+async def test_a_relay_tells_its_operator_for_whom_and_what_not(tmp_path: Path) -> None:
+    quotas = replace(PLENTY, peer_topic_count=1)
+    with open_relay(tmp_path, quotas) as relay:
+        assert relay.hub.relay is not None
+        stranger = Visitor(PeerId(b"p" * 32), "10.0.0.0/24")
+        topics = [TopicKey(name * 32) for name in (b"t", b"u", b"v")]
+        assert (await relay.hub.relay.open(topics, stranger)).reason == "peer_full"
+        async with _client(relay, tmp_path) as client:
+            token = {"Authorization": f"Bearer {TOKEN}"}
+            answer = await client.get("/api/v1/relay", headers=token)
+            assert answer.status_code == 200
+            told = answer.json()
+            status = (await client.get("/api/v1/status", headers=token)).json()
+            metrics = await _scrape(client)
+        assert (told["topics"], told["size_max"], told["full_in_days"]) == (1, quotas.total, None)
+        assert told["circuits"] is None
+        assert [one["kind"] for one in told["visitors"]] == ["account", "partner", "known", "stranger"]
+        refusal = {"what": "topic", "kind": "stranger", "reason": "peer_full", "count": 2, "last_at": 0}
+        assert told["refusals"] == [refusal]
+        assert status["relay"] is True
+        assert metrics['ravel_relay_refused_total{what="topic",kind="stranger",reason="peer_full"}'] == 2
+        assert metrics["ravel_relay_quota_bytes"] == quotas.total

@@ -23,7 +23,7 @@ from protocol.limits.peers import (
     NODES_OF_TOPIC_TOLD_MAX,
 )
 from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen
-from storage.relay.quotas import Visitor
+from storage.relay.quotas import STRANGER, Visitor
 from tests.support.circuits import PLENTY, Recorder, Star, key_of
 from tests.support.machine import fail_after
 from tests.support.relays import until
@@ -66,6 +66,10 @@ def test_bytes_pass_both_ways_and_numbers_are_each_connections_own() -> None:
     assert bob.data == {2: b"from alice", 4: b"from carol"}
     assert (alice.data, carol.data) == ({1: b"from bob"}, {})
     assert star.switch.totals.bytes_passed == len(b"from alicefrom carolfrom bob")
+    assert star.switch.usage_of([key_of("alice"), key_of("nobody")]) == (1, len(b"from alicefrom bob"))
+    assert star.switch.open_by == {STRANGER: 2}
+    assert star.switch.totals.passed == {STRANGER: len(b"from alicefrom carolfrom bob")}
+    assert star.switch.bytes_per_second == len(b"from alicefrom carolfrom bob")
     _port(bob).end(2, "closed")
     assert (alice.ends, carol.ends, star.switch.count) == ({1: "closed"}, {}, 1)
 

@@ -11,14 +11,17 @@ import trio
 from sqlalchemy import Table, func, select, update
 from trio.testing import MockClock
 
+from node.care.fsck import check_store
 from node.content.files import FileService
 from node.runtime.errors import ServiceError
+from node.sync import file_deposits, session_queries
 from node.sync.file_deposits import FileDepositor
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import BLOCK_LOST_SECONDS, RELAY_FILES_SHARE
 from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.schema.peer_schema import relayed_files
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files
+from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.relays import PLENTY, is_settled, open_relay, until
@@ -144,16 +147,43 @@ async def test_what_a_relay_has_lost_comes_back_and_is_asked_for_again_after_a_w
 
 
 @pytest.mark.slow
+async def test_a_damaged_block_is_not_given_and_its_file_is_deposited_again(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_deposits, "DEPOSIT_RELIST_ALL_SECONDS", 100.0)
+    data = os.urandom(LEAF_SIZE + 17)
+    with fail_after(900), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        await share(alice, bob)
+        await _add(alice, "file", data)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+        async with _depositing(alice, relay), connected(bob, relay):
+            await until(lambda: _whole(relay) == 1)
+            with relay.replica.database.write() as connection:
+                junk = update(relay_blocks).where(relay_blocks.c.num == 2)
+                connection.execute(junk.values(encoded=b"junk"))
+            await until(lambda: is_settled(bob))
+            with pytest.raises(ServiceError, match="not here"):
+                await _get(bob, "file")
+            assert relay.hub.relay is not None
+            assert (_whole(relay), relay.hub.relay.blocks_damaged) == (0, 1)
+            await until(lambda: _whole(relay) == 1)  # alice has asked again what is kept
+            await trio.sleep(BLOCK_LOST_SECONDS)
+            assert await _get(bob, "file") == data
+        assert _count(relay, relay_blocks) == 3
+    assert not check_store(tmp_path / "relay", STORE_KEY).problems
+
+
+@pytest.mark.slow
 async def test_a_relay_that_lies_is_found_out_charged_and_left_out(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
         await share(alice, bob)
         await _add(alice, "file", os.urandom(3000))
         async with _depositing(alice, relay):
             await until(lambda: _whole(relay) == 1)
-        with relay.replica.database.write() as connection:
-            connection.execute(update(relay_blocks).values(encoded=b"something else"))
+        monkeypatch.setattr(session_queries, "load_kept_block", lambda *_: b"something else")
         async with connected(bob, relay):
             await until_equal(alice, bob)
             with pytest.raises(ServiceError):

@@ -9,10 +9,11 @@ from typing import Final
 
 import pytest
 import trio
+from sqlalchemy import update
 from trio.testing import MockClock
 
 from node.runtime.blocking import inline
-from node.sync.file_keeping import BAD_FILE, FilePull
+from node.sync.file_keeping import BAD_FILE, INCOMPLETE, FilePull
 from node.sync.relay import RelayService
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, encrypt_block
@@ -23,6 +24,7 @@ from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, RELAY_FILES_SHARE
 from protocol.signing import check_claims, public_key
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
+from storage.schema.relay_schema import relay_blocks, relay_files
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 from tests.support.relays import PLENTY, open_relay
@@ -90,9 +92,20 @@ async def test_what_a_bad_file_has_earned_is_charged_again(relay: Relay) -> None
     assert relay.account.fruitless >= 6, "looks, and writes of blocks that are gone again"
 
 
+async def test_a_damaged_block_that_is_here_is_brought_again(relay: Relay) -> None:
+    topic, leaf = await relay.open(), _block(b"leaf")
+    root = _block(b"", (leaf.block_id,))
+    assert await relay.bring(topic, root, leaf) == ""
+    with relay.hub.replica.database.write() as connection:
+        connection.execute(update(relay_blocks).where(relay_blocks.c.num == 1).values(encoded=b"junk"))
+        connection.execute(update(relay_files).values(is_whole=False))
+    assert await relay.bring(topic, root, leaf) == INCOMPLETE
+    assert await relay.bring(topic, root, leaf) == ""
+
+
 async def test_topics_that_go_for_files_are_told(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[None] = []
-    monkeypatch.setattr(relay.hub, "topics_changed", lambda: told.append(None))
+    monkeypatch.setattr(relay.hub, "relay_forgot", lambda: told.append(None))
     block, other = _block(b"block"), TopicSeed(b"o" * 32)
     assert await relay.bring(await relay.open(), block) == ""
     topic = await relay.open(other)

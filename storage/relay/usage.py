@@ -1,0 +1,72 @@
+"""What a relay's operator asks of its store: who uses how much of it, and how fast it fills."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, Table, case, func, select
+
+from protocol.ids import PeerId
+from protocol.limits.peers import RELAY_GROWTH_COUNT_MAX, RELAY_GROWTH_DAYS
+from storage.engine.sums import sum_of
+from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER
+from storage.schema.relay_schema import relay_account_nodes, relay_commits, relay_files, relay_shares
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+_HOUR_MS: Final = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What peers of one kind have brought: how many they are, and bytes that are kept."""
+
+    peers: int
+    size: int
+
+
+def load_usage(connection: Connection, partners: Collection[PeerId] = ()) -> Mapping[str, Usage]:
+    """What peers have brought, by their kind. A peer that was a stranger when it first came counts as one."""
+    shares, nodes = relay_shares.c, relay_account_nodes.c
+    kind = case(
+        (shares.peer.in_(select(nodes.peer)), ACCOUNT),
+        (shares.peer.in_(partners), PARTNER),
+        (shares.subnet != "", STRANGER),
+        else_=KNOWN,
+    ).label("kind")
+    query = select(kind, func.count(shares.peer.distinct()), sum_of(shares.size)).group_by(kind)
+    return {row[0]: Usage(row[1], row[2]) for row in connection.execute(query)}
+
+
+def load_growth(connection: Connection, now_ms: int) -> int:
+    """Bytes a day of commits and files that came in the last RELAY_GROWTH_DAYS, or since the first of them.
+
+    The latest RELAY_GROWTH_COUNT_MAX of each are looked at: of more, the time that these took counts.
+    """
+    commits, files = relay_commits.c, relay_files.c
+    return _growth(
+        connection, relay_commits, commits.received_at, func.length(commits.publication), now_ms
+    ) + _growth(connection, relay_files, files.touched_at, files.size, now_ms)
+
+
+def _growth(
+    connection: Connection,
+    table: Table,
+    came_at: "ColumnElement[int]",
+    size: "ColumnElement[int]",
+    now_ms: int,
+) -> int:
+    latest = (
+        select(came_at.label("at"), size.label("size"))
+        .select_from(table)
+        .order_by(table.c.num.desc())
+        .limit(RELAY_GROWTH_COUNT_MAX)
+        .subquery()
+    )
+    since = now_ms - RELAY_GROWTH_DAYS * _DAY_MS
+    is_late = latest.c.at >= since
+    query = select(func.count(), func.min(latest.c.at), sum_of(case((is_late, latest.c.size), else_=0)))
+    count, first, total = connection.execute(query.select_from(latest)).one()
+    if not count:
+        return 0
+    least = _HOUR_MS if count == RELAY_GROWTH_COUNT_MAX else _DAY_MS
+    return int(total) * _DAY_MS // max(least, now_ms - max(int(first), since))
