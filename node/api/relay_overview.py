@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from node.contract.peers import RelayCircuits, RelayStatus, RelayVisitors
-from node.observe.watching import count_connected, free_space
+from node.observe.watching import count_connected, dialed_by, free_space
 from node.sync.network import Network
 from node.sync.relay import RelayService
 from storage.relay.quotas import VISITOR_KINDS
@@ -29,7 +29,7 @@ class RelayOverview:
         relay = self._find_relay()
         kept = await relay.list_all()
         accounts = await relay.list_accounts()
-        usage, growth = await relay.load_usage(self._network.relays)
+        usage, growth = await relay.load_usage(frozenset(self._network.relays), dialed_by(self._network))
         size = sum(one.size + one.file_size for one in kept)
         free = free_space(self._home)
         room = max(0, relay.quotas.total - size)

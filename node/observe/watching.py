@@ -4,7 +4,7 @@ import os
 import resource
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from node.sync.network import Network
 from node.sync.relay import RelayService
+from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
 from storage.blobs.packs import FOLDER_NAME
 from storage.commits.pending import CAUSES, READY, UNREAD
@@ -55,7 +56,8 @@ class Watching:
 
     async def metrics(self) -> str:
         """All metrics as text. Raises StorageError."""
-        stored = await self._hub.run_blocking(self._stored)
+        partners, dialed = frozenset(self._network.relays), dialed_by(self._network)
+        stored = await self._hub.run_blocking(self._stored, partners, dialed)
         return render(
             [
                 *self._of_process(),
@@ -263,7 +265,7 @@ class Watching:
             ),
         ]
 
-    def _stored(self) -> list[Family]:
+    def _stored(self, partners: Collection[PeerId], dialed: Collection[PeerId]) -> list[Family]:
         database = self._hub.replica.database
         with database.read() as connection:
             commit_count, void_count, branch_count = connection.execute(
@@ -285,7 +287,7 @@ class Watching:
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
             kept = {row[0]: row[1] for row in connection.execute(per_reason)}
             rows_size = database.size(connection)
-            usage = load_usage(connection, self._network.relays) if self._hub.relay is not None else {}
+            usage = load_usage(connection, partners, dialed) if self._hub.relay is not None else {}
         sizes = store_sizes(self._home, rows_size)
         brought = Family(
             "ravel_relay_brought_bytes",
@@ -368,3 +370,8 @@ def count_connected(network: Network, relay: RelayService) -> Counter[str]:
     """Connected peers of a relay by kind (`storage.relay.quotas.VISITOR_KINDS`), each once."""
     connections = {one.peer: one.connection for one in network.peers if one.connection is not None}
     return Counter(relay.visitor(peer, one.subnet).kind for peer, one in connections.items())
+
+
+def dialed_by(network: Network) -> set[PeerId]:
+    """Peers that this node keeps a connection to of its own accord, so that a relay's operator knows them."""
+    return {one.peer for one in network.peers if network.is_kept(one.peer)}

@@ -350,12 +350,14 @@ class RelayService:
 
         return await self._run_blocking(load)
 
-    async def load_usage(self, partners: Collection[PeerId]) -> tuple[Mapping[str, Usage], int]:
+    async def load_usage(
+        self, partners: Collection[PeerId], dialed: Collection[PeerId]
+    ) -> tuple[Mapping[str, Usage], int]:
         """What peers have brought, by their kind, and bytes that come in a day. Raises StorageError."""
 
         def load() -> tuple[Mapping[str, Usage], int]:
             with self._database.read() as connection:
-                return load_usage(connection, partners), load_growth(connection, self._clock_ms())
+                return load_usage(connection, partners, dialed), load_growth(connection, self._clock_ms())
 
         return await self._run_blocking(load)
 

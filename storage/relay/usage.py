@@ -10,7 +10,13 @@ from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_GROWTH_COUNT_MAX, RELAY_GROWTH_DAYS
 from storage.engine.sums import sum_of
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER
-from storage.schema.relay_schema import relay_account_nodes, relay_commits, relay_files, relay_shares
+from storage.schema.relay_schema import (
+    relay_account_nodes,
+    relay_allowed,
+    relay_commits,
+    relay_files,
+    relay_shares,
+)
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _HOUR_MS: Final = 60 * 60 * 1000
@@ -24,14 +30,17 @@ class Usage:
     size: int
 
 
-def load_usage(connection: Connection, partners: Collection[PeerId] = ()) -> Mapping[str, Usage]:
-    """What peers have brought, by their kind. A peer that was a stranger when it first came counts as one."""
+def load_usage(
+    connection: Connection, partners: Collection[PeerId] = (), dialed: Collection[PeerId] = ()
+) -> Mapping[str, Usage]:
+    """What peers have brought, by the kind that they are of now; `dialed` are known, too."""
     shares, nodes = relay_shares.c, relay_account_nodes.c
     kind = case(
         (shares.peer.in_(select(nodes.peer)), ACCOUNT),
         (shares.peer.in_(partners), PARTNER),
-        (shares.subnet != "", STRANGER),
-        else_=KNOWN,
+        (shares.peer.in_(select(relay_allowed.c.peer)), KNOWN),
+        (shares.peer.in_(dialed), KNOWN),
+        else_=STRANGER,
     ).label("kind")
     query = select(kind, func.count(shares.peer.distinct()), sum_of(shares.size)).group_by(kind)
     return {row[0]: Usage(row[1], row[2]) for row in connection.execute(query)}

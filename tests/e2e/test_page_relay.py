@@ -41,6 +41,9 @@ def test_an_operator_invites_sees_use_changes_a_quota_and_revokes(tmp_path: Path
         page.until("document.getElementById('account-link')?.value.startsWith('ravel:')")
         picture(page, "relay-invited")
         link = page.evaluate("document.getElementById('account-link').value")
+        assert page.evaluate("document.querySelector('#invite-account [name=unit]').value") == "GiB", (
+            "as before"
+        )
         assert str(MIB) in run_ravel(ann, "relay", "join", "-", stdin=link).stdout
 
         ann.client.create_repo("notes")

@@ -135,7 +135,6 @@ export const ofNode = {
   relayAbout: "This node stores topics of others, which it cannot read, and passes their connections on.",
   relayTitle: "Kept for others",
   relayRoom: (size, most, topics) => `${size} of ${most} · ${many(topics, "topic")}`,
-  roomUsed: "Stored",
   forecast: (growth, free, days, first) =>
     `${growth} a day came in the last week. ${free} are free on the disk. ` +
     (days === null ? "There is room for years." : days === 0 ? `${fullFirst[first]} is full today.` : `${fullFirst[first]} is full in ${many(days, "day")}.`),

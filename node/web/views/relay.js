@@ -30,8 +30,8 @@ export function Relay() {
 function Room({ relay }) {
   const { circuits } = relay;
   const isSoon = relay.full_in_days !== null && relay.full_in_days <= 14;
-  return html`<p id="relay-room"><label>${text.roomUsed} <meter min="0" max="1" high="0.9" value=${relay.size / relay.size_max}></meter></label>
-      ${text.relayRoom(bytes(relay.size), bytes(relay.size_max), relay.topics)}</p>
+  return html`<p id="relay-room"><label>${text.relayRoom(bytes(relay.size), bytes(relay.size_max), relay.topics)}
+      <meter min="0" max="1" high="0.9" value=${relay.size / relay.size_max}></meter></label></p>
     <p id="relay-forecast" class=${isSoon ? "alarm" : "facts"}>${text.forecast(bytes(relay.growth), bytes(relay.free), relay.full_in_days, relay.full_first)}</p>
     <p class="facts">${text.accepts[relay.takes_strangers]}</p>
     ${relay.promised > relay.size_max && html`<p class="alarm">${text.promisedTooMuch(bytes(relay.promised), bytes(relay.size_max))}</p>`}
@@ -62,7 +62,7 @@ function Accounts() {
       setMade({ name: answer.name, until: when(answer.expires_at), ...(await factsOf(answer, "link")) });
       await loaded.again();
     }}>
-      <label>${text.accountName} <input data-first name="name" required maxlength="255" autocomplete="off" /></label>
+      <label>${text.accountName} <input name="name" required maxlength="255" autocomplete="off" /></label>
       <${Quota} value=${5 * UNITS.GiB} />
       <label>${text.linkDays} <input type="number" name="days" min="1" max="366" required defaultValue="7" /></label><//>
     ${made && html`<${LinkBox} id="account-link" ...${made} about=${text.accountLink(made.name, made.until)} />`}`;
@@ -72,7 +72,7 @@ function Accounts() {
 function Quota({ value }) {
   const unit = Object.keys(UNITS).findLast((name) => value >= UNITS[name]) ?? "MiB";
   return html`<label>${text.quota} <input type="number" name="quota" min="0.001" step="any" max="1048576" required defaultValue=${Number((value / UNITS[unit]).toFixed(3))} /></label>
-    <label>${text.unit} <select name="unit">${Object.keys(UNITS).map((name) => html`<option value=${name} selected=${name === unit}>${name}</option>`)}</select></label>`;
+    <label>${text.unit} <select name="unit">${Object.keys(UNITS).map((name) => html`<option value=${name} defaultSelected=${name === unit}>${name}</option>`)}</select></label>`;
 }
 
 function quotaOf({ quota, unit }) {

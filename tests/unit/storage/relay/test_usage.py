@@ -11,16 +11,16 @@ from protocol.ids import PeerId, TopicKey
 from protocol.keys import AccountToken
 from storage.engine.database import Database
 from storage.relay import usage
-from storage.relay.accounts import invite_to_account, join_account
+from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER, Account, Visitor, add_share
-from storage.relay.relay import open_topics
+from storage.relay.relay import allow_peer, open_topics
 from storage.relay.usage import Usage, load_growth, load_usage
 from storage.schema.relay_schema import relay_commits, relay_files
 from tests.support.relays import PLENTY
 
 DAY_MS: Final = 86_400_000
 NOW: Final = 100 * DAY_MS
-ANN, BEA, COLE, DORA = (PeerId(name * 32) for name in (b"a", b"b", b"c", b"d"))
+ANN, BEA, COLE, DORA, EVE = (PeerId(name * 32) for name in (b"a", b"b", b"c", b"d", b"e"))
 
 
 @pytest.fixture
@@ -38,15 +38,18 @@ def test_what_peers_have_brought_is_told_by_their_kind(database: Database) -> No
         token = AccountToken(b"k" * 32)
         invite_to_account(database, connection, "ann", 1000, token, 100, 0)
         join_account(connection, token, ANN, 1)
-        for peer, subnet, size in ((ANN, "", 5), (BEA, "", 7), (COLE, "10.0.0.0/24", 11), (DORA, "", 13)):
-            add_share(connection, 1, Visitor(peer, subnet), size)
-        found = load_usage(connection, {DORA})
-    assert found == {
-        ACCOUNT: Usage(1, 5),
-        KNOWN: Usage(1, 7),
-        STRANGER: Usage(1, 11),
-        PARTNER: Usage(1, 13),
-    }
+        allow_peer(connection, BEA)
+        for peer, size in ((ANN, 5), (BEA, 7), (COLE, 11), (DORA, 13), (EVE, 17)):
+            add_share(connection, 1, Visitor(peer), size)
+        found = load_usage(connection, {DORA}, {EVE})
+        assert found == {
+            ACCOUNT: Usage(1, 5),
+            KNOWN: Usage(2, 24),
+            STRANGER: Usage(1, 11),
+            PARTNER: Usage(1, 13),
+        }
+        revoke_account(connection, "ann")
+        assert load_usage(connection, {DORA}, {EVE})[STRANGER] == Usage(2, 16), "as it is from now on"
 
 
 def test_a_visitor_is_of_one_kind() -> None:
