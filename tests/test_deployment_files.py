@@ -53,7 +53,7 @@ def test_the_image_has_one_folder_and_one_port() -> None:
     assert f"RAVEL_NETWORK_LISTEN=0.0.0.0:{port}" in text
     assert Config().network.listen.endswith(f":{port}")
     assert f":{volume} " in guide
-    assert f"RAVEL_HOME={volume}" in guide
+    assert f"ravel --home {volume} relay" in guide
     assert f"relay.example.org:{port}" in guide
     assert "Environment=RAVEL_HOME=%S/ravel" in UNITS[0].read_text(encoding="utf-8"), "%S is /var/lib"
 
