@@ -4,6 +4,7 @@ python benchmarks/bench_circuits.py [MiB of a file] [circuits] [MiB that pass th
 
 - *Files*: three daemons. Bob fetches a file from Alice through the relay alone, then another of the same size on a direct
   connection, by `ravel file get`. All share this machine's cores: over a circuit, three daemons encrypt and decrypt.
+- *Deposited files*: the relay takes another such file from Alice, and gives it to Bob when she has left.
 - *Many circuits*: one relay as a daemon, and nodes in this process that open circuits to each other; then some of them send
   at once. The figures include what this process needs to decrypt what passes.
 """
@@ -85,6 +86,34 @@ def _files(folder: Path, size: int) -> None:
         bob.client.join_repo(invitation_text(hidden))
         rates = {path: _fetch(folder, alice, bob, size, path) for path in ("relayed", "direct")}
         figure("circuit_share_of_direct", rates["relayed"] / rates["direct"], "", size=size)
+        figure(
+            "deposited_share_of_direct", _deposited(folder, alice, bob, size) / rates["direct"], "", size=size
+        )
+
+
+def _deposited(folder: Path, alice: Peer, bob: Peer, size: int) -> float:
+    """Bob's MiB a second of a file that the relay alone has, since Alice has left."""
+
+    def is_kept() -> bool:
+        return any(
+            one["relays"] == 1 for one in alice.client.list_files("main")["files"] if one["name"] == "kept"
+        )
+
+    path = folder / "kept"
+    path.write_bytes(os.urandom(size))
+    run_ravel(alice, "file", "add", "main", str(path))
+    began = time.perf_counter()
+    until(is_kept, "the relay keeps the file")
+    figure("file_deposit", size / MIB / (time.perf_counter() - began), "MiB/s", size=size)
+    until(
+        lambda: any(one["name"] == "kept" for one in bob.client.list_files("main")["files"]), "its name came"
+    )
+    alice.stop()
+    began = time.perf_counter()
+    run_ravel(bob, "file", "get", "main", "kept", "--out", str(folder / "got-kept"))
+    rate = size / MIB / (time.perf_counter() - began)
+    figure("file_deposited", rate, "MiB/s", size=size)
+    return rate
 
 
 def _fetch(folder: Path, alice: Peer, bob: Peer, size: int, path: str) -> float:
