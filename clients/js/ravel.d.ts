@@ -1529,6 +1529,7 @@ export interface PresenceRequest {
 export interface FileList {
   files: FileView[];
   next: number | null;
+  refusals: FileRefusal[];
   uses_relays: boolean;
 }
 
@@ -1542,6 +1543,12 @@ export interface FileView {
   relays: number;
   size: number | null;
   time: number;
+}
+
+/** A relay takes no more files of a branch. */
+export interface FileRefusal {
+  reason: string;
+  relay: string;
 }
 
 /** Files that are on the branch, all durable. */

@@ -25,7 +25,7 @@ from node.cli.shared import (
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.runtime.errors import ServiceError
 from ravel.files import Download
-from ravel.types.files import FileView
+from ravel.types.files import FileRefusal, FileView
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
 
@@ -81,11 +81,12 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     api = client(context)
     found: list[FileView] = []
     uses_relays = False
+    refusals: list[FileRefusal] = []
     after: int | None = 0
     while after is not None:
         answer = api.list_files(branch, after=after, limit=1000)
         found += answer["files"]
-        uses_relays = answer["uses_relays"]
+        uses_relays, refusals = answer["uses_relays"], answer["refusals"]
         after = answer["next"]
     if as_json:
         print_json({"files": found})
@@ -107,6 +108,8 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     lacking = sum(not row["relays"] for row in found) if uses_relays else 0
     if lacking:
         print(f"{lacking} of {len(found)} files are on no relay")
+        for one in refusals:
+            print(f"relay {one['relay'][:12]} takes no more: {one['reason']}")
 
 
 @file.command("get")

@@ -169,6 +169,11 @@ class FileService:
             "files": [_view(row, names, len(relayed.get(short_file(row.object_id), ()))) for row in rows],
             "next": rows[-1].num if len(rows) == limit else None,
             "uses_relays": self._uses_relays(),
+            "refusals": [
+                {"relay": id_text(relay), "reason": reason}
+                for (relay, branch_num), reason in sorted(self._hub.file_refusals.items())
+                if branch_num == target.num
+            ],
         }
 
     async def open(self, branch_text: str, text: str) -> OpenFile:

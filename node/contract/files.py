@@ -96,12 +96,23 @@ class AddedFiles(TypedDict):
     files: Annotated[list[AddedFile], Meta(description="In the order of the request.")]
 
 
+class FileRefusal(TypedDict):
+    """A relay takes no more files of a branch."""
+
+    relay: Id
+    reason: Annotated[
+        str,
+        Meta(description="A code: `account_full`, `peer_full`, `topic_full`, `relay_full`, `not_known`..."),
+    ]
+
+
 class FileList(TypedDict):
     """A window of a branch's files."""
 
     files: list[FileView]
     next: NextAfter
     uses_relays: Annotated[bool, Meta(description="Whether this node has relays keep all that it follows.")]
+    refusals: Annotated[list[FileRefusal], Meta(description="Of connected relays, as they said last.")]
 
 
 class RemovedFile(TypedDict):

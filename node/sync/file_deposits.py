@@ -89,6 +89,7 @@ class FileDepositor:
             pass  # it has left
         finally:
             self._served.discard(port)
+            self._forget_refusals(port)
 
     async def _look(self, port: FileTaker, state: _State) -> None:
         """List what is new to this node of the relay, and deposit what is new to the relay."""
@@ -118,8 +119,13 @@ class FileDepositor:
         is_due = now - state.began >= DEPOSIT_PAUSE_SECONDS
         if fresh or is_due:
             state.seen, state.began = 0, now
+            self._forget_refusals(port)  # all are offered again
         if last > state.seen:
             await self._deposit_all(port, state)
+
+    def _forget_refusals(self, port: FileTaker) -> None:
+        refusals = self._hub.file_refusals
+        self._hub.file_refusals = {one: why for one, why in refusals.items() if one[0] != port.peer}
 
     async def _list(self, port: FileTaker, branch: Branch) -> None:
         kept: set[ShortId] = set()
@@ -172,6 +178,7 @@ class FileDepositor:
         if not refusal:
             await self._hub.write(self._note, port, branch, file)
             return
+        self._hub.file_refusals[port.peer, branch.num] = refusal
         if refusal not in _OF_ONE_FILE:
             state.paused[branch.topic] = trio.current_time() + DEPOSIT_PAUSE_SECONDS
         log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)

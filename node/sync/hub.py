@@ -219,6 +219,8 @@ class Hub:
         """Peers that are connected now."""
         self.relay_ports: list[FileTaker] = []
         """The same, as far as they may turn out to be relays that keep files."""
+        self.file_refusals: dict[tuple[PeerId, int], str] = {}
+        """Why a connected relay takes no more files of a branch (its number), as it said last."""
         self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""

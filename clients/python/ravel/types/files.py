@@ -13,6 +13,8 @@ class FileList(TypedDict):
     """The `after` of the next window. Null: there is none."""
     uses_relays: bool
     """Whether this node has relays keep all that it follows."""
+    refusals: list[FileRefusal]
+    """Of connected relays, as they said last."""
 
 
 class FileView(TypedDict):
@@ -69,6 +71,14 @@ class ImportedWindow(TypedDict):
     """Ids, in the order of their import."""
     next: int | None
     """The `after` of the next window. Null: there is none."""
+
+
+class FileRefusal(TypedDict):
+    """A relay takes no more files of a branch."""
+
+    relay: str
+    reason: str
+    """A code: `account_full`, `peer_full`, `topic_full`, `relay_full`, `not_known`..."""
 
 
 class AddedFile(TypedDict):

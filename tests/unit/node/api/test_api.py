@@ -411,7 +411,12 @@ async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) ->
         assert timeline[-1]["files"] == ["a/b ü.bin"]
         assert (await client.delete(path)).json()["names"] == ["a/b ü.bin"]
         assert (await client.get(path)).status_code == 404
-        assert (await client.get(base)).json() == {"files": [], "next": None, "uses_relays": False}
+        assert (await client.get(base)).json() == {
+            "files": [],
+            "next": None,
+            "uses_relays": False,
+            "refusals": [],
+        }
 
 
 STRANGERS: dict[str, tuple[dict[str, str], int]] = {

@@ -18,6 +18,7 @@ from node.sync import file_deposits, session_queries
 from node.sync.file_deposits import FileDepositor
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import BLOCK_LOST_SECONDS, RELAY_FILES_SHARE
+from protocol.text import id_text
 from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.schema.peer_schema import relayed_files
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files
@@ -110,8 +111,11 @@ async def test_a_full_relay_refuses_files_and_takes_commits(
             alice.write(alice.branch(), "there is room for this")
             async with connected(bob, relay):
                 await until_equal(alice, bob)
+            listed = await _files_of(alice).window("main", 0, 10)
+            assert listed["refusals"] == [{"relay": id_text(relay.key), "reason": "topic_full"}]
         assert relay.hub.totals.files_settled == {"kept": 1, "topic_full": 1}
         listed = await _files_of(alice).window("main", 0, 10)
+        assert listed["refusals"] == [], "it has left"
         assert [(one["name"], one["relays"]) for one in listed["files"]] == [("small", 1), ("large", 0)]
 
 
