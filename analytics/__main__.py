@@ -22,6 +22,7 @@ from analytics.command import (
     guarded,
     progress_of,
 )
+from analytics.reading.limits import NAMES_SIZE_MAX
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult
@@ -36,10 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(
             options, EXIT_BAD_REQUEST, "bad_request", f"{options.expected} is not a digests.json: {error}"
         )
-    return guarded(options, lambda: _analyze(options, expected))
+    try:
+        names = _load_names(options.names) if options.names else {}
+    except (OSError, ValueError, RecursionError) as error:
+        advice = "give a JSON object of ids as text and names"
+        return fail(options, EXIT_BAD_REQUEST, "bad_request", f"these are not names: {error}", advice)
+    return guarded(options, lambda: _analyze(options, expected, names))
 
 
-def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) -> int:
+def _analyze(
+    options: argparse.Namespace, expected: Mapping[str, str] | None, names: Mapping[str, str]
+) -> int:
     from analytics import analyze
     from ravel.exports.fetching import fetch_exports
 
@@ -58,6 +66,7 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
             with_csv=options.csv,
             giant_from=options.giant_from,
             engine=options.engine,
+            names=names,
         )
     except analyze.NoSuchBranch as error:
         advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
@@ -100,8 +109,25 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--draw", metavar="BRANCH", help="the branch to draw: its name, or the start of its id"
     )
-    parser.add_argument("--csv", action="store_true", help="write every table as CSV too")
+    parser.add_argument("--csv", action="store_true", help="write large tables as CSV too")
+    parser.add_argument(
+        "--names",
+        metavar="FILE",
+        help="JSON: what the page calls users, nodes and repos, {id as text: name}; - for standard input",
+    )
     return parser.parse_args(arguments)
+
+
+def _load_names(path: str) -> dict[str, str]:
+    """Raises OSError, ValueError, RecursionError."""
+    with sys.stdin.buffer if path == "-" else open(path, "rb") as file:  # one of the two is open already
+        content = file.read(NAMES_SIZE_MAX + 1)
+    if len(content) > NAMES_SIZE_MAX:
+        raise ValueError(f"more than {NAMES_SIZE_MAX:,} bytes")
+    names = json.loads(content)
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError("no JSON object of texts")
+    return names
 
 
 def _load_expected(path: Path) -> Mapping[str, str]:

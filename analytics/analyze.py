@@ -4,7 +4,7 @@
     OUT/summary.json       what the next analysis into OUT compares itself with
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
-    OUT/csv/<name>.csv     the same on request
+    OUT/csv/<name>.csv     the same, of small tables, and on request of all
     OUT/spark.log          what Spark's JVM printed
 
 The order is computed from acks alone. Verification then compares it with the ranks that the node exported, row by row, and
@@ -17,14 +17,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
 from analytics.engines.engine import Catalog, Engine
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
+from analytics.report.downloads import write_downloads
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
-from analytics.report.page import text_id
+from analytics.report.page import NO_NAMES, Names, text_id
 from analytics.report.report import OrderVerdict, render
 from analytics.report.standing import load_summary, save_summary
 from ravel.exports.checking import Export, read_export
@@ -48,6 +50,8 @@ GROUP BY fault
 """
 """The order is that of (checkpoints passed, rank, id): where ranks are those that are stated, so is the order. An altered
 export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
+
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 Progress = Callable[[str], None]
 Verification = Literal["ranks", "deep", "no"]
@@ -87,6 +91,7 @@ def run(
     giant_from: int | None = None,
     engine: str = ENGINES[0],
     spark: "SparkSession | None" = None,
+    names: Mapping[str, str] = _NO_NAMES,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
@@ -95,7 +100,8 @@ def run(
     own sort. `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read
     as one with this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits
     and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one,
-    and left running.
+    and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
+    pseudonyms it calls none by a name.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -103,9 +109,10 @@ def run(
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
-        runner = _start(engine, exports, out_dir, master, with_csv, spark)
+        runner = _start(engine, exports, out_dir, master, spark)
     try:
-        return _Analysis(runner, exports, out_dir, step).run(
+        called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
+        return _Analysis(runner, exports, out_dir, step, called, with_csv=with_csv).run(
             started, verify, expected or {}, draw, giant_from
         )
     finally:
@@ -117,17 +124,16 @@ def _start(
     exports: Sequence[Export],
     out: Path,
     master: str,
-    with_csv: bool,
     spark: "SparkSession | None",
 ) -> Engine:
     # Imported here: neither engine needs what the other one is made of.
     if engine == "local":
         from analytics.engines.local_engine import LocalEngine
 
-        return LocalEngine(exports, out, with_csv=with_csv)
+        return LocalEngine(exports, out)
     from analytics.engines.spark_engine import SparkEngine
 
-    return SparkEngine(exports, out, master=master, with_csv=with_csv, spark=spark)
+    return SparkEngine(exports, out, master=master, spark=spark)
 
 
 def sort_anew(chunk: int = _CHUNK) -> str:
@@ -193,7 +199,18 @@ class _Steps:
 class _Analysis:
     """One run over checked exports, by an engine that is there."""
 
-    def __init__(self, engine: Engine, exports: Sequence[Export], out: Path, step: _Steps) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        exports: Sequence[Export],
+        out: Path,
+        step: _Steps,
+        names: Names,
+        *,
+        with_csv: bool,
+    ) -> None:
+        self._names = names
+        self._with_csv = with_csv
         self._engine = engine
         self._exports = exports
         self._out = out
@@ -231,7 +248,10 @@ class _Analysis:
             self._catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
             verdict = OrderVerdict(verify != "no", mismatches, faults)
             before = load_summary(self._out)
-            report = Findings(self._engine, self._catalog, self._exports, before).report(verdict, drawn)
+            findings = Findings(self._engine, self._catalog, self._exports, before, self._names)
+            report = findings.report(
+                verdict, drawn, lambda: write_downloads(self._out, with_all=self._with_csv)
+            )
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"

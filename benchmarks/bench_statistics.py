@@ -105,7 +105,7 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
     commits = spark.read.parquet(str(source)).withColumns({"is_void": nothing, "is_disputed": nothing})
     placed = place_commits(commits).order.persist()
     seconds = {"order": timed(placed.count)}
-    writer = TableWriter(spark, out, with_csv=False)
+    writer = TableWriter(spark, out)
     placed.where(F.col("fault").isNull()).createOrReplaceTempView("ordered")
     for statement in SPARK:
         spark.sql(statement)

@@ -2,13 +2,10 @@
 
 Spark's driver answers so what the page asks of a small analysis: a job takes a hundred times as long as a question to a
 few rows.
-
-In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names
-are chosen by anybody.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +24,6 @@ def read_files(paths: Sequence[Path]) -> str:
     # DuckDB takes a path for a pattern; a sign in brackets stands for itself.
     patterns = [quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in paths]
     return f"SELECT * FROM read_parquet([{', '.join(patterns)}], union_by_name = true)"
-
-
-def write_csv(database: duckdb.DuckDBPyConnection, name: str, kinds: Mapping[str, str], target: Path) -> None:
-    """Write a table as CSV. `kinds` are its columns with their types in Spark's words."""
-    target.parent.mkdir(exist_ok=True)
-    plain = {
-        "binary": "lower(hex({0})) AS {0}",
-        "string": r"regexp_replace({0}, '^([=+\-@\t\r])', '''\1') AS {0}",
-    }
-    cells = ", ".join(plain.get(kind, "{0}").format(column) for column, kind in kinds.items())
-    database.execute(f"COPY (SELECT {cells} FROM {name}) TO {quoted(str(target))} (FORMAT csv, HEADER)")
 
 
 def quoted(text: str) -> str:

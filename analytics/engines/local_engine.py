@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from analytics.engines.duckdb_tables import fetch, quoted, read_files, write_csv
+from analytics.engines.duckdb_tables import fetch, quoted, read_files
 from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
@@ -24,7 +24,6 @@ from analytics.order.branch_tasks import (
 )
 from analytics.reading.export_reader import SPARK_SCHEMAS, are_small
 from analytics.reading.limits import LOCAL_BRANCH_COMMITS_MAX, LOCAL_MEMORY_MAX, LOCAL_ORDER_COMMITS
-from analytics.tables.definitions import TABLES
 from analytics.tables.functions import DUCKDB
 from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exports
 from ravel.exports.schema import columns_of
@@ -37,10 +36,9 @@ _ORDER_COLUMNS: Final = tuple(dict.fromkeys(("branch_id", "commit_id", "acks", "
 class LocalEngine:
     """An engine in this process. Methods raise duckdb.Error; `order` also LargeBranchRefused."""
 
-    def __init__(self, exports: Sequence[Export], out: Path, *, with_csv: bool = False) -> None:
+    def __init__(self, exports: Sequence[Export], out: Path) -> None:
         self._exports = exports
         self._out = out.absolute()
-        self._with_csv = with_csv
         self._scratch = self._out / _FOLDER
         shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
         self._scratch.mkdir(parents=True)
@@ -101,9 +99,6 @@ class LocalEngine:
                 f"COPY ({query}) TO {quoted(str(part))} (FORMAT parquet, COMPRESSION snappy)"
             )
             self.define(name, read_files([part]), is_kept=False)
-            if self._with_csv:
-                kinds = {column.name: column.kind for column in TABLES[name].columns}
-                write_csv(self._database, name, kinds, self._out / "csv" / f"{name}.csv")
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """See Engine."""

@@ -75,7 +75,6 @@ class SparkEngine(SparkQueries):
         out: Path,
         *,
         master: str = "local[*]",
-        with_csv: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
         """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
@@ -84,7 +83,7 @@ class SparkEngine(SparkQueries):
         self._exports = exports
         self._is_own = spark is None
         super().__init__(spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log"))
-        self._tables = TableWriter(self._spark, out, with_csv=with_csv, is_small=is_small)
+        self._tables = TableWriter(self._spark, out, is_small=is_small)
         self._kept: list[DataFrame] = []
 
     def define_source(self, name: str) -> None:

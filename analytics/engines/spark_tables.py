@@ -1,11 +1,8 @@
-"""Writes result tables as Parquet and CSV.
+"""Writes result tables as Parquet.
 
 The driver writes the tables of a small analysis, and answers queries of them. Spark's own way takes two jobs and some ten
 processes for each table: its file system calls `chmod` for each file and folder. Tables that do not need one another are
 computed in one job: to plan and start one is most of what a table of few rows costs.
-
-In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names
-are chosen by anybody.
 """
 
 import shutil
@@ -18,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from analytics.tables.functions import DUCKDB
 
@@ -39,12 +35,9 @@ _PART: Final = "part-00000.parquet"
 class TableWriter:
     """Writes tables below one folder. Methods raise OSError."""
 
-    def __init__(
-        self, spark: SparkSession, out: Path, *, with_csv: bool = False, is_small: bool = False
-    ) -> None:
+    def __init__(self, spark: SparkSession, out: Path, *, is_small: bool = False) -> None:
         self._spark = spark
         self._out = out.absolute()
-        self._with_csv = with_csv
         self._is_small = is_small
         self._here: set[str] = set()
         """Tables that the driver wrote."""
@@ -84,16 +77,9 @@ class TableWriter:
         folder.mkdir(parents=True)
         pq.write_table(rows, folder / _PART)
         self._here.add(name)
-        if self._with_csv:
-            from analytics.engines.duckdb_tables import write_csv
-
-            kinds = {field.name: str(field.type) for field in rows.schema}
-            write_csv(self._open([name]), name, kinds, self._out / "csv" / f"{name}.csv")
 
     def _write_there(self, name: str, table: DataFrame) -> None:
         table.write.mode("overwrite").parquet(str(self._folder(name)))
-        if self._with_csv:
-            self._write_csv(name, self._read_back(name, table))
 
     def _read_back(self, name: str, table: DataFrame) -> DataFrame:
         return self._spark.read.schema(table.schema).parquet(str(self._folder(name)))
@@ -115,20 +101,6 @@ class TableWriter:
             query = read_files([self._folder(name) / _PART])
             self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {query}')
         return self._database
-
-    def _write_csv(self, name: str, table: DataFrame) -> None:
-        folder = self._out / "csv"
-        beside = folder / f".{name}"
-        plain = table.select(*[_plain(field.name, field.dataType) for field in table.schema])
-        plain.coalesce(1).write.mode("overwrite").csv(str(beside), header=True, escape='"')
-        # Without rows Spark writes no part, and so no line of names.
-        part = next(beside.glob("part-*.csv"), None)
-        target = folder / f"{name}.csv"
-        if part is None:
-            target.write_text(",".join(table.columns) + "\n", encoding="utf-8")
-        else:
-            part.replace(target)
-        shutil.rmtree(beside)
 
 
 def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
@@ -160,12 +132,3 @@ def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> di
         name: pa.Table.from_struct_array(found.filter(pc.field("place") == place)[f"table_{place}"])
         for place, name in enumerate(tables)
     }
-
-
-def _plain(name: str, kind: DataType) -> Column:
-    column = F.col(name)
-    if isinstance(kind, BinaryType):
-        return F.lower(F.hex(column)).alias(name)
-    if isinstance(kind, StringType):
-        return F.regexp_replace(column, r"^(?=[=+\-@\t\r])", "'").alias(name)
-    return column

@@ -41,3 +41,7 @@ LOCAL_BRANCH_COMMITS_MAX: Final = 10_000_000
 """Commits of one branch that the local engine orders: 7 GB of Python. Larger ones are Spark's."""
 LOCAL_MEMORY_MAX: Final = 3072 * MIB
 """Bytes that DuckDB holds in the local engine; what is more goes to a file beside the results."""
+CSV_ROWS_MAX: Final = 10_000
+"""Rows of a table that is written as CSV unasked: a spreadsheet takes them at once, and all such tables take a second."""
+NAMES_SIZE_MAX: Final = 16 << 20
+"""Bytes of JSON that say what keys are called: over 100,000 names of the longest kind."""

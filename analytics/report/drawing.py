@@ -1,13 +1,14 @@
 """Draws a commit graph as SVG: one lane per author, rank from left to right, parents as curves.
 
-SVG that takes its colours from the page. Nothing that somebody wrote goes into it but ids.
+SVG that takes its colours from the page. Of what somebody wrote names alone go into it, escaped.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Final
 
-from analytics.report.page import short, text_id
+from analytics.report.page import Names, short, text_id
 
 COMMITS_MAX: Final = 60
 """More than these are no longer told apart on a page."""
@@ -20,6 +21,7 @@ _SUBLANE: Final = 26  # between commits of one author at one rank
 _LEFT: Final = 104
 _TOP: Final = 24
 _RADIUS: Final = 8
+_NAME_LENGTH_MAX: Final = 12  # characters beside a lane
 _SMALLEST: Final = 0.6  # how far a drawing shrinks to fit; a narrower page scrolls it
 
 
@@ -45,7 +47,7 @@ class Drawing:
     total: int  # commits of the branch
 
 
-def draw_tangle(commits: Sequence[DrawnCommit]) -> str:
+def draw_tangle(commits: Sequence[DrawnCommit], names: Names) -> str:
     """The SVG element of these commits of one branch; acks of others are stubs to the left."""
     lanes = _lanes(commits)
     places = _places(commits, lanes)
@@ -58,7 +60,7 @@ def draw_tangle(commits: Sequence[DrawnCommit]) -> str:
         f'<svg class="tangle" role="img" aria-label="Drawing of a tangle: {len(commits)} commits" '
         f'viewBox="0 0 {width} {height}" style="min-width:{round(width * _SMALLEST)}px">'
     ]
-    parts += _lane_lines(lanes, lane_tops, width)
+    parts += _lane_lines(lanes, lane_tops, width, names)
     for commit in commits:
         known = [ack for ack in commit.acks if ack in places]
         parts += [_edge(places[ack], places[commit.commit_id], commit) for ack in known]
@@ -107,18 +109,23 @@ def _places(commits: Sequence[DrawnCommit], lanes: Mapping[bytes, int]) -> dict[
     }
 
 
-def _lane_lines(lanes: Mapping[bytes, int], tops: Sequence[int], width: int) -> list[str]:
+def _lane_lines(lanes: Mapping[bytes, int], tops: Sequence[int], width: int, names: Names) -> list[str]:
     authors: dict[int, list[bytes]] = {}
     for author, lane in lanes.items():
         authors.setdefault(lane, []).append(author)
     parts = []
     for lane, sharing in authors.items():
         ids = [text_id(author) for author in sharing]
-        label = short(ids[0]) if len(ids) == 1 else f"{len(ids)} more"
+        name = names.known.get(ids[0], "")
+        called = (
+            f"{name[: _NAME_LENGTH_MAX - 1]}\N{HORIZONTAL ELLIPSIS}" if len(name) > _NAME_LENGTH_MAX else name
+        )
+        label = escape(called or short(ids[0])) if len(ids) == 1 else f"{len(ids)} more"
+        sharers = escape(" ".join(names.known.get(one, one) for one in ids))
         middle = tops[lane] + _LANE // 2
         parts.append(
             f'<line x1="{_LEFT}" y1="{middle}" x2="{width}" y2="{middle}" class="lane"/>'
-            f'<text x="0" y="{middle + 4}" class="lane-name">{label}<title>{" ".join(ids)}</title></text>'
+            f'<text x="0" y="{middle + 4}" class="lane-name">{label}<title>{sharers}</title></text>'
         )
     return parts
 

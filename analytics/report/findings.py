@@ -1,18 +1,20 @@
 """Has all tables written, and collects the few rows that the report shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from analytics.engines.engine import Catalog, Engine
 from analytics.order.branch_tasks import VOID
+from analytics.report.downloads import Download
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.report.member_findings import member_figures, store_lines
-from analytics.report.page import text_id
+from analytics.report.page import Names, text_id
 from analytics.report.pictures import WidthBin
 from analytics.report.report import (
     AuthorLine,
     BranchLine,
     BranchShape,
+    Distribution,
     Growth,
     MergeLine,
     OrderVerdict,
@@ -23,7 +25,7 @@ from analytics.report.report import (
 from analytics.report.standing import Summary, find_standing
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import Period, Rows
-from ravel.exports.checking import Export
+from ravel.exports.checking import Export, latest_exports
 
 _BRANCH_LINES_MAX: Final = 100
 _AUTHOR_LINES_MAX: Final = 20
@@ -33,6 +35,8 @@ _RELAY_LINES_MAX: Final = 40
 _SHAPES_MAX: Final = 4
 """What a page can show and a person take in; the tables hold all."""
 _WIDTH_BINS_MAX: Final = 240
+_IS_TRIVIAL: Final = "commits <= 3 AND width_max <= 1"
+"""Branches without anything to see, such as the root branches of small repos: not on the page while there are others."""
 
 Cells = Mapping[str, Any]
 
@@ -62,15 +66,26 @@ class Findings:
     """All that is found in one run, of which `commits` are there, their order, and the table `linearization`."""
 
     def __init__(
-        self, engine: Engine, catalog: Catalog, exports: Sequence[Export], before: Summary | None
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        exports: Sequence[Export],
+        before: Summary | None,
+        names: Names,
     ) -> None:
         self._rows = engine.rows
+        self._names = names
         self._catalog = catalog
         self._exports = exports
         self._before = before
 
-    def report(self, verdict: OrderVerdict, drawn: bytes | None) -> Report:
-        """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError."""
+    def report(
+        self, verdict: OrderVerdict, drawn: bytes | None, downloads: Callable[[], tuple[Download, ...]]
+    ) -> Report:
+        """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError.
+
+        `downloads` is called once the tables are written.
+        """
         self._catalog.write(name for name in TABLES if name != "linearization")
         period = self._catalog.period("ordered", "time")
         (total,) = self._rows(
@@ -79,8 +94,10 @@ class Findings:
         )
         ((authors,),) = (row.values() for row in self._rows("SELECT count(*) AS authors FROM authors"))
         largest = self._rows(
-            f"SELECT * FROM branches ORDER BY commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
+            f"SELECT * FROM branches ORDER BY ({_IS_TRIVIAL}), commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
         )
+        (few,) = self._rows(f"SELECT count(*) AS trivial FROM branches WHERE {_IS_TRIVIAL}")
+        told = len(largest) if few["trivial"] == total["branches"] else total["branches"] - few["trivial"]
         busiest = self._rows(f"SELECT * FROM authors ORDER BY commits DESC, author LIMIT {_AUTHOR_LINES_MAX}")
         forks = self._feed_forks([row["author"] for row in busiest])
         merged = self._rows(
@@ -90,12 +107,19 @@ class Findings:
         nodes = tuple(dict.fromkeys(export.node for export in self._exports))
         exported_at = max(export.created_at for export in self._exports)
         of_receipts = self._catalog.period("receipts", "received_at")
+        damaged = sum(export.unjudged_repos for export in latest_exports(self._exports))
+        merging = [(row["branch_id"], row["branch_name"]) for row in merged[:_SHAPES_MAX] if row["timed"]]
+        wide = [
+            (row["branch_id"], row["branch_name"]) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1
+        ]
         return Report(
             nodes=nodes,
             exported_at=exported_at,
-            standing=find_standing(self._rows, self._before, of_receipts, nodes, exported_at, total),
-            waits=self._shares("SELECT waited_until / 1000 AS size, merges AS count FROM waits", "count"),
-            concurrency=self._shares("SELECT width AS size, width AS count FROM widths", "count"),
+            names=self._names,
+            standing=find_standing(self._rows, self._before, of_receipts, nodes, exported_at, total, damaged),
+            waits=self._distribution("waits", "waited_until / 1000", "merges", merging),
+            widths=self._distribution("widths", "width", "1", wide),
+            concurrency=self._distribution("widths", "width", "width", wide),
             commits=total["commits"] or 0,
             branches=total["branches"],
             repos=total["repos"],
@@ -103,7 +127,7 @@ class Findings:
             merges=total["merges"] or 0,
             size=total["bytes"] or 0,
             verdict=verdict,
-            branch_lines=tuple(_branch_line(row) for row in largest),
+            branch_lines=tuple(_branch_line(row) for row in largest[:told]),
             author_lines=tuple(
                 AuthorLine(
                     row["author"],
@@ -122,21 +146,27 @@ class Findings:
             growth=self._growth(period),
             shapes=self._shapes(period, largest[:_SHAPES_MAX]),
             drawing=self._drawing(drawn),
+            downloads=downloads(),
         )
 
-    def _shares(self, query: str, counted: str) -> tuple[tuple[float, float], ...]:
-        """The distribution of a query's `size`, each as often as it counts: the share of all that is at most so large."""
-        rows = self._rows(
-            f"WITH sized AS ({query}) "
-            f"SELECT size, sum({counted}) AS number FROM sized GROUP BY size ORDER BY size NULLS LAST"
+    def _distribution(
+        self, table: str, size: str, counted: str, branches: Sequence[tuple[bytes, str]]
+    ) -> Distribution:
+        """Of the rows of a table: each has a size, and counts as often as it says; of these branches also by themselves."""
+        told = f"SELECT branch_id, {size} AS size, {counted} AS number FROM {table}"
+        everywhere = self._rows(
+            f"SELECT size, sum(number) AS number FROM ({told}) AS told GROUP BY size ORDER BY size NULLS LAST"
         )
-        total = sum(int(row["number"]) for row in rows)
-        below, points = 0, []
-        for row in rows:
-            below += int(row["number"])
-            if row["size"] is not None:
-                points.append((float(row["size"]), below / total))
-        return tuple(points)
+        if len(branches) < 2:  # one is all, or nearly
+            return Distribution(_shares(everywhere))
+        found: dict[bytes, list[Cells]] = {raw: [] for raw, _ in branches}
+        for row in self._rows(
+            f"SELECT branch_id, size, sum(number) AS number FROM ({told}) AS told "
+            f"WHERE branch_id IN ({_ids([*found])}) GROUP BY branch_id, size ORDER BY size NULLS LAST"
+        ):
+            found[row["branch_id"]].append(row)
+        lines = ((name, _shares(found[raw])) for raw, name in branches)
+        return Distribution(_shares(everywhere), tuple(line for line in lines if line[1]))
 
     def _feed_forks(self, authors: Sequence[bytes]) -> dict[bytes, int]:
         """How many places of their feeds these authors have used more than once, over all branches."""
@@ -150,7 +180,8 @@ class Findings:
     def _replication_lines(self) -> tuple[ReplicationLine, ...]:
         rows = self._rows(
             "SELECT branch_name, replication.* FROM replication "
-            "JOIN (SELECT branch_id, branch_name FROM branches) AS names USING (branch_id) "
+            f"JOIN (SELECT branch_id, branch_name, ({_IS_TRIVIAL}) AS is_trivial FROM branches) AS names "
+            "USING (branch_id) WHERE lacking > 0 OR NOT is_trivial "
             f"ORDER BY commits + lacking DESC, branch_id, node LIMIT {_REPLICATION_LINES_MAX}"
         )
         return tuple(
@@ -260,6 +291,17 @@ class Findings:
             f"SELECT placed + void AS commits FROM faults WHERE branch_id = {_ids([drawn])}"
         )
         return Drawing(last[0]["branch_name"], drawn, commits, total["commits"])
+
+
+def _shares(rows: Sequence[Cells]) -> tuple[tuple[float, float], ...]:
+    """Which share of all is at most so large. What has no size is larger than all."""
+    total = sum(int(row["number"]) for row in rows)
+    below, points = 0, []
+    for row in rows:
+        below += int(row["number"])
+        if row["size"] is not None:
+            points.append((float(row["size"]), below / total))
+    return tuple(points)
 
 
 def _ids(raw: Sequence[bytes]) -> str:

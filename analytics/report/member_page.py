@@ -5,9 +5,9 @@ Computes nothing of its own; escapes what it is given.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from analytics.report import page
+from analytics.report.page import Names
 from analytics.report.pictures import draw_members
 
 
@@ -59,11 +59,11 @@ class StoreLine:
     deduplication: float | None
 
 
-def render_members(members: MemberFigures) -> str:
+def render_members(members: MemberFigures, names: Names) -> str:
     """The section's content as HTML."""
     rows = [
         (
-            f'<th scope="row">{_id(line.repo_id)}</th>',
+            f'<th scope="row">{names.of(page.text_id(line.repo_id))}</th>',
             f"{line.members:,}",
             f"{line.persons:,}",
             f"{line.admins:,}",
@@ -89,7 +89,7 @@ def render_members(members: MemberFigures) -> str:
         "for",
     )
     rest = members.repos - len(members.lines)
-    note = f"<p>And {rest:,} more, in <code>tables/repos</code>.</p>" if rest else ""
+    note = f"<p>And {rest:,} more, in {page.link_to('repos')}.</p>" if rest else ""
     left_out = sum(line.left_out for line in members.lines)
     bad = (
         f'<p class="verdict bad">{page.counted(left_out, "operation")} on members left out: without a place in the order, '
@@ -98,17 +98,17 @@ def render_members(members: MemberFigures) -> str:
         else ""
     )
     return (
-        f"{bad}{_curve(members.curve)}{page.table(heads, rows)}{note}"
+        f"{bad}{_curve(members.curve, names)}{page.table(heads, rows)}{note}"
         '<p class="note">Members as the node finds them now; who came and went by what counts of the root branch, in its '
         "order. Uncounted are operations that others outrank. Each epoch has new secrets.</p>"
     )
 
 
-def render_stores(lines: Sequence[StoreLine]) -> str:
+def render_stores(lines: Sequence[StoreLine], names: Names) -> str:
     """The section's content as HTML."""
     rows = [
         (
-            f'<th scope="row"><code title="{escape(line.node)}">{escape(page.short(line.node))}</code></th>',
+            f'<th scope="row">{names.of(line.node)}</th>',
             f"{line.commits:,}",
             page.DASH if line.blocks is None else f"{line.blocks:,}",
             *(
@@ -127,16 +127,11 @@ def render_stores(lines: Sequence[StoreLine]) -> str:
     )
 
 
-def _curve(curve: MemberCurve | None) -> str:
+def _curve(curve: MemberCurve | None, names: Names) -> str:
     if curve is None:
         return ""
     return (
-        f"<figure><h3>{_id(curve.repo_id)}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
+        f"<figure><h3>{names.of(page.text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
         "<figcaption>Members by the time that authors state (UTC); a dashed line where an epoch begins.</figcaption>"
         "</figure>"
     )
-
-
-def _id(raw: bytes) -> str:
-    text = page.text_id(raw)
-    return f'<code title="{text}">{page.short(text)}</code>'

@@ -4,7 +4,8 @@ Every part escapes what it is given: names and authors come from anybody.
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -17,6 +18,22 @@ _SHORT_ID_SIZE: Final = 10
 """Characters of an id that tell it from its neighbours on a page; commands take such prefixes."""
 
 DASH: Final = "\N{EN DASH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What to call users, nodes and repos instead of their keys: text id -> name, of those that have one."""
+
+    known: Mapping[str, str]
+
+    def of(self, text: str) -> str:
+        """A name, or the beginning of the id; either shows the whole id to a pointer."""
+        name = self.known.get(text, "")
+        shown = named(name) if name else escape(short(text))
+        return f'<{"span" if name else "code"} title="{escape(text)}">{shown}</{"span" if name else "code"}>'
+
+
+NO_NAMES: Final = Names({})
 
 
 def render(title: str, subtitle: str, body: str) -> str:
@@ -38,10 +55,31 @@ def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def branch_label(name: str, branch_id: bytes) -> str:
+    """A branch by its name and the beginning of its id."""
+    text = text_id(branch_id)
+    return f'{named(name)} <code title="{text}">{short(text)}</code>'
+
+
+def branch_cell(name: str, branch_id: bytes) -> str:
+    """The same as the first cell of a row."""
+    return f'<th scope="row">{branch_label(name, branch_id)}</th>'
+
+
+def bar(count: int, most: int) -> str:
+    """A number, and a bar as long as its part of the largest one."""
+    return f'<span class="bar" style="--part:{count / max(most, 1):.3f}"></span>{count:,}'
+
+
 def named(name: str) -> str:
     """A name that somebody chose."""
     # A name may hold letters that turn the direction of text; it does so inside <bdi> only.
     return f"<bdi>{escape(name)}</bdi>" if name.strip() else "<i>(no name)</i>"
+
+
+def link_to(table: str) -> str:
+    """To where the page names the table and its files."""
+    return f'<a href="#table-{table}"><code>tables/{table}</code></a>'
 
 
 def short(text: str) -> str:

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 # Matplotlib knows no CSS variables: it draws in colours that nothing else uses, which are then replaced.
 QUIET: Final = "#010101"
@@ -53,6 +53,22 @@ STYLE: Final[dict[Any, Any]] = {
     "ytick.color": _LINES,
     "ytick.labelcolor": QUIET,
 }
+
+
+LINE_COLOURS: Final = (MAIN, OTHER, QUIET, OTHER_SOFT, MAIN_SOFT)
+"""Of lines in one picture."""
+TIME: Final = "time"
+_NAMED_TIMES: Final = {
+    1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h", 86_400: "1 day", 604_800: "7 days",
+    2_592_000: "30 days", 31_536_000: "1 year",
+}  # fmt: skip
+"""Seconds."""
+
+_ROUND_NUMBERS: Final = tuple(
+    step * 10**power for power in range(9) for step in (2, 5, 10) if step * 10**power > 4
+)
+
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,33 +131,59 @@ def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> s
         return svg_of(figure, "Heads over time")
 
 
-def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int) -> str:
-    """Bytes that a node received over time, in MiB, as `draw_heads` does."""
+def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, pace: float) -> str:
+    """Bytes that a node received over time, in MiB, as `draw_heads` does; and on at a pace in bytes a millisecond."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"received-{number}"}):
         figure = Figure(figsize=(7.2, 2.4), layout="constrained")
         axes = figure.subplots()
         edges, sizes = _levels(points, bucket)
         axes.fill_between(edges, sizes / (1 << 20), color=MAIN_SOFT, linewidth=0, step="post")
         axes.step(edges, sizes / (1 << 20), color=MAIN, linewidth=1.5, where="post")
+        ahead = (points[-1][0] + bucket - points[0][0]) // 2
+        later = np.append(edges[-1:], edges[-1:] + np.timedelta64(ahead, "ms"))
+        grown = np.array([points[-1][1], points[-1][1] + pace * ahead])
+        axes.plot(later, grown / (1 << 20), color=OTHER, linewidth=1.5, linestyle=(0, (4, 3)))
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.set_title("MiB in all", loc="left", fontsize=11)
         return svg_of(figure, "Commits received over time")
 
 
-def draw_shares(points: Sequence[tuple[float, float]], label: str, unit: str) -> str:
-    """A distribution: which share of all is at most so large. Points are (size, share), in order; sizes are from 1 on."""
+def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
+    """Distributions: which share of all is at most so large. Points are (size, share), in order; sizes are from 1 on.
+
+    Lines have the colours of LINE_COLOURS, the first is strong. The unit TIME has sizes in seconds.
+    """
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"shares-{label}"}):
         figure = Figure(figsize=(7.2, 2.4), layout="constrained")
         axes = figure.subplots()
-        sizes, shares = np.array(points).T
-        axes.step(sizes, shares * 100, color=MAIN, linewidth=1.8, where="post", marker="o", markersize=3)
+        for number in reversed(range(len(lines))):
+            sizes, shares = np.array(lines[number]).T
+            axes.step(
+                sizes,
+                shares * 100,
+                color=LINE_COLOURS[number],
+                linewidth=1.2 if number else 2,
+                where="post",
+                marker="o",
+                markersize=2 if number else 3,
+            )
         axes.set_xscale("log")
         axes.set_ylim(0, 102)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
-        axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel(unit)
+        if unit == TIME:
+            low, high = axes.get_xlim()
+            ticks = [seconds for seconds in _NAMED_TIMES if low <= seconds <= high]
+            axes.xaxis.set_major_locator(FixedLocator(ticks))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _NAMED_TIMES.get(round(value), "")))
+            axes.xaxis.set_minor_locator(NullLocator())
+        else:
+            most = axes.get_xlim()[1]
+            ticks = [number for number in (1, 2, 3, 4, *_ROUND_NUMBERS) if number <= most]
+            axes.xaxis.set_major_locator(FixedLocator(ticks if most < 10 else [1, *_ROUND_NUMBERS]))
+            axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_xlabel(unit)
         return svg_of(figure, label)
 
 
@@ -206,3 +248,28 @@ def svg_of(figure: Figure, label: str) -> str:
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, variable)
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+_ON_PAPER: Final = {
+    "var(--soft-ink)": "#5b6570",
+    "var(--lines)": "#e2dfd9",
+    "var(--main)": "#2f6f8f",
+    "var(--main-soft)": "#c3dbe6",
+    "var(--other)": "#a8641f",
+    "var(--other-soft)": "#ecd5bd",
+}
+"""The page's colours where it is light."""
+
+
+def colour_of(number: int) -> str:
+    """The colour of a line of LINE_COLOURS, as the page says it."""
+    return _VARIABLES[LINE_COLOURS[number]]
+
+
+def as_file(picture: str) -> str:
+    """A picture of a page as a file of its own, on white."""
+    for variable, colour in _ON_PAPER.items():
+        picture = picture.replace(variable, colour)
+    picture = picture.replace("font-family: inherit", "font-family: sans-serif")
+    opening, rest = picture.split(">", 1)
+    return f'{opening}>\n <rect width="100%" height="100%" fill="#fff"/>{rest}'

@@ -3,15 +3,21 @@
 Says what it was given and computes nothing of its own. Every string in it is escaped: names and authors come from anybody.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 from analytics.report import page
+from analytics.report.downloads import Download
 from analytics.report.drawing import LEGEND, Drawing, draw_tangle
 from analytics.report.member_page import MemberFigures, StoreLine, render_members, render_stores
+from analytics.report.page import Names
 from analytics.report.pictures import (
+    TIME,
+    Points,
     WidthBin,
     bins_are_wide,
+    colour_of,
     draw_growth,
     draw_heads,
     draw_shares,
@@ -71,6 +77,14 @@ class BranchShape:
     concurrency: float
     heads: tuple[tuple[int, int], ...]  # (start of a bucket in unix milliseconds, heads at its end)
     bucket: int  # milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Shares of all that are at most so large: of all branches, and of some beside them."""
+
+    points: Points  # (size, share)
+    of_branches: tuple[tuple[str, Points], ...] = ()  # name, and the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +153,10 @@ class Report:
     size: int
     verdict: OrderVerdict
     standing: Standing
-    waits: tuple[tuple[float, float], ...]  # (seconds that merges waited at most, share of them)
-    concurrency: tuple[
-        tuple[float, float], ...
-    ]  # (commits of a rank, share of all commits in ranks of at most so many)
+    names: Names
+    waits: Distribution  # seconds that merges waited at most, of merges
+    widths: Distribution  # commits of a rank, of ranks
+    concurrency: Distribution  # commits of a rank, of commits
     branch_lines: tuple[BranchLine, ...]  # the largest first, perhaps not all
     author_lines: tuple[AuthorLine, ...]
     merge_lines: tuple[MergeLine, ...]  # those with most merges
@@ -153,34 +167,34 @@ class Report:
     growth: Growth | None
     shapes: tuple[BranchShape, ...]
     drawing: Drawing | None
+    downloads: tuple[Download, ...]
 
 
 def render(report: Report) -> str:
     """The page as text."""
     are_told = any(line.blocks is not None for line in report.store_lines)
+    names = report.names
     sections = [
         f"{_verdict(report)}<dl>{_tiles(report)}</dl>",
-        f"<h2>At a glance</h2>{render_standing(report.standing)}",
+        f"<h2>At a glance</h2>{render_standing(report.standing, names)}",
         f"<h2>Growth over time</h2>{_growth(report.growth)}",
         _widths(report),
         f"<h2>Merge latency</h2>{_merges(report)}",
-        f"<h2>Members and epochs</h2>{render_members(report.members)}" if report.members.lines else "",
-        f"<h2>Stores</h2>{render_stores(report.store_lines)}" if are_told else "",
+        f"<h2>Branches compared</h2>{_branches(report)}",
+        f"<h2>Most active authors</h2>{_authors(report)}",
+        f"<h2>A tangle</h2>{_drawing(report.drawing, names)}" if report.drawing else "",
+        f"<h2>Members and epochs</h2>{render_members(report.members, names)}" if report.members.lines else "",
+        f"<h2>Stores</h2>{render_stores(report.store_lines, names)}" if are_told else "",
         f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
         f"<h2>Relays</h2>{_relays(report)}" if report.relay_lines else "",
-        f"<h2>A tangle</h2>{_drawing(report.drawing)}" if report.drawing else "",
-        f"<h2>Largest tangles</h2>{_branches(report)}",
-        f"<h2>Most active authors</h2>{_authors(report)}",
-        f"<h2>Tables</h2>{_tables()}",
+        f'<h2 id="tables">Tables</h2>{_tables(report.downloads)}',
     ]
     return page.render("analysis of an export", _subtitle(report), "\n".join(sections))
 
 
 def _subtitle(report: Report) -> str:
     nodes = "nodes" if len(report.nodes) > 1 else "node"
-    names = ", ".join(
-        f'<code title="{escape(node)}">{escape(page.short(node))}</code>' for node in report.nodes
-    )
+    names = ", ".join(report.names.of(node) for node in report.nodes)
     return f"Exported by {nodes} {names} on {page.day(report.exported_at * 1000)}"
 
 
@@ -235,6 +249,9 @@ def _growth(growth: Growth | None) -> str:
         if growth.left_out
         else ""
     )
+    if len(growth.points) == 1:
+        ((start, commits),) = growth.points
+        return f"<p>{page.counted(commits, 'commit')} of {page.day(start)}.{left_out}</p>"
     return (
         f"<figure>{draw_growth(growth.points, growth.bucket)}"
         f"<figcaption>One bar is {page.duration(growth.bucket)}, by the time that authors state (UTC)."
@@ -250,20 +267,40 @@ def _widths(report: Report) -> str:
     wide = [shape for shape in report.shapes if any(one.widest > 1 for one in shape.bins)]
     if not wide:
         return "<h2>Width and concurrency</h2><p>Nothing was written concurrently: every rank has one commit.</p>"
+    ranks, commits = report.widths, report.concurrency
     return (
-        '<h2>Width and concurrency</h2><p class="note">Commits of one rank were written without knowing of one another. '
-        "Along a quiet branch the width is one. Heads are what nothing follows yet.</p>"
-        f"<figure><h3>All branches</h3>{draw_shares(report.concurrency, 'Distribution of widths', 'commits of the rank')}"
-        "<figcaption>Share of all commits that share their rank with at most so many, themselves included.</figcaption>"
+        '<h2>Width and concurrency</h2><p class="note">The width of a rank is the number of its commits: they were written '
+        "without knowing of one another. Along a quiet branch it is one. Heads are what nothing follows yet.</p>"
+        f"<figure><h3>Width</h3>{_shares(ranks, 'Distribution of widths', 'commits of the rank')}"
+        "<figcaption>Share of the ranks that have at most so many commits.</figcaption></figure>"
+        f"<figure><h3>Concurrency</h3>{_shares(commits, 'Distribution of concurrency', 'commits of the rank')}"
+        "<figcaption>Share of the commits that share their rank with at most so many, themselves included.</figcaption>"
         "</figure>" + "".join(_shape(one, number) for number, one in enumerate(wide))
     )
+
+
+def _shares(distribution: Distribution, label: str, unit: str) -> str:
+    """The picture of a distribution, and what its lines are where there are several."""
+    lines = [("all branches", distribution.points)] + [
+        (page.named(name), points) for name, points in distribution.of_branches
+    ]
+    picture = draw_shares([points for _, points in lines], label, unit)
+    if len(lines) == 1:
+        return picture
+    items = "".join(
+        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><path d="M0 4H28" stroke="{colour_of(number)}" '
+        f'stroke-width="{2 if number else 4}"/></svg> {name}</li>'
+        for number, (name, _) in enumerate(lines)
+    )
+    return f'{picture}<ul class="legend">{items}</ul>'
 
 
 def _shape(shape: BranchShape, number: int) -> str:
     note = f"{shape.concurrency:.1%} of the commits share their rank with others."
     if bins_are_wide(shape.bins, shape.ranks):
         note += " Neighbouring ranks are drawn together: the strong colour is their mean, the faint one the widest."
-    heads = draw_heads(shape.heads, shape.bucket, number) if shape.heads else ""
+    is_ever_forked = any(heads > 1 for _, heads in shape.heads)
+    heads = draw_heads(shape.heads, shape.bucket, number) if is_ever_forked else ""
     return (
         f"<figure><h3>{page.named(shape.name)}</h3>{draw_widths(shape.bins, shape.ranks, number)}{heads}"
         f"<figcaption>{note}</figcaption></figure>"
@@ -275,7 +312,7 @@ def _merges(report: Report) -> str:
         return "<p>Nothing was merged.</p>"
     rows = [
         (
-            _branch_cell(line.name, line.branch_id),
+            page.branch_cell(line.name, line.branch_id),
             f"{line.merges:,}",
             *(page.lasted(value) for value in (line.waited_p50, line.waited_p90, line.waited_max)),
             *(page.lasted(value) for value in (line.apart_p50, line.apart_p90)),
@@ -294,9 +331,9 @@ def _merges(report: Report) -> str:
         "backdated",
     )
     picture = (
-        f"<figure>{draw_shares(report.waits, 'Distribution of merge latency', 'seconds')}"
-        "<figcaption>Share of the merges of all branches that waited at most so long.</figcaption></figure>"
-        if len(report.waits) > 1
+        f"<figure>{_shares(report.waits, 'Distribution of merge latency', TIME)}"
+        "<figcaption>Share of the merges that waited at most so long.</figcaption></figure>"
+        if len(report.waits.points) > 1
         else ""
     )
     return (
@@ -310,8 +347,8 @@ def _merges(report: Report) -> str:
 def _replication(report: Report) -> str:
     rows = [
         (
-            _branch_cell(line.name, line.branch_id),
-            f'<code title="{escape(line.node)}">{escape(page.short(line.node))}</code>',
+            page.branch_cell(line.name, line.branch_id),
+            report.names.of(line.node),
             f"{line.commits:,}",
             f"{line.lacking:,}",
             f"{line.first_here:,}",
@@ -319,7 +356,7 @@ def _replication(report: Report) -> str:
         )
         for line in report.replication_lines
     ]
-    heads = ("branch", "node", "commits", "lacks", "first here", "delay, median", "p90", "longest")
+    heads = ("branch", "node", "commits", "behind by", "first here", "delay, median", "p90", "longest")
     return (
         page.table(heads, rows)
         + '<p class="note">From the first of these nodes that had a commit to this one, each by its own clock.</p>'
@@ -329,7 +366,7 @@ def _replication(report: Report) -> str:
 def _relays(report: Report) -> str:
     rows = [
         (
-            f'<th scope="row"><code title="{escape(line.node)}">{escape(page.short(line.node))}</code></th>',
+            f'<th scope="row">{report.names.of(line.node)}</th>',
             f"{line.topics:,}",
             f"{line.kept_topics:,}",
             f"{line.commits:,}",
@@ -346,7 +383,7 @@ def _relays(report: Report) -> str:
     )
 
 
-def _drawing(drawing: Drawing) -> str:
+def _drawing(drawing: Drawing, names: Names) -> str:
     count, total = len(drawing.commits), drawing.total
     which = (
         f"All {page.counted(total, 'commit')}"
@@ -354,25 +391,16 @@ def _drawing(drawing: Drawing) -> str:
         else f"The last {count:,} of {total:,} commits"
     )
     return (
-        f"<figure><h3>{_branch_label(drawing.name, drawing.branch_id)}</h3>"
-        f'<div class="drawing" tabindex="0">{draw_tangle(drawing.commits)}</div>{LEGEND}'
+        f"<figure><h3>{page.branch_label(drawing.name, drawing.branch_id)}</h3>"
+        f'<div class="drawing" tabindex="0">{draw_tangle(drawing.commits, names)}</div>{LEGEND}'
         f"<figcaption>{which}, from left to right by rank; a lane for each author.</figcaption></figure>"
     )
-
-
-def _branch_label(name: str, branch_id: bytes) -> str:
-    text = page.text_id(branch_id)
-    return f'{page.named(name)} <code title="{text}">{page.short(text)}</code>'
-
-
-def _branch_cell(name: str, branch_id: bytes) -> str:
-    return f'<th scope="row">{_branch_label(name, branch_id)}</th>'
 
 
 def _branches(report: Report) -> str:
     rows = [
         (
-            _branch_cell(line.name, line.branch_id),
+            page.branch_cell(line.name, line.branch_id),
             f"{line.commits:,}",
             f"{line.authors:,}",
             f"{line.depth:,}",
@@ -402,7 +430,7 @@ def _branches(report: Report) -> str:
         "size",
     )
     rest = report.branches - len(report.branch_lines)
-    note = f"<p>And {rest:,} smaller ones, in <code>tables/branches</code>.</p>" if rest else ""
+    note = f"<p>And {rest:,} smaller ones, in {page.link_to('branches')}.</p>" if rest else ""
     return page.table((*heads, "first", "last"), rows) + note
 
 
@@ -410,8 +438,8 @@ def _authors(report: Report) -> str:
     most = max((line.commits for line in report.author_lines), default=1)
     rows = [
         (
-            f'<th scope="row"><code title="{page.text_id(line.author)}">{page.short(page.text_id(line.author))}</code></th>',
-            f'<span class="bar" style="--part:{line.commits / most:.3f}"></span>{line.commits:,}',
+            f'<th scope="row">{report.names.of(page.text_id(line.author))}</th>',
+            page.bar(line.commits, most),
             f"{line.commits / max(report.commits, 1):.1%}",
             f"{line.branches:,}",
             f"{line.feed_forks:,}",
@@ -420,17 +448,29 @@ def _authors(report: Report) -> str:
         for line in report.author_lines
     ]
     rest = report.authors - len(report.author_lines)
-    note = f"<p>And {rest:,} more, in <code>tables/authors</code>.</p>" if rest else ""
+    note = f"<p>And {rest:,} more, in {page.link_to('authors')}.</p>" if rest else ""
     return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note
 
 
-def _tables() -> str:
+def _tables(downloads: Sequence[Download]) -> str:
     """What each table beside the page holds, as its definition says."""
     items = [
-        f"<li><code>{name}</code>, a row for each {_plain(table.rows)}. {_plain(table.meaning)}</li>"
-        for name, table in TABLES.items()
+        f'<li id="table-{one.name}"><code>{one.name}</code>, {page.counted(one.rows, "row")} ({_files(one)}): '
+        f"a row for each {_plain(TABLES[one.name].rows)}. {_plain(TABLES[one.name].meaning)}</li>"
+        for one in downloads
     ]
-    return f'<ul class="note">{"".join(items)}</ul>'
+    return (
+        "<p>They lie beside this page: a folder of Parquet files each, which DuckDB, pandas, polars and Spark read, and "
+        f'small ones also as CSV.</p><ul class="note">{"".join(items)}</ul>'
+    )
+
+
+def _files(table: Download) -> str:
+    """Links to its files."""
+    # A node that shows the page in a frame, where nothing lies beside it, takes these out: node/care/reports.py.
+    links = [f'<a class="file" href="tables/{table.name}/">Parquet</a>']
+    links += [f'<a class="file" href="csv/{table.name}.csv">CSV</a>'] if table.has_csv else []
+    return ", ".join(links)
 
 
 def _plain(text: str) -> str:

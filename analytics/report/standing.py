@@ -7,12 +7,12 @@ the next one into the same folder says what has changed since.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 from analytics.reading.times import DAY
 from analytics.report import page
+from analytics.report.page import Names
 from analytics.report.pictures import draw_received
 from analytics.tables.periods import Period, Rows
 
@@ -25,6 +25,8 @@ _NODES_MAX: Final = 10
 """Sentences of one kind; the tables hold all."""
 _PICTURES_MAX: Final = 4
 """Each takes a third of a second to draw."""
+_ROWS_MAX: Final = 10
+"""Of one table that stand behind a sentence; the table holds all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,12 @@ class Summary:
     forked: int  # authors
     unmerged: int  # branches with several heads
     missing: int  # parents that are absent
+    damaged: int  # repos whose root branch is damaged, over all nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What one node lacks."""
+    """What one node has not got."""
 
     node: str
     branches: int
@@ -61,6 +64,60 @@ class Received:
     bucket: int  # milliseconds
     recent: int  # bytes of the end of that time
     span: int  # milliseconds that this end lasts
+    held: int | None = None  # bytes of blocks, None where the export does not say
+
+
+@dataclass(frozen=True, slots=True)
+class LagRow:
+    """What one node has not got of one branch."""
+
+    branch_id: bytes
+    name: str
+    node: str
+    lacking: int
+    since: int | None  # unix milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRow:
+    """An author's forked feed in one branch."""
+
+    branch_id: bytes
+    name: str
+    author: bytes
+    places: int
+    first_place: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnmergedRow:
+    """A branch with several heads."""
+
+    branch_id: bytes
+    name: str
+    heads: int
+    oldest: int | None  # unix milliseconds
+    newest: int | None  # unix milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """A branch with commits that have no place in the order, for parents are missing or on a cycle."""
+
+    branch_id: bytes
+    name: str
+    missing: int  # parents
+    left_out: int  # commits
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRows:
+    """The rows behind the sentences: of each table those with most, perhaps not all."""
+
+    lags: tuple[LagRow, ...] = ()
+    forks: tuple[ForkRow, ...] = ()
+    unmerged: tuple[UnmergedRow, ...] = ()
+    faults: tuple[FaultRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +129,7 @@ class Standing:
     lags: tuple[Lag, ...]
     received: tuple[Received, ...]
     oldest_head: int | None  # unix milliseconds
+    rows: StandingRows = StandingRows()
 
 
 def load_summary(out: Path) -> Summary | None:
@@ -104,8 +162,12 @@ def find_standing(
     nodes: Sequence[str],
     exported_at: int,
     total: Mapping[str, Any],
+    damaged: int = 0,
 ) -> Standing:
-    """Ask the tables, which are written. `period` is that of receipts, `total` counts commits, branches and bytes."""
+    """Ask the tables, which are written. `period` is that of receipts, `total` counts commits, branches and bytes.
+
+    `damaged` counts repos whose root branch a node found damaged as it exported.
+    """
     lags = [
         Lag(row["node"], row["branches"], row["lacking"], row["since"])
         for row in rows(
@@ -126,6 +188,7 @@ def find_standing(
         int(forked["authors"]),
         int(unmerged["branches"]),
         int(missing["causes"] or 0),
+        damaged,
     )
     # Older exports may be analyzed after newer ones: nothing has come "since" those.
     is_compared = before is not None and set(before.nodes) == set(nodes) and before.exported_at <= exported_at
@@ -135,6 +198,40 @@ def find_standing(
         tuple(lags[:_NODES_MAX]),
         _received(rows, period, exported_at * 1000),
         unmerged["oldest"],
+        _find_rows(rows, now),
+    )
+
+
+def _find_rows(rows: Rows, now: Summary) -> StandingRows:
+    """Ask only for what there is: most exports have none of it."""
+
+    def of(is_any: int, table: str, columns: str, order: str, where: str = "true") -> list[list[Any]]:
+        if not is_any:
+            return []
+        found = rows(
+            f"SELECT branch_id, branch_name, {columns} FROM (SELECT * FROM {table} WHERE {where}) AS told "
+            "LEFT JOIN (SELECT branch_id, branch_name FROM branches) AS names USING (branch_id) "
+            f"ORDER BY {order}, branch_id LIMIT {_ROWS_MAX}"
+        )
+        # A branch of which no commit has a place is not among `branches`.
+        return [[row["branch_id"], row["branch_name"] or "", *list(row.values())[2:]] for row in found]
+
+    lags = of(now.lacking, "lags", "node, lacking, since", "lacking DESC, node")
+    forks = of(now.forked, "feed_forks", "author, places, first_place", "places DESC, author")
+    unmerged = of(now.unmerged, "unmerged", "heads, oldest, newest", "heads DESC")
+    left_out = "commits - placed - void"
+    faults = of(
+        now.missing,
+        "faults",
+        f"causes_missing, {left_out} AS left_out",
+        "causes_missing DESC",
+        f"{left_out} > 0",
+    )
+    return StandingRows(
+        tuple(LagRow(*row) for row in lags),
+        tuple(ForkRow(*row) for row in forks),
+        tuple(UnmergedRow(*row) for row in unmerged),
+        tuple(FaultRow(*row) for row in faults),
     )
 
 
@@ -147,6 +244,7 @@ def _received(rows: Rows, period: Period | None, exported_at: int) -> tuple[Rece
             points.setdefault(row["node"], []).append(
                 (row["bucket_start"], row["bytes"], row["bytes_in_all"])
             )
+    held = {row["node"]: row["block_bytes"] for row in rows("SELECT node, block_bytes FROM stores")}
     found = []
     for node, buckets in points.items():
         # Up to the export: a node that received nothing of late has a pace of nothing, and not that of its last bucket.
@@ -155,40 +253,118 @@ def _received(rows: Rows, period: Period | None, exported_at: int) -> tuple[Rece
         start = max((end - _RECENT) // period.bucket * period.bucket, buckets[0][0])
         recent = sum(size for at, size, _ in buckets if at >= start)
         in_all = tuple((at, in_all) for at, _, in_all in buckets)
-        found.append(Received(node, in_all, period.bucket, int(recent), end - start))
+        found.append(Received(node, in_all, period.bucket, int(recent), end - start, held.get(node)))
     return tuple(found)
 
 
-def render_standing(standing: Standing) -> str:
-    """The section's content as HTML."""
+def render_standing(standing: Standing, names: Names) -> str:
+    """The section's content as HTML: sentences, then pictures and the rows that they are about."""
     now = standing.now
     sentences = [
         ("plain", _changed(now, standing.before)),
-        *_lagging(standing),
-        *(("plain", _grows(one)) for one in standing.received),
+        *_lagging(standing, names),
+        *(("plain", _grows(one, names)) for one in standing.received),
         (
             ("bad", f"{page.counted(now.forked, 'author')} used a place of a feed twice, as with a copied key or a restored "
-            f"backup{_compared(now, standing.before, 'forked')}: {_rows_of('feed_forks')}")
+            f"backup{_compared(now, standing.before, 'forked')}: {_link('feed_forks')}.")
             if now.forked
             else ("good", "No author forked a feed.")
         ),
         _heads(standing),
         (
             ("bad", f"{page.counted(now.missing, 'parent')} of commits {_is(now.missing)} missing"
-            f"{_compared(now, standing.before, 'missing')}: {_rows_of('faults')}")
+            f"{_compared(now, standing.before, 'missing')}: {_link('faults')}.")
             if now.missing
             else ("good", "No parent of a commit is missing.")
+        ),
+        (
+            ("bad", f"{page.counted(now.damaged, 'repo')} {_has(now.damaged)} a damaged root branch"
+            f"{_compared(now, standing.before, 'damaged')}. Its members are not in the export: "
+            "<code>ravel fsck</code> says more.")
+            if now.damaged
+            else ("good", "No root branch is damaged.")
         ),
     ]  # fmt: skip
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
     pictures = "".join(
-        f"<figure><h3>{_node(one.node)}</h3>{draw_received(one.points, one.bucket, number)}"
-        "<figcaption>Commits received, in MiB, by this node's clock (UTC).</figcaption></figure>"
+        f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one))}"
+        "<figcaption>Commits received, in MiB, by this node's clock (UTC). Dashed: on at the pace of late.</figcaption>"
+        "</figure>"
         for number, one in enumerate(
             [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
         )
     )
-    return f'<ul class="standing">{items}</ul>{pictures}'
+    return f'<ul class="standing">{items}</ul>{pictures}{_render_rows(standing, names)}'
+
+
+def _render_rows(standing: Standing, names: Names) -> str:
+    rows, day = standing.rows, page.day
+    asked_at = standing.now.exported_at * 1000
+    return "".join(
+        (
+            _section(
+                "lags",
+                "Who is behind",
+                ("branch", "commits to come", "node", "since"),
+                [
+                    (one.branch_id, one.name, one.lacking, names.of(one.node), day(one.since))
+                    for one in rows.lags
+                ],
+            ),
+            _section(
+                "feed_forks",
+                "Forked feeds",
+                ("branch", "places", "author", "first place"),
+                [
+                    (
+                        one.branch_id,
+                        one.name,
+                        one.places,
+                        names.of(page.text_id(one.author)),
+                        f"{one.first_place:,}",
+                    )
+                    for one in rows.forks
+                ],
+            ),
+            _section(
+                "unmerged",
+                "Unmerged heads",
+                ("branch", "heads", "oldest", "newest", "age of the oldest"),
+                [
+                    (
+                        one.branch_id,
+                        one.name,
+                        one.heads,
+                        day(one.oldest),
+                        day(one.newest),
+                        page.DASH if one.oldest is None else page.duration(max(asked_at - one.oldest, 0)),
+                    )
+                    for one in rows.unmerged
+                ],
+            ),
+            _section(
+                "faults",
+                "Missing parents",
+                ("branch", "parents", "commits left out"),
+                [(one.branch_id, one.name, one.missing, f"{one.left_out:,}") for one in rows.faults],
+            ),
+        )
+    )
+
+
+def _section(
+    table: str, title: str, heads: Sequence[str], rows: Sequence[tuple[bytes, str, int, *tuple[str, ...]]]
+) -> str:
+    """Rows of a table as HTML: a branch, a number with a bar, and cells of HTML. Nothing where there are none."""
+    if not rows:
+        return ""
+    most = max(*(row[2] for row in rows), 1)
+    cells = [
+        (page.branch_cell(name, branch_id), page.bar(count, most), *more)
+        for branch_id, name, count, *more in rows
+    ]
+    note = f'<p class="note">{"The first: all" if len(rows) == _ROWS_MAX else "All"} rows are in {page.link_to(table)}.</p>'
+    return f'<h3 id="rows-{table}">{title}</h3>{page.table(heads, cells)}{note}'
 
 
 def _changed(now: Summary, before: Summary | None) -> str:
@@ -208,46 +384,55 @@ def _changed(now: Summary, before: Summary | None) -> str:
     )
 
 
-def _lagging(standing: Standing) -> list[tuple[str, str]]:
+def _lagging(standing: Standing, names: Names) -> list[tuple[str, str]]:
     if len(standing.now.nodes) == 1:
         return [
-            ("plain", "One node's export says nothing of its peers: analyze the exports of several together.")
+            (
+                "plain",
+                "One node's export says nothing of its peers: <code>ravel analyze EXPORT1 EXPORT2</code> compares nodes.",
+            )
         ]
     if not standing.lags:
-        return [("good", "No node lacks a commit of a branch that it has in part.")]
+        return [("good", "No node is behind another in a branch that it has in part.")]
     return [
         (
             "bad",
-            f"Node {_node(lag.node)} lacks {page.counted(lag.lacking, 'commit')} of {_branches(lag.branches)}. Another node "
-            f"has had the earliest since {page.day(lag.since)}: {_rows_of('lags')}",
+            f"{_node(lag.node, names)} is behind by {page.counted(lag.lacking, 'commit')} of {_branches(lag.branches)}. "
+            f"Another node has had the earliest since {page.day(lag.since)}: {_link('lags')}.",
         )
         for lag in standing.lags
     ]
 
 
-def _grows(one: Received) -> str:
+def _grows(one: Received, names: Names) -> str:
     received = (
-        f"Node {_node(one.node)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}."
+        f"{_node(one.node, names)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}."
     )
+    held = "" if one.held is None else f" It holds {page.sized(one.held)} of blocks."
     if one.span < DAY:  # a first sync says nothing of a year
-        return received
-    pace = page.sized(one.recent * _YEAR // one.span)
-    return f"{received} At that pace they take {pace} more disk space in a year."
+        return received + held
+    growth = round(_pace(one) * _YEAR)
+    forecast = f" At that pace they take {page.sized(growth)} more disk space in a year"
+    return f"{received}{held}{forecast}{'' if one.held is None else f', {page.sized(one.held + growth)} in all'}."
+
+
+def _pace(one: Received) -> float:
+    """Bytes in a millisecond; 0 where it is too young to tell."""
+    return one.recent / one.span if one.span >= DAY else 0.0
 
 
 def _heads(standing: Standing) -> tuple[str, str]:
     now = standing.now
     if not now.unmerged:
         return "good", "No branch has several heads."
-    verb = "has" if now.unmerged == 1 else "have"
     age = ""
     if standing.oldest_head is not None:
         days = max(now.exported_at * 1000 - standing.oldest_head, 0) // DAY
-        age = f" The oldest is of {page.day(standing.oldest_head)}, {page.counted(days, 'day')} before the export."
+        age = f" The oldest is of {page.day(standing.oldest_head)}, {page.counted(days, 'day')} before the export"
     return (
         "plain",
-        f"{_branches(now.unmerged)} {verb} several heads{_compared(now, standing.before, 'unmerged')}.{age} "
-        f"{_rows_of('unmerged')}",
+        f"{_branches(now.unmerged)} {_has(now.unmerged)} several heads{_compared(now, standing.before, 'unmerged')}."
+        f"{age or ' None states a time'}: {_link('unmerged')}.",
     )
 
 
@@ -258,8 +443,14 @@ def _compared(now: Summary, before: Summary | None, name: str) -> str:
     return f" ({getattr(before, name):,} before)"
 
 
-def _rows_of(table: str) -> str:
-    return f"<code>tables/{table}</code>."
+def _node(node: str, names: Names) -> str:
+    """A node as the first words of a sentence."""
+    return f"{'' if node in names.known else 'Node '}{names.of(node)}"
+
+
+def _link(table: str) -> str:
+    """To the rows on the same page."""
+    return f'<a href="#rows-{table}">the rows</a>'
 
 
 def _branches(count: int) -> str:
@@ -270,5 +461,5 @@ def _is(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _node(node: str) -> str:
-    return f'<code title="{escape(node)}">{escape(page.short(node))}</code>'
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"

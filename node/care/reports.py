@@ -23,6 +23,10 @@ FOLDER_NAME: Final = "analysis"
 """In the node's folder. It names repos and branches in the clear, as the node's own files are for its owner alone."""
 
 
+_FILE_LINK: Final = b'<a class="file" href='
+_NO_LINK: Final = b'<a class="file" data-path='
+
+
 class _Made(TypedDict):
     """What `ravel analyze` answers."""
 
@@ -79,7 +83,7 @@ class Reports:
         }
 
     async def read(self) -> bytes:
-        """The report that is there, a page of HTML. Raises ServiceError `not_found`, `too_large`."""
+        """The report that is there, a page of HTML, for a frame. Raises ServiceError `not_found`, `too_large`."""
 
         def read() -> bytes:
             with (self._folder / "report.html").open("rb") as file:
@@ -93,7 +97,8 @@ class Reports:
             raise ServiceError(
                 "too_large", f"the report has more than {REPORT_SIZE_MAX} bytes", f"open {self._folder}"
             )
-        return content
+        # The files that it links to lie beside it in the folder, and not where the frame has it from.
+        return content.replace(_FILE_LINK, _NO_LINK)
 
     async def _make(self) -> None:
         try:

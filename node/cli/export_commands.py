@@ -38,9 +38,12 @@ def export(context: typer.Context, as_json: JsonOption = False) -> None:
 
 def analyze(
     context: typer.Context,
-    export_folder: Annotated[
-        str | None,
-        typer.Argument(metavar="[EXPORT]", help="An export: a folder or a URL; by default this node's."),
+    export_folders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPORT...]",
+            help="Exports of one or more nodes, folders or URLs, read as one; by default this node's.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     engine: Annotated[
@@ -60,19 +63,30 @@ def analyze(
     draw: Annotated[
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Also write every table as CSV.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write large tables as CSV.")] = False,
+    no_names: Annotated[
+        bool,
+        typer.Option(
+            "--no-names", help="Show keys, and not the names that a running node knows, on the page."
+        ),
+    ] = False,
     giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
-    destination, environment = (export_folder, {}) if export_folder else _own_export(context)
+    own, environment = ("", {}) if export_folders else _own_export(context)
+    destinations = export_folders or [own]
     options = ["--out", str(out), "--master", master, "--engine", engine]
     options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
     options += _large_branch_options(giant_from)
     needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK
-    _run_job("analytics", [destination, *options], as_json, environment, needed=needed)
+    names = {} if no_names else _known_names(context)
+    options += ["--names=-"] if names else []
+    _run_job(
+        "analytics", [*destinations, *options], as_json, environment, needed=needed, standard_input=names
+    )
 
 
 def audit(
@@ -135,6 +149,22 @@ def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
     return destination, {f"FSSPEC_{destination.partition('://')[0].upper()}": json.dumps(options)}
 
 
+def _known_names(context: typer.Context) -> dict[str, str]:
+    """What the node calls users, nodes and repos, by their ids; nothing where no daemon runs."""
+    try:
+        api = client(context)
+        names = {repo["repo"]: repo["name"] for repo in api.list_repos()["repos"]}
+        for repo in [*names]:
+            for member in api.list_members(repo)["members"]:
+                if member["name"]:
+                    names[member["user"]] = member["name"]
+        petnames = api.list_petnames()
+        names |= {one["user"]: one["name"] for one in (*petnames["petnames"], *petnames["peers"])}
+        return {api.show_status()["node"]: "This node"} | names
+    except ServiceError:
+        return {}
+
+
 def _large_branch_options(giant_from: int | None) -> list[str]:
     return [] if giant_from is None else ["--giant-from", str(giant_from)]
 
@@ -146,13 +176,15 @@ def _run_job(
     environment: Mapping[str, str] = _NOTHING_MORE,
     *,
     needed: tuple[str, str, str] = _SPARK,
+    standard_input: Mapping[str, str] = _NOTHING_MORE,
 ) -> None:
     """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
     package, name, extra = needed
     if find_spec(package) is None:
         raise ServiceError("missing_extra", f"{name} is not installed", f"install it: {install_extra(extra)}")
     command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
-    code = subprocess.run(command, check=False, env={**os.environ, **environment}).returncode
+    given = json.dumps(dict(standard_input)).encode() if standard_input else None
+    code = subprocess.run(command, check=False, env={**os.environ, **environment}, input=given).returncode
     if code != 0:
         known = {kind.exit_code for kind in ERROR_KINDS.values()}
         raise typer.Exit(code if code in known else ERROR_KINDS["internal"].exit_code)

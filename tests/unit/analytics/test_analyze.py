@@ -18,6 +18,7 @@ from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.engines.spark_engine import place_commits
 from analytics.order.linearize import digest_orders
 from analytics.reading.export_reader import load_commits
+from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
 from ravel.exports.schema import MANIFEST_NAME, TIME_END
 from tests.support.analyses import Counted
@@ -251,6 +252,7 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
         "Commits over time",
         "Distribution of merge latency",
         "Distribution of widths",
+        "Distribution of concurrency",
         "Width per rank",
         "Heads over time",
         "Drawing of a tangle",
@@ -259,7 +261,11 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
     assert "&lt;script&gt;" in page
     assert "default-src 'none'" in page
     fetched = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page)
-    assert [link for link in fetched if not link.startswith("#")] == []
+    anchors = {link[1:] for link in fetched if link.startswith("#")}
+    assert anchors <= set(re.findall(r'id="([^"]*)"', page))
+    beside = [link for link in fetched if not link.startswith("#")]
+    assert len(beside) == 2 * len(TABLES)
+    assert all((analysed.report.parent / link).exists() for link in beside)
 
 
 @pytest.mark.extended
@@ -285,7 +291,7 @@ def _without_drawing(page: str) -> list[str]:
 
 
 @pytest.mark.extended
-def test_tables_are_csv_too_if_asked_for_and_hold_no_formula(analysed: AnalysisResult) -> None:
+def test_tables_are_csv_too_and_hold_no_formula(analysed: AnalysisResult) -> None:
     folder = analysed.report.parent / "csv"
     assert {path.stem for path in folder.iterdir()} == {path.name for path in analysed.tables.iterdir()}
     with (folder / "branches.csv").open(newline="", encoding="utf-8") as file:

@@ -9,8 +9,9 @@ from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.report.page import text_id
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
-from tests.support.exports import DAY_MS, T0_MS, Row, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:
@@ -58,6 +59,34 @@ def test_expected_digests_that_are_none_are_a_bad_request(
         arguments = [str(export), "--out", str(tmp_path / "out"), "--expected", str(path)]
         assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
         assert "digests.json" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_names_stand_for_keys_unless_these_are_pseudonyms(tmp_path: Path) -> None:
+    rows = [Row("a", time=T0_MS), Row("b", ("a",), time=T0_MS + DAY_MS, author="bob")]
+    names = tmp_path / "names.json"
+    names.write_text(json.dumps({text_id(id_of("ada")): "Ada <i>", "node": "This node"}))
+    pages = []
+    for number, pseudonyms in enumerate(("", "11")):
+        export = write_export(tmp_path / f"export {number}", rows, pseudonyms=pseudonyms)
+        out = tmp_path / f"out {number}"
+        arguments = [str(export), "--out", str(out), "--engine", "local", "--names", str(names)]
+        assert __main__.main(arguments) == command.EXIT_OK
+        pages.append((out / "report.html").read_text(encoding="utf-8"))
+    for name in ("Ada &lt;i&gt;", "This node"):
+        assert [name in page for page in pages] == [True, False]
+
+
+def test_names_that_are_none_are_a_bad_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(__main__, "NAMES_SIZE_MAX", 100)
+    names = tmp_path / "names.json"
+    for content in ("", "[]", '{"a": 1}', "[" * 100, " " * 101):
+        names.write_text(content)
+        arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--names", str(names)]
+        assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
+        assert "these are not names" in capsys.readouterr().err
 
 
 def test_a_machine_without_java_is_told_what_to_install(

@@ -98,6 +98,7 @@ class Export:
     blocks_from: int = 0  # of what came later every commit has rows of blocks
     relay_blocks_from: int = 0
     holdings: Holdings | None = None  # None where they were not counted
+    unjudged_repos: int = 0  # of which it tells no members, for their root branches are damaged
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -153,6 +154,7 @@ def read_export(
             blocks_from=_number(manifest.get("blocks_from", 0)),
             relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
             holdings=_read_holdings(manifest.get("holdings")),
+            unjudged_repos=_number(manifest.get("unjudged_repos", 0)),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None

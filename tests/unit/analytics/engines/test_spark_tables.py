@@ -42,7 +42,7 @@ def test_a_table_that_cannot_be_written_ends_the_others_and_is_told(
     frames = {name: spark.range(1).selectExpr("assert_true(id < 0, 'broken') AS cell") for name in names[1:2]}
     frames = {name: frames.get(name, spark.range(3).toDF("cell")) for name in names}
     with pytest.raises(PySparkException, match="broken"):
-        TableWriter(spark, tmp_path, with_csv=False).write_all(frames)
+        TableWriter(spark, tmp_path).write_all(frames)
     done = spark.read.parquet(str(tmp_path / "tables" / names[0]))
     assert done.count() == 3
 

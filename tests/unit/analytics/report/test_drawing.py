@@ -3,6 +3,7 @@
 from xml.etree import ElementTree
 
 from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
+from analytics.report.page import NO_NAMES, Names, text_id
 from tests.support.exports import id_of
 
 SVG = ElementTree.Element
@@ -26,7 +27,7 @@ TANGLE = [
 
 
 def picture(commits: list[DrawnCommit]) -> ElementTree.Element:
-    return ElementTree.fromstring(draw_tangle(commits))  # noqa: S314  # made here
+    return ElementTree.fromstring(draw_tangle(commits, NO_NAMES))  # noqa: S314  # made here
 
 
 def of_class(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
@@ -68,3 +69,11 @@ def test_many_authors_share_the_last_lane() -> None:
 
 def test_the_legend_is_well_formed() -> None:
     assert len(ElementTree.fromstring(LEGEND)) == 5  # noqa: S314  # made here
+
+
+def test_lanes_have_names_where_authors_do() -> None:
+    names = Names({text_id(id_of("ada")): "Ada <i>", text_id(id_of("bob")): "Bob of the long name"})
+    page = draw_tangle(TANGLE, names)
+    labels = of_class(ElementTree.fromstring(page), "lane-name")  # noqa: S314  # made here
+    assert [label.text for label in labels] == ["Ada <i>", "Bob of the \N{HORIZONTAL ELLIPSIS}"]
+    assert [title.text for label in labels for title in label] == ["Ada <i>", "Bob of the long name"]

@@ -10,6 +10,7 @@ import pytest
 
 from analytics import analyze
 from analytics.reading.times import DAY
+from analytics.report.page import NO_NAMES, Names
 from analytics.report.standing import (
     SUMMARY_NAME,
     Lag,
@@ -24,22 +25,23 @@ from analytics.report.standing import (
 from analytics.tables.periods import Period
 from tests.support.exports import DAY_MS, T0_MS, Row, write_export
 
-NOW = Summary(("alice",), T0_MS // 1000, 10, 2, 5 << 20, 0, 0, 0, 0)
+NOW = Summary(("alice",), T0_MS // 1000, 10, 2, 5 << 20, 0, 0, 0, 0, 0)
 NOTHING = Standing(NOW, None, (), (), None)
 
 
 def _said(standing: Standing) -> list[str]:
-    items = re.findall(r"<li[^>]*>(.*?)</li>", render_standing(standing))
+    items = re.findall(r"<li[^>]*>(.*?)</li>", render_standing(standing, NO_NAMES))
     return [re.sub(r"<[^>]*>", "", item) for item in items]
 
 
 def test_a_calm_node_alone_is_told_so() -> None:
     assert _said(NOTHING) == [
         "This folder has no earlier analysis of these nodes: the next one says here what has changed.",
-        "One node's export says nothing of its peers: analyze the exports of several together.",
+        "One node's export says nothing of its peers: ravel analyze EXPORT1 EXPORT2 compares nodes.",
         "No author forked a feed.",
         "No branch has several heads.",
         "No parent of a commit is missing.",
+        "No root branch is damaged.",
     ]
 
 
@@ -55,20 +57,24 @@ def test_changes_are_told_against_the_analysis_before() -> None:
     assert told[2].startswith("2 authors used a place of a feed twice")
     assert "(0 before)" in told[2]
     assert told[3].startswith("1 branch has several heads (0 before). The oldest is of ")
-    assert ", 4 days before the export." in told[3]
+    assert ", 4 days before the export: the rows." in told[3]
     assert told[4].startswith("3 parents of commits are missing (1 before)")
+    (*_, last) = _said(replace(NOTHING, now=replace(NOW, damaged=2), before=NOW))
+    assert last.startswith("2 repos have a damaged root branch (0 before). Its members are")
 
 
 def test_nodes_that_lag_and_nodes_that_grow_are_named_and_escaped() -> None:
     now = replace(NOW, nodes=("alice", "<b>"), lacking=7)
     received = Received("<b>", ((T0_MS, 10), (T0_MS + DAY, 1 << 20)), DAY, 1 << 20, 2 * DAY)
     standing = Standing(now, None, (Lag("<b>", 2, 7, T0_MS),), (received,), None)
-    page = render_standing(standing)
+    page = render_standing(standing, NO_NAMES)
     assert "<b>" not in page
+    called = render_standing(standing, Names({"<b>": "Ben & co"}))
+    assert ">Ben &amp; co</bdi></span> is behind by 7 commits" in called
     assert page.count("<svg") == 1
     told = [text.replace("&lt;b&gt;", "B") for text in _said(standing)]
     assert told[1].startswith(
-        "Node B lacks 7 commits of 2 branches. Another node has had the earliest since 2023-11-14"
+        "Node B is behind by 7 commits of 2 branches. Another node has had the earliest since 2023-11-14"
     )
     assert told[2] == (
         "Node B received 1.0 MiB of commits in 2 days. At that pace they take 182.5 MiB more disk space in a year."
@@ -77,7 +83,7 @@ def test_nodes_that_lag_and_nodes_that_grow_are_named_and_escaped() -> None:
 
 def test_nodes_without_a_lag_are_said_to_have_what_they_follow() -> None:
     standing = replace(NOTHING, now=replace(NOW, nodes=("alice", "bob")))
-    assert _said(standing)[1] == "No node lacks a commit of a branch that it has in part."
+    assert _said(standing)[1] == "No node is behind another in a branch that it has in part."
 
 
 HOUR = DAY // 24
@@ -93,6 +99,7 @@ def _find(
         "feed_forks": [{"authors": 0}],
         "unmerged": [{"branches": 0, "oldest": None}],
         "faults": [{"causes": 0}],
+        "stores": [{"node": "alice", "block_bytes": 3 << 20}],
         "store_growth": [
             {"node": "alice", "bucket_start": at, "bytes": size, "bytes_in_all": total}
             for (at, size), total in zip(buckets, in_all, strict=True)
@@ -133,6 +140,8 @@ def test_the_pace_is_that_up_to_the_export(
     buckets: list[tuple[int, int]], exported_after: int, bucket: int, said: str
 ) -> None:
     start = T0_MS // bucket * bucket
+    received, _, pace = said.partition("At that")
+    said = f"{received.rstrip()} It holds 3.0 MiB of blocks.{' At that' * bool(pace)}{pace}"
     standing = _find([(start + at, size) for at, size in buckets], start + exported_after, bucket)
     (one,) = standing.received
     told = _said(replace(standing, received=(replace(one, points=()),)))[
@@ -183,7 +192,13 @@ def test_two_analyses_of_two_nodes_say_who_lags_and_what_came(tmp_path: Path) ->
         return re.sub(r"<[^>]*>", "", result.report.read_text(encoding="utf-8"))
 
     told = page(all_rows, few)
-    assert "Node bob lacks 3 commits of 1 branch. Another node has had the earliest since 2023-11-18" in told
+    assert (
+        "Node bob is behind by 3 commits of 1 branch. Another node has had the earliest since 2023-11-18"
+        in told
+    )
+    assert re.search(
+        r"Who is behind.*main.*3.*bob.*2023-11-18.*Unmerged heads.*main.*2.*2023-11-13", told, re.DOTALL
+    )
     assert "1 branch has several heads. The oldest is of 2023-11-13" in told
     assert "1 day before the export" in told
     assert "nothing has changed" in page(all_rows, few)

@@ -275,7 +275,7 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(tmp_path: Path
         },
     )
     out = tmp_path / "out"
-    result = run(knowing, out, progress=lambda _: None, merge=[behind], with_csv=True, engine="local")
+    result = run(knowing, out, progress=lambda _: None, merge=[behind], engine="local")
     assert result.is_right
 
     def table(name: str, *keys: str) -> dict[Any, dict[str, Any]]:

@@ -125,14 +125,14 @@ def test_edits_are_counted_as_they_were_delivered(tmp_path: Path) -> None:
 
 def test_the_export_of_a_relay_alone_has_a_report(tmp_path: Path) -> None:
     result = analyze.run(
-        _relay(tmp_path / "export"), tmp_path / "out", progress=lambda _: None, engine="local", with_csv=True
+        _relay(tmp_path / "export"), tmp_path / "out", progress=lambda _: None, engine="local"
     )
     assert (result.commits, result.is_right) == (0, True)
     page = result.report.read_text(encoding="utf-8")
     assert "<h2>Relays</h2>" in page
     assert "10.0%" in page
     lines = (tmp_path / "out" / "csv" / "relays.csv").read_text().splitlines()
-    assert lines[1].startswith("relay,3,2,1,4,3,9,1100,800,8000,0.1,")
+    assert lines[1].startswith('"relay",3,2,1,4,3,9,1100,800,8000,0.1,')
 
 
 @pytest.mark.extended

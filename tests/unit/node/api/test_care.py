@@ -179,12 +179,14 @@ async def test_the_report_is_shown_once_for_a_code_and_can_do_nothing(tmp_path: 
         assert (await one.client.get(f"{API}/report")).json()["finished_at"] is None
         (tmp_path / reports.FOLDER_NAME).mkdir()
         report = tmp_path / reports.FOLDER_NAME / "report.html"
-        report.write_text("<h1>the report</h1>")
+        report.write_text('<h1>the report</h1><a class="file" href="csv/lags.csv">CSV</a>')
         assert (await one.client.get(f"{API}/report")).json()["finished_at"] is not None
         made = (await one.client.post(f"{API}/report/codes")).json()
         del one.client.headers["Authorization"]
         shown = await one.client.get(made["path"])
-        assert shown.text == "<h1>the report</h1>"
+        assert shown.text == '<h1>the report</h1><a class="file" data-path="csv/lags.csv">CSV</a>', (
+            "no file is there"
+        )
         policy = shown.headers["content-security-policy"]
         assert policy.startswith("sandbox; default-src 'none';")
         assert "script" not in policy

@@ -1,0 +1,75 @@
+"""Writes tables of an analysis as CSV, from the Parquet files that an engine has written, and says how many rows they have.
+
+In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names are
+chosen by anybody.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from analytics.reading.limits import CSV_ROWS_MAX
+from analytics.tables.definitions import TABLES
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A table beside the page."""
+
+    name: str
+    rows: int
+    has_csv: bool
+
+
+def write_downloads(out: Path, *, with_all: bool) -> tuple[Download, ...]:
+    """Write the tables below `out` as CSV, the larger ones only `with_all`; what was there goes. Raises OSError."""
+    folder = out / "csv"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    found = []
+    for name in TABLES:
+        parts = sorted((out / "tables" / name).glob("*.parquet"))
+        rows = sum(pq.read_metadata(part).num_rows for part in parts)
+        has_csv = with_all or rows <= CSV_ROWS_MAX
+        if has_csv:
+            _write_csv(name, parts, folder / f"{name}.csv")
+        found.append(Download(name, rows, has_csv))
+    return tuple(found)
+
+
+def _write_csv(name: str, parts: Sequence[Path], target: Path) -> None:
+    schema = pa.schema([(column.name, _CELLS[column.kind]) for column in TABLES[name].columns])
+    with pa_csv.CSVWriter(target, schema) as writer:
+        for part in parts:
+            with pq.ParquetFile(part) as file:
+                for batch in file.iter_batches(_BATCH_ROWS):
+                    cells = [
+                        _plain(batch.column(column), schema.field(column).type) for column in schema.names
+                    ]
+                    writer.write_batch(pa.record_batch(cells, schema=schema))
+
+
+_CELLS = {
+    "bigint": pa.int64(),
+    "binary": pa.string(),
+    "boolean": pa.bool_(),
+    "double": pa.float64(),
+    "int": pa.int32(),
+    "string": pa.string(),
+}
+"""Types in SQL's words, and what stands for them in a CSV."""
+
+
+def _plain(cells: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
+        return pa.array([None if raw is None else raw.hex() for raw in cells.to_pylist()], pa.string())
+    cells = cells.cast(kind)
+    return pc.replace_substring_regex(cells, r"^([=+\-@\t\r])", r"'\1") if kind == pa.string() else cells
