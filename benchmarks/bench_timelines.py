@@ -7,8 +7,9 @@ which acks the feed's last one and one of the other two that the step before mad
 They are delivered feed by feed at random, each feed in its own order. All ways take the same deliveries in turns of 256,
 so that neighbours disturb all alike; figures are of the process's own time on the processor.
 
-ScuttleSort is taken from the folder that SCUTTLESORT_PATH names, or as installed (`pip install scuttlesort`). Where there
-is none, its figures are those that were measured once for version 0.0.6 with 32,768 commits, and say so.
+ScuttleSort's edits are those that `analytics.study.edit_streams` counts for the same deliveries. Its speed is measured where
+the package is: in the folder that SCUTTLESORT_PATH names, or installed (`pip install scuttlesort`). Its edits and its list
+are then compared with ours.
 """
 
 import contextlib
@@ -21,17 +22,14 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from analytics.study.edit_streams import replay
+from analytics.study.tangle_models import Graph
 from analytics.study.timelines import CausalTimeline, EagerTimeline, WaitingRoomTimeline
 from benchmarks.common import figure, note
 
 _WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 _TURN = 256
 _COMMITS = 32_768
-# Edits and events per second, by width: ScuttleSort 0.0.6 in Python on two shared cores.
-_MEASURED_ONCE = {
-    4: (1.35, 23_476), 8: (2.34, 11_217), 16: (3.13, 5_385), 32: (4.55, 2_914), 64: (6.27, 1_609),
-    128: (8.87, 994), 256: (13.09, 736), 512: (16.07, 480), 1024: (17.84, 258),
-}  # fmt: skip
 
 Deliveries = list[tuple[str, list[str]]]
 IngestBatch = Callable[[str, Sequence[str]], int]
@@ -101,6 +99,18 @@ def scuttlesort() -> tuple[IngestBatch, Callable[[], list[str]]] | None:
     return take, lambda: list(timeline)
 
 
+def count_reference(deliveries: Deliveries) -> int:
+    """The edits of the published algorithm, counted without its list."""
+    number = {commit_id: at for at, (commit_id, _) in enumerate(deliveries)}
+    names = {commit_id: at for at, commit_id in enumerate(sorted(number))}
+    graph = Graph(
+        [tuple(number[ack] for ack in acks) for _, acks in deliveries],
+        [0] * len(deliveries),
+        [names[commit_id] for commit_id, _ in deliveries],
+    )
+    return replay(graph, range(len(deliveries))).reference
+
+
 def measure(width: int, commit_count: int) -> None:
     """Print the figures of one width."""
     generator = random.Random(width)  # noqa: S311  # the same commits in every run
@@ -131,16 +141,13 @@ def measure(width: int, commit_count: int) -> None:
     for name in takes:
         figure(f"timeline_{name}_edits", edits[name] / commits, "edits/commit", width=width, commits=commits)
         figure(f"timeline_{name}_rate", commits / seconds[name], "commits/s", width=width, commits=commits)
+    counted = count_reference(deliveries)
+    assert not reference or edits["scuttlesort"] == counted
+    figure("timeline_reference_edits", counted / commits, "edits/commit", width=width, commits=commits)
+    figure("timeline_eager_to_reference_edits", edits["eager"] / counted, "ratio", width=width)
     if reference:
-        sent, rate, source = edits["scuttlesort"] / commits, commits / seconds["scuttlesort"], "this run"
-    elif width in _MEASURED_ONCE and commits == _COMMITS:
-        sent, rate = _MEASURED_ONCE[width]
-        source = "measured once, with ScuttleSort 0.0.6 on another day; not in this run"
-    else:
-        return
-    shares = {"width": width, "scuttlesort": source}
-    figure("timeline_eager_to_scuttlesort_edits", edits["eager"] / commits / sent, "ratio", **shares)
-    figure("timeline_eager_to_scuttlesort_rate", commits / seconds["eager"] / rate, "ratio", **shares)
+        rate = seconds["scuttlesort"] / seconds["eager"]
+        figure("timeline_eager_to_scuttlesort_rate", rate, "ratio", width=width)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ _SMALL = {
     "bench_circuits": ("1", "32", "1"),
     "bench_analyze": ("200", "local"),
     "bench_decode": ("50",),
+    "bench_delivery": ("4", "1"),
     "bench_epochs": ("5", "2"),
     "bench_files": ("1", "1", "1"),
     "bench_hostile": ("1", "1", "50", "keep_alives"),
@@ -46,7 +47,8 @@ def test_a_benchmark_prints_its_figures_as_json_lines(name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(file), *_SMALL[name]],
         cwd=_ROOT,
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        # To compile takes longer than so little takes without.
+        env=os.environ | {"PYTHONPATH": str(_ROOT), "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
         timeout=patience(100),

@@ -5,9 +5,10 @@ chosen by anybody.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from analytics.reading.limits import CSV_ROWS_MAX
 from analytics.tables.definitions import TABLES
 
-_BATCH_ROWS = 65_536
+_BATCH_ROWS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def _write_csv(name: str, parts: Sequence[Path], target: Path) -> None:
                     writer.write_batch(pa.record_batch(cells, schema=schema))
 
 
-_CELLS = {
+_CELLS: Final[Mapping[str, pa.DataType]] = {
     "bigint": pa.int64(),
     "binary": pa.string(),
     "boolean": pa.bool_(),
@@ -68,7 +69,7 @@ _CELLS = {
 """Types in SQL's words, and what stands for them in a CSV."""
 
 
-def _plain(cells: pa.Array, kind: pa.DataType) -> pa.Array:
+def _plain(cells: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
         return pa.array([None if raw is None else raw.hex() for raw in cells.to_pylist()], pa.string())
     cells = cells.cast(kind)

@@ -54,24 +54,29 @@ def _study(options: argparse.Namespace) -> int:
         session.stop()
     page = options.out / "study.html"
     page.write_text(study_page.render_study(plan, result), encoding="utf-8")
+    figures = options.out / "figures"
+    figures.mkdir(exist_ok=True)
+    for name, picture in study_page.figures_of(plan, result).items():
+        (figures / f"{name}.svg").write_text(picture, encoding="utf-8")
     seconds = time.monotonic() - began
     if options.json:
         print(
             json.dumps(
                 {
-                    "runs": result.runs,
+                    "runs": len(result.runs),
                     "heights": list(plan.heights),
                     "widths": list(plan.widths),
                     "seeds": plan.seeds,
                     "report": str(page),
+                    "figures": str(figures),
                     "tables": str(options.out / "tables"),
                     "seconds": round(seconds, 3),
                 }
             )
         )
     else:
-        print(f"{result.runs:,} runs in {seconds:.0f} s: {study_page.scale_of(plan)}")
-        print(f"report   {page}\ntables   {options.out / 'tables'}\n")
+        print(f"{len(result.runs):,} runs in {seconds:.0f} s: {study_page.scale_of(plan)}")
+        print(f"report   {page}\nfigures  {figures}\ntables   {options.out / 'tables'}\n")
         print(study_page.as_text(result))
     return EXIT_OK
 

@@ -10,10 +10,26 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from pyspark.sql import Row
 
 from analytics.report import page
-from analytics.report.pictures import MAIN, MAIN_SOFT, OTHER, OTHER_SOFT, QUIET, STYLE, svg_of
-from analytics.study.study import FULL, PAPER_WIDTHS, Plan, StudyTables
+from analytics.report.pictures import MAIN, MAIN_SOFT, OTHER, OTHER_SOFT, QUIET, STYLE, as_file, svg_of
+from analytics.study.runs import AS_ARRIVED, Run
+from analytics.study.study import (
+    FIRST_OF_TIES,
+    FULL,
+    PAPER_EDITS,
+    PAPER_WIDTHS,
+    PAPERS_DELIVERY,
+    PAPERS_MODEL,
+    STREAMS,
+    TIE_MODELS,
+    Plan,
+    StudyTables,
+)
 
 _PAPER_LABEL = "paper, one run"
+_PAPER = (
+    "The paper <i>ScuttleSort: Incremental and Convergent Linearization of Tangles</i> "
+    "(Christian Tschudin, 2022, section 4)"
+)
 
 
 def scale_of(plan: Plan) -> str:
@@ -44,35 +60,104 @@ def as_text(result: StudyTables) -> str:
 
 
 def render_study(plan: Plan, result: StudyTables) -> str:
-    """The page as HTML."""
+    """The page as HTML. Its title is the conclusion."""
     papers = [row for row in result.percentiles if _is_papers(row)]
-    figures = [
-        _figure(
+    parts = [_figure(picture, caption) for picture, caption in _pictures(plan, result, papers).values()]
+    body = (
+        f"<p>{_PAPER} asks how many edits keep a list in order while entries come before what they refer to. "
+        f"Here its simulation is run again, {page.counted(plan.seeds, 'seed')} for each point, beside what it leaves open: "
+        "the fewest edits possible, other ways to keep the list, and the order in which commits really arrived at nodes.</p>"
+        '<p class="note"><b>ScuttleSort</b> is the stream that the published algorithm sends after its own compression. '
+        "<b>Least</b> is one insert and the commits outside a longest increasing subsequence: no stream that shows the same "
+        "is shorter. In a <b>waiting room</b> what lacks causes stands apart and moves once. <b>Causal</b>: a commit enters "
+        "when its causes are there, as in Ravel's timelines. That is one edit, whatever the delivery.</p>"
+        f"<h2>Edits per commit</h2>{''.join(parts)}{_said_of_real(result)}<h2>All scenarios</h2>"
+        f"{_table(result)}"
+        '<p class="note">Medians, and 10th to 90th percentile over seeds, in edits per commit; all of this run. '
+        "Runs: <code>tables/runs</code>. Pictures: <code>figures</code>.</p>"
+    )
+    return page.render(_conclusion(papers), f"{len(result.runs):,} runs: {scale_of(plan)}", body)
+
+
+def figures_of(plan: Plan, result: StudyTables) -> dict[str, str]:
+    """The pictures of the page as files of their own: names and SVG."""
+    papers = [row for row in result.percentiles if _is_papers(row)]
+    return {name: as_file(picture) for name, (picture, _) in _pictures(plan, result, papers).items()}
+
+
+def _conclusion(papers: Sequence[Row]) -> str:
+    """What the paper's scenario at its least height came to."""
+    low = min((row["height"] for row in papers), default=0)
+    rows = sorted((row for row in papers if row["height"] == low), key=lambda row: row["width"])
+    if not rows:
+        return "edits that keep a timeline in order"
+    few, many = rows[0], rows[-1]
+    return (
+        "a timeline that waits for causes takes one edit per commit; ScuttleSort takes "
+        f"{few['reference_p50']:.1f} with {few['width']:,} feeds and {many['reference_p50']:.1f} with {many['width']:,}"
+    )
+
+
+def _pictures(plan: Plan, result: StudyTables, papers: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """Name -> picture and caption, in the order of the page."""
+    seeds = page.counted(plan.seeds, "seed")
+    found: dict[str, tuple[str, str]] = {}
+    for height in sorted({min(plan.heights), max(plan.heights)}):
+        found[f"width-{height}"] = (
             draw_by_width([row for row in papers if row["height"] == height], height),
-            f"Two feeds a step, {height:,} commits, delivered feed by feed at random. Bands: 10th to 90th percentile of "
-            f"{page.counted(plan.seeds, 'seed')}.",
+            f"Two feeds a step, {height:,} commits, delivered feed by feed at random. "
+            f"Bands: 10th to 90th percentile of {seeds}.",
         )
-        for height in sorted({min(plan.heights), max(plan.heights)})
-    ]
     if len(plan.heights) > 1:
-        figures.append(
-            _figure(
-                draw_by_height(papers),
-                "The same by height, a line for each width: strong the least edits, faint ScuttleSort's; grey the paper's.",
-            )
+        found["height"] = (
+            draw_by_height(papers),
+            "The same by height, a line for each width: strong the least edits, faint ScuttleSort's; grey the paper's.",
         )
+    ties = [run for run in result.runs if run[0] in TIE_MODELS and run[1] == PAPERS_DELIVERY]
+    if len({run[0] for run in ties}) > 1:
+        found["ties"] = (
+            draw_ties(ties),
+            "ScuttleSort's edits where each commit names the longest other feed, and two are equally long: "
+            f"a dot for each of {seeds} and each height. Blue: one of the two is drawn at random. Orange: the first of the "
+            "two. Diamonds: the paper's runs, at each height one.",
+        )
+    real = [run for run in result.runs if run[0] in result.real]
+    if real:
+        found["measured"] = (
+            draw_measured(real),
+            "Branches of exports. Left of each pair: the order in which commits arrived at a node, a dot for each node and "
+            "branch. Right: the same branches, delivered feed by feed at random, a dot for each seed and branch.",
+        )
+    return found
+
+
+def _said_of_real(result: StudyTables) -> str:
+    """What was measured, in a sentence, or how to have it measured."""
+    logs = [run for run in result.runs if run[0] in result.real and run[1].startswith(AS_ARRIVED)]
+    if not logs:
+        return (
+            '<p class="note">No delivery was measured: <code>ravel study scuttlesort EXPORT...</code> adds the logs '
+            "of nodes that hold all of a branch.</p>"
+        )
+    waited = sorted(run[7] - 1 for run in logs)
+    worst = max(run[5] for run in logs)
+    return (
+        f"<p>In {page.counted(len(logs), 'log')} of real nodes, {waited[0]:.1%} to {waited[-1]:.1%} of the commits came "
+        f"before one that they refer to. ScuttleSort would have sent at most {worst:,.2f} edits per commit.</p>"
+    )
+
+
+def _table(result: StudyTables) -> str:
     heads = (
         "scenario",
         "commits",
         "feeds",
+        "seeds",
         "paper",
         "ScuttleSort",
-        "10th",
-        "90th",
         "least",
-        "10th",
-        "90th",
         "waiting room",
+        "causal",
         "most waiting",
     )
     rows = [
@@ -80,28 +165,71 @@ def render_study(plan: Plan, result: StudyTables) -> str:
             f'<th scope="row">{escape(row["model"])}, {escape(row["delivery"])}</th>',
             f"{row['height']:,}",
             f"{row['width']:,}",
+            f"{row['seeds']:,}",
             _edits(row["paper"]),
-            *(
-                _edits(row[f"{stream}_{part}"])
-                for stream in ("reference", "net")
-                for part in ("p50", "p10", "p90")
-            ),
-            _edits(row["waiting_room_p50"]),
+            *(_banded(row, stream) for stream in STREAMS),
+            "1",
             f"{row['most_waiting']:,}",
         )
         for row in result.percentiles
     ]
-    body = (
-        '<p class="note">How many inserts and moves a list needs, for each commit that arrives, to stay in order while '
-        "commits come before their causes. <b>ScuttleSort</b> is the stream that the published algorithm sends after "
-        "its own compression. <b>Least</b> is one insert and the commits outside a longest increasing subsequence: no "
-        "stream that shows the same is shorter. In a <b>waiting room</b> what lacks causes stands apart and moves once. "
-        "A timeline that lets commits in when their causes are there, as Ravel's does, needs exactly one.</p>"
-        f"<h2>Edits per commit</h2>{''.join(figures)}<h2>All scenarios</h2>"
-        f'{page.table(heads, rows)}<p class="note">Medians and percentiles over seeds, in edits per commit. '
-        "Runs: <code>tables/runs</code>.</p>"
-    )
-    return page.render("edits of an eager timeline", f"{result.runs:,} runs: {scale_of(plan)}", body)
+    return page.table(heads, rows)
+
+
+def _banded(row: Row, stream: str) -> str:
+    """Median, and in brackets the percentiles where seeds differ."""
+    low, middle, high = (_edits(row[f"{stream}_{part}"]) for part in ("p10", "p50", "p90"))
+    return middle if low == high else f"{middle} ({low}{page.DASH}{high})"
+
+
+def draw_ties(runs: Sequence[Run]) -> str:
+    """Edits per commit of each seed by either rule for ties, beside the paper's runs."""
+    widths = sorted({run[3] for run in runs if run[0] == FIRST_OF_TIES})
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "ties"}):
+        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for model, shift, color in zip(TIE_MODELS, (-0.2, 0.2), (MAIN, OTHER), strict=True):
+            for place, width in enumerate(widths):
+                edits = sorted(run[5] for run in runs if run[0] == model and run[3] == width)
+                axes.plot(
+                    _spread(place + shift, edits), edits, color=color, linewidth=0, marker="o", markersize=3
+                )
+        for place, width in enumerate(widths):
+            if width in PAPER_WIDTHS:
+                stated = [row[PAPER_WIDTHS.index(width)] for row in PAPER_EDITS.values()]
+                axes.plot([place] * len(stated), stated, color=QUIET, linewidth=0, marker="D", markersize=5)
+        axes.set_ylim(bottom=0)
+        axes.set_xticks(range(len(widths)), [f"{width:,} feeds" for width in widths])
+        axes.set_title("edits per commit", loc="left", fontsize=11)
+        return svg_of(figure, "Edits per commit by the rule for ties")
+
+
+def draw_measured(runs: Sequence[Run]) -> str:
+    """Edits per commit of real branches as commits arrived, beside the same delivered at random."""
+    ways = (("ScuttleSort", 5), ("least", 6), ("waiting room", 7), ("causal", None))
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "measured"}):
+        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for place, (_, column) in enumerate(ways):
+            for shift, color, is_log in ((-0.17, MAIN, True), (0.17, OTHER, False)):
+                edits = sorted(
+                    1.0 if column is None else float(run[column])
+                    for run in runs
+                    if run[1].startswith(AS_ARRIVED) is is_log and (is_log or run[1] == PAPERS_DELIVERY)
+                )
+                axes.plot(
+                    _spread(place + shift, edits), edits, color=color, linewidth=0, marker="o", markersize=4
+                )
+        axes.set_ylim(bottom=0)
+        axes.set_xticks(range(len(ways)), [name for name, _ in ways])
+        axes.set_title("edits per commit", loc="left", fontsize=11)
+        return svg_of(figure, "Edits per commit, measured deliveries")
+
+
+def _spread(place: float, values: Sequence[float]) -> list[float]:
+    """Places side by side for dots of equal height, without chance."""
+    step = 0.24 / max(len(values) - 1, 1)
+    return [place - 0.12 + step * (number * 7 % len(values)) for number in range(len(values))]
 
 
 def draw_by_width(rows: Sequence[Row], height: int) -> str:
@@ -193,7 +321,7 @@ def _figure(picture: str, caption: str) -> str:
 
 
 def _is_papers(row: Row) -> bool:
-    return bool(row["model"] == "two feeds" and row["delivery"] == "random feed")
+    return bool(row["model"] == PAPERS_MODEL and row["delivery"] == PAPERS_DELIVERY)
 
 
 def _scenario(row: Row) -> str:

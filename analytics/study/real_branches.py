@@ -1,8 +1,10 @@
 """Loads the largest branches of exports as graphs for a study.
 
-Delivered by time of receipt: the first at which any of the exporting nodes had a commit. One node accepts causes before
-effects, so in the log of one node every commit finds its causes, and each costs one insert; what waited for its causes
-outside of the timeline is no edit. Logs of several nodes with clocks of their own need not be so.
+Each node's export gives a delivery: the commits in the order in which they *arrived* there. A commit that had to wait for
+its causes stands where it came (`arrived_at`), and not where the node accepted it. So a log shows the disorder that the
+network made, in milliseconds of that node's clock; what came within one of these stands in the order of acceptance. Exports
+before schema 5 do not tell arrivals: their logs are in causal order. A node that lacks commits of a branch has no log of
+it.
 
 Feeds are those of authors; of imported commits, which one user signs, those of their authors where they came from.
 """
@@ -13,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import linearize
-from analytics.reading.export_reader import load_commits, read_table
+from analytics.reading.export_reader import load_commits, read_by_node
 from analytics.report.page import short, text_id
+from analytics.study.runs import AS_ARRIVED
 from analytics.study.study import REAL_BRANCHES_MAX, REAL_COMMITS_MAX, RealBranch
 from analytics.study.tangle_models import from_rows
 from ravel.exports.checking import Export
@@ -30,10 +33,16 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         .orderBy(F.desc("commits"), "branch_id")
         .limit(REAL_BRANCHES_MAX)
     )
-    received = (
-        read_table(spark, exports, "commits")
-        .groupBy("commit_id")
-        .agg(F.min("received_at").alias("first_received"))
+    arrivals = (
+        read_by_node(spark, exports, "commits")
+        .groupBy("node", "commit_id")  # what several exports of a node tell
+        .agg(
+            F.min(F.coalesce("arrived_at", "received_at")).alias("arrived"),
+            F.min("sequence").alias("accepted"),
+        )
+    )
+    arrived = arrivals.groupBy("commit_id").agg(
+        F.collect_list(F.struct("node", "arrived", "accepted")).alias("arrivals")
     )
     rows = (
         order.select("branch_id", "commit_id", "passed", "rank")
@@ -43,11 +52,10 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
                 "commit_id",
                 "acks",
                 F.coalesce("source_author", "author").alias("author"),
-                "sequence",
             ),
             ["branch_id", "commit_id"],
         )
-        .join(received, "commit_id")
+        .join(arrived, "commit_id")
     )
     return [_load_branch(rows, bytes(row["branch_id"])) for row in largest.collect()]
 
@@ -56,7 +64,7 @@ def _load_branch(rows: DataFrame, branch_id: bytes) -> RealBranch:
     found = (
         rows.where(F.col("branch_id") == F.lit(branch_id))
         .orderBy("rank", "commit_id")  # causes before effects
-        .select("commit_id", "acks", "author", "first_received", "sequence")
+        .select("commit_id", "acks", "author", "arrivals")
         .collect()
     )
     graph = from_rows(
@@ -65,5 +73,13 @@ def _load_branch(rows: DataFrame, branch_id: bytes) -> RealBranch:
             for row in found
         ]
     )
-    received = sorted(range(len(found)), key=lambda at: (found[at]["first_received"], found[at]["sequence"]))
+    logs: dict[str, list[tuple[int, int, int]]] = {}
+    for number, row in enumerate(found):
+        for node, arrived, accepted in row["arrivals"]:
+            logs.setdefault(node, []).append((arrived, accepted, number))
+    received = {
+        f"{AS_ARRIVED} at {short(node)}": [number for _, _, number in sorted(log)]
+        for node, log in sorted(logs.items())
+        if len(log) == len(found)
+    }
     return RealBranch(f"branch {short(text_id(branch_id))}", graph, received)

@@ -25,8 +25,8 @@ from analytics.study import edit_streams, tangle_models
 from analytics.study.edit_streams import replay
 from analytics.study.tangle_models import DELIVERIES, MODELS, Graph, deliver_in_order, two_feeds
 
-AS_RECEIVED: Final = "as received"
-"""The delivery of a real branch by its time of receipt."""
+AS_ARRIVED: Final = "as arrived"
+"""The delivery of a real branch in the order in which its commits arrived at a node; the node follows."""
 
 _AT_ONCE_MAX: Final = 256
 """Jobs at once: each is a thread of the driver. A cluster with more cores than that does not get more."""
@@ -37,8 +37,8 @@ Case = tuple[str, str, int, int, int]
 """Model, delivery, height, width, seed."""
 Run = tuple[str, str, int, int, int, float, float, float, int, float, float]
 """The case; edits per commit as reference, net, waiting room; most that wait at once, ranks changed per commit, seconds."""
-Real = tuple[Sequence[tuple[int, ...]], Sequence[int], Sequence[int], Sequence[int]]
-"""Causes, feeds, names, and the delivery as received."""
+Real = tuple[Sequence[tuple[int, ...]], Sequence[int], Sequence[int], Mapping[str, Sequence[int]]]
+"""Causes, feeds, names, and deliveries as nodes saw them."""
 Lines = dict[tuple[Case, str], Run]
 """What a journal says: by the case and the digest of the graph that was replayed, "" of a model."""
 
@@ -141,8 +141,8 @@ def _replay_case(case: Case, real: Real | None) -> Run:
     began = time.perf_counter()
     model, delivery, height, width, seed = case
     graph = MODELS[model](height, width, seed) if real is None else Graph(*real[:3])
-    is_log = real is not None and delivery == AS_RECEIVED
-    order = real[3] if real is not None and is_log else DELIVERIES[delivery](graph, seed)
+    is_log = real is not None and delivery in real[3]
+    order = real[3][delivery] if real is not None and is_log else DELIVERIES[delivery](graph, seed)
     counts = replay(graph, order)
     total = counts.commits
     return (
@@ -158,7 +158,9 @@ def _replay_case(case: Case, real: Real | None) -> Run:
 
 def digest_of(real: Real) -> str:
     """BLAKE3 (hex) of all that a replay of a real branch follows from."""
-    return blake3(json.dumps([list(part) for part in real]).encode()).hexdigest()
+    causes, feeds, names, received = real
+    logs = {delivery: list(order) for delivery, order in received.items()}
+    return blake3(json.dumps([list(causes), list(feeds), list(names), logs]).encode()).hexdigest()
 
 
 def _read_journal(journal: Path) -> Lines:

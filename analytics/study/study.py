@@ -1,6 +1,7 @@
 """Simulation study of timeline edits over models, delivery orders, heights and widths.
 
     OUT/study.html            for a person: figures beside those of the paper on ScuttleSort
+    OUT/figures/<name>.svg    its pictures, each by itself
     OUT/tables/runs           one row per run
     OUT/tables/percentiles    one row per scenario, over its seeds
     OUT/runs.jsonl            the runs, as they are done
@@ -18,7 +19,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.study.runs import AS_RECEIVED, Case, Progress, Shipped, digest_of, replay_all
+from analytics.study.runs import Case, Progress, Run, Shipped, digest_of, replay_all
 from analytics.study.tangle_models import DELIVERIES, MODELS, Graph
 
 PAPER_WIDTHS: Final = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -35,7 +36,13 @@ REAL_COMMITS_MAX: Final = 512 * 1024
 """Commits of a real branch to replay: the paper's largest. About 0.5 KB each in the driver and in every task."""
 REAL_BRANCHES_MAX: Final = 4
 
-_PAPERS_MODEL: Final = ("two feeds", "random feed")
+PAPERS_DELIVERY: Final = "random feed"
+PAPERS_MODEL: Final = "two feeds"
+FIRST_OF_TIES: Final = "two feeds, first of ties"
+TIE_MODELS: Final = (PAPERS_MODEL, FIRST_OF_TIES)
+"""The paper's model by either rule for feeds that are equally long: one is drawn, or the first is meant."""
+TIE_WIDTH_MAX: Final = 32
+"""Feeds up to which both rules are run at each height: with more they hardly differ, and runs take long."""
 _LURKER_ACTIVE: Final = 32
 
 STREAMS: Final = ("reference", "net", "waiting_room")
@@ -65,16 +72,22 @@ class Plan:
     seeds: int
 
     def scenarios(self) -> list[Scenario]:
-        """The paper's model at every height, the others at the smallest; lurkers at about the height the paper asks for."""
+        """The paper's model at every height, with few feeds by either rule for ties; the others at the smallest.
+
+        Lurkers have about the height that the paper asks for.
+        """
         low = min(self.heights)
         lurker_height = 256_000 if max(self.heights) >= 256_000 else low
         active = (min(_LURKER_ACTIVE, max(self.widths)),)
+        few = tuple(width for width in self.widths if width <= TIE_WIDTH_MAX)
         return [
-            Scenario("two feeds", "in order", low, self.widths),
-            *(Scenario(*_PAPERS_MODEL, height, self.widths) for height in self.heights),
-            Scenario("bursts", "random feed", low, self.widths),
-            Scenario("partitions", "random feed", low, self.widths),
-            Scenario("lurkers", "random feed", lurker_height, active),
+            Scenario(PAPERS_MODEL, "in order", low, self.widths),
+            *(Scenario(PAPERS_MODEL, PAPERS_DELIVERY, height, self.widths) for height in self.heights),
+            *(Scenario(FIRST_OF_TIES, PAPERS_DELIVERY, height, few) for height in self.heights if few),
+            Scenario("two feeds, 4 references", PAPERS_DELIVERY, low, self.widths),
+            Scenario("bursts", PAPERS_DELIVERY, low, self.widths),
+            Scenario("partitions", PAPERS_DELIVERY, low, self.widths),
+            Scenario("lurkers", PAPERS_DELIVERY, lurker_height, active),
         ]
 
 
@@ -89,15 +102,18 @@ class RealBranch:
 
     label: str  # not a name that somebody chose
     graph: Graph
-    received: Sequence[int]  # its commits by the time at which the exporting node accepted them
+    received: Mapping[
+        str, Sequence[int]
+    ]  # delivery as a node saw it -> its commits in the order of their arrival there
 
 
 @dataclass(frozen=True, slots=True)
 class StudyTables:
     """What a study gives."""
 
-    runs: int
+    runs: list[Run]
     percentiles: list[Row]  # the paper's scenario first
+    real: tuple[str, ...]  # labels of the branches that are no model's
 
 
 def run_study(
@@ -114,7 +130,7 @@ def run_study(
     scenarios += [
         Scenario(branch.label, delivery, len(branch.graph), (len(set(branch.graph.feeds)),))
         for branch in real
-        for delivery in (AS_RECEIVED, *DELIVERIES)
+        for delivery in (*branch.received, *DELIVERIES)
     ]
     shipped = {branch.label: _ship(spark, branch) for branch in real}
     cases = [case for scenario in scenarios for case in _cases(scenario, plan.seeds)]
@@ -126,16 +142,17 @@ def run_study(
     target = str((out / "tables" / "percentiles").absolute())
     percentiles.write.mode("overwrite").parquet(target)
     read = spark.read.schema(percentiles.schema).parquet(target)
-    is_other = (F.col("model") != _PAPERS_MODEL[0]) | (F.col("delivery") != _PAPERS_MODEL[1])
-    return StudyTables(len(runs), read.orderBy(is_other, "model", "delivery", "height", "width").collect())
+    is_other = ~(F.col("model").isin(*TIE_MODELS) & (F.col("delivery") == PAPERS_DELIVERY))
+    rows = read.orderBy(is_other, "model", "delivery", "height", "width").collect()
+    return StudyTables(runs, rows, tuple(branch.label for branch in real))
 
 
 def summarize(runs: DataFrame) -> DataFrame:
     """Mean and percentiles of edits per commit, over the seeds of each scenario, beside the paper's figure if it has one."""
     figures = [
         F.when(
-            (F.col("model") == _PAPERS_MODEL[0])
-            & (F.col("delivery") == _PAPERS_MODEL[1])
+            F.col("model").isin(*TIE_MODELS)
+            & (F.col("delivery") == PAPERS_DELIVERY)
             & (F.col("height") == height)
             & (F.col("width") == width),
             edits,
@@ -172,7 +189,7 @@ def _ship(spark: SparkSession, branch: RealBranch) -> Shipped:
 
 def _cases(scenario: Scenario, seeds: int) -> list[Case]:
     """Without chance one seed will do."""
-    is_chance = scenario.model in MODELS or scenario.delivery == "random feed"
+    is_chance = scenario.model in MODELS or scenario.delivery == PAPERS_DELIVERY
     return [
         (scenario.model, scenario.delivery, scenario.height, width, seed)
         for width in scenario.widths

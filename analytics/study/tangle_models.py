@@ -9,6 +9,10 @@ The models, each with `width` feeds:
   the last of its own feed, and the last of the longest other feed as it was before the step. All ranks then hold
   exactly two commits, as in the paper's figure 8. Which of two equally long feeds is meant the paper does not say; here
   it is drawn.
+- *two feeds, first of ties*: the same, but the first of equally long feeds is meant, as a search for the longest finds it
+  in any list of feeds.
+- *two feeds, 4 references*: as *two feeds*, and each commit also acks the last of two other feeds, drawn at random: what
+  the paper leaves for later.
 - *lurkers*: the mix that the paper leaves for later. 32 feeds write nearly all, and 16 times as many a commit now and then.
 - *bursts*: one feed after the other writes a run of commits, 20 in the mean, and looks at the others before it begins only.
 - *partitions*: two halves that for 500 commits at a time do not see each other; else as two feeds.
@@ -27,6 +31,8 @@ LURKER_SHARE: Final = 0.02
 """Of the commits: every fiftieth is a lurker's."""
 BURST_MEAN: Final = 20
 PARTITION_COMMITS: Final = 500
+MORE_REFERENCES: Final = 2
+"""Of a commit of *two feeds, 4 references*, beside its own feed's and the longest feed's last commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,20 @@ class Graph:
 
 def two_feeds(height: int, width: int, seed: int) -> Graph:
     """The paper's model. `width` is at least 2."""
-    growing = _Growing(width, seed)
+    return _two_feeds(_Growing(width, seed), height, width)
+
+
+def two_feeds_first(height: int, width: int, seed: int) -> Graph:
+    """The paper's model, where the first of equally long feeds is meant."""
+    return _two_feeds(_Growing(width, seed, is_first_of_ties=True), height, width)
+
+
+def two_feeds_more(height: int, width: int, seed: int) -> Graph:
+    """The paper's model with `MORE_REFERENCES` more for each commit."""
+    return _two_feeds(_Growing(width, seed, more_references=MORE_REFERENCES), height, width)
+
+
+def _two_feeds(growing: "_Growing", height: int, width: int) -> Graph:
     while growing.count < height:
         growing.step(growing.random.sample(range(width), 2))
     return growing.graph(height)
@@ -86,6 +105,8 @@ def partitions(height: int, width: int, seed: int) -> Graph:
 
 MODELS: Final[Mapping[str, Callable[[int, int, int], Graph]]] = {
     "two feeds": two_feeds,
+    "two feeds, first of ties": two_feeds_first,
+    "two feeds, 4 references": two_feeds_more,
     "lurkers": lurkers,
     "bursts": bursts,
     "partitions": partitions,
@@ -138,8 +159,12 @@ def from_rows(rows: Sequence[tuple[bytes, Sequence[bytes], bytes]]) -> Graph:
 class _Growing:
     """A graph while it is made: knows the last commit of each feed, and which feeds of either half are the longest."""
 
-    def __init__(self, width: int, seed: int) -> None:
+    def __init__(
+        self, width: int, seed: int, *, is_first_of_ties: bool = False, more_references: int = 0
+    ) -> None:
         self.random = random.Random(seed)  # noqa: S311  # as above
+        self._is_first_of_ties = is_first_of_ties
+        self._more_references = more_references
         self._half = width // 2
         self._causes: list[tuple[int, ...]] = []
         self._feeds: list[int] = []
@@ -164,9 +189,14 @@ class _Growing:
             # Where the one longest feed is the writer's own, any other adds nothing to it.
             others = [feed for feed in longest if feed != writer]
             if others:
-                causes.append(self._last[self.random.choice(others)])
+                causes.append(
+                    self._last[min(others) if self._is_first_of_ties else self.random.choice(others)]
+                )
                 rank = max(rank, top)
-            written.append((writer, tuple(cause for cause in causes if cause is not None), rank + 1))
+            if self._more_references:  # none of a higher rank than the longest feed's
+                causes += [self._last[feed] for feed in self._draw_others(writer)]
+            acked = tuple(dict.fromkeys(cause for cause in causes if cause is not None))
+            written.append((writer, acked, rank + 1))
         for writer, acked, rank in written:
             self._last[writer], self._rank[writer] = len(self._causes), rank
             self._causes.append(acked)
@@ -177,6 +207,11 @@ class _Growing:
                 self._longest[half] = _Longest(rank, [writer])
             elif rank == self._longest[half].rank:
                 self._longest[half].feeds.append(writer)
+
+    def _draw_others(self, writer: int) -> list[int]:
+        others = len(self._last) - 1
+        drawn = self.random.sample(range(others), min(self._more_references, others))
+        return [feed + (feed >= writer) for feed in drawn]
 
     def graph(self, height: int) -> Graph:
         """What was made, cut to `height` commits."""

@@ -46,6 +46,7 @@ class Row:
     rank: int | None = None
     kind: str = "post"
     received: int = T0_MS
+    arrived: int | None = None  # of what waited for causes
     position: int | None = None
     feed: int = 1
     repo: str = "repo"
@@ -208,6 +209,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "size": row.size,
         "time": row.time,
         "received_at": row.received,
+        "arrived_at": row.arrived,
         "feed_sequence": row.feed,
         "blocks": 2,
     }

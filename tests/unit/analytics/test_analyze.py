@@ -110,6 +110,9 @@ MANY = [
         for n in range(300)
     ),
     Row("script", branch=SCRIPT, time=T0_MS),
+    *(
+        Row(f"script{n}", ("script",), SCRIPT, time=T0_MS) for n in range(3)
+    ),  # smaller ones are not on the page
     Row("formula", branch=FORMULA, time=0),
 ]
 """Branches of several shapes and names: one analysis of them is looked at by several tests."""

@@ -15,7 +15,7 @@ from analytics.tables.definitions import TABLES
 def _write(out: Path, name: str, *parts: list[dict[str, object]]) -> None:
     folder = out / "tables" / name
     folder.mkdir(parents=True, exist_ok=True)
-    kinds = {"bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}
+    kinds: dict[str, pa.DataType] = {"bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}
     columns = [(column.name, kinds[column.kind]) for column in TABLES[name].columns]
     for number, rows in enumerate(parts):
         pq.write_table(

@@ -163,3 +163,16 @@ def test_the_papers_figures_are_met(width: int, least: float, most: float) -> No
     graph = two_feeds(8192, width, 1)
     counts = replay(graph, deliver_random_feed(graph, 1))
     assert least <= counts.reference / counts.commits <= most
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_moving_at_once_can_take_a_square_of_edits_with_one_parent_each(count: int) -> None:
+    """Three chains. The second follows the third, whose commits arrive last and backwards: each arrival raises both."""
+    first, third, second = (range(count * chain, count * (chain + 1)) for chain in range(3))
+    causes: list[tuple[int, ...]] = [(commit - 1,) if commit % count else () for commit in range(3 * count)]
+    causes[second[0]] = (third[-1],)
+    graph = Graph(causes, [commit // count for commit in range(3 * count)], range(3 * count))
+    counts = replay(graph, [*first, *second, *reversed(third)])
+    assert counts.net == 3 * count + count * (count - 1)
+    assert counts.reference >= counts.net
+    assert counts.waiting_room <= 2 * 3 * count

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from analytics.study import command as study_command
 from analytics.study.edit_streams import replay
-from analytics.study.page import as_text, render_study, scale_of
+from analytics.study.page import as_text, figures_of, render_study, scale_of
 from analytics.study.real_branches import load_real_branches
 from analytics.study.runs import replay_all, task_code
 from analytics.study.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
@@ -52,24 +52,35 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
             author="importer" if n % 3 else "a0",
             source=f"a{n % 3}" if n % 3 else None,
             received=T0_MS + n,
+            arrived=T0_MS + 1 if n == 5 else None,  # it came after the second, and waited for others
         )
         for n in range(30)
     ]
-    real = load_real_branches(spark, [read_export(write_export(tmp_path / "export", rows))])
+    exports = [write_export(tmp_path / "export", rows, node="one")]
+    exports.append(
+        write_export(tmp_path / "late", [replace(row, received=T0_MS) for row in rows], node="two")
+    )
+    exports.append(write_export(tmp_path / "less", rows[:9], node="three"))
+    real = load_real_branches(spark, [read_export(folder) for folder in exports])
     assert [len(branch.graph) for branch in real] == [30]
+    in_order = list(range(30))
+    assert real[0].received == {
+        "as arrived at one": [0, 1, 5, 2, 3, 4, *in_order[6:]],
+        "as arrived at two": [*in_order[:5], *in_order[6:], 5],
+    }, "a node that lacks commits has no log"
     assert [len(causes) for causes in real[0].graph.causes][:5] == [0, 1, 2, 2, 2]
     (tmp_path / "out").mkdir()
     said: list[str] = []
     result = run_study(spark, TINY, tmp_path / "out", said.append, real)
-    assert said[-1].startswith("  26/26 runs (")
+    assert said[-1].startswith("  39/39 runs (")
     found = spark.read.parquet(str(tmp_path / "out" / "tables" / "runs")).collect()
-    assert len(found) == result.runs == 2 * (2 * 2 + 2 * 3) + 2 + 1 + 1 + 2
+    assert len(found) == len(result.runs) == 2 * (2 * 2 + 2 * 2 + 2 * 4) + 2 + 2 + 1 + 2
     of_models = [run for run in found if run["model"] in MODELS]
     assert [_figures_of(run) for run in of_models] == _replayed(of_models)
-    as_received = [run for run in found if run["delivery"] == "as received"]
-    assert [(run["model"], run["reference"], run["width"]) for run in as_received] == [
-        (real[0].label, 1.0, 3)
-    ]
+    arrived = {run["delivery"]: run for run in found if run["delivery"] in real[0].received}
+    at_one = arrived["as arrived at one"]
+    assert (at_one["model"], at_one["width"], at_one["most_waiting"]) == (real[0].label, 3, 1)
+    assert at_one["waiting_room"] == pytest.approx(31 / 30), "one of them waited"
     for row in result.percentiles:
         seeds = [
             run["net"]
@@ -83,7 +94,7 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
 
     journal = tmp_path / "out" / "runs.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
-    assert len(lines) == result.runs
+    assert len(lines) == len(result.runs)
     chosen = json.loads(lines[-1])
     no_runs = ["[]", '{"model": 1}', "[" * 100_000, lines[-3][:30]]
     no_runs += [json.dumps([*chosen[:at], value, *chosen[at + 1 :]]) for at, value in _NO_FIGURES]
@@ -91,19 +102,26 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     kept = [*lines[:-3], of_others + "\n"]
     journal.write_text("".join(kept) + "\n".join(no_runs))
     again = run_study(spark, TINY, tmp_path / "out", said.append, real, resume=True)
-    assert f"3 runs, 1 at once, {result.runs - 3} done before" in said
+    assert f"3 runs, 1 at once, {len(result.runs) - 3} done before" in said
     assert journal.read_text().splitlines(keepends=True)[: len(kept)] == kept, "other studies go on, too"
     assert len(journal.read_text().splitlines()) == len(kept) + 3
     assert [_figures(row) for row in again.percentiles] == [_figures(row) for row in result.percentiles]
 
-    late = [replace(real[0], received=real[0].received[::-1])]
+    late = [replace(real[0], received={name: log[::-1] for name, log in real[0].received.items()})]
     run_study(spark, TINY, tmp_path / "out", said.append, late, resume=True)
-    of_real = 2 + sum(run["delivery"] == "random feed" and run["model"] not in MODELS for run in found)
-    assert f"{of_real} runs, 1 at once, {result.runs - of_real} done before" in said, "another branch by now"
+    of_real = sum(run["model"] not in MODELS for run in found)
+    assert f"{of_real} runs, 1 at once, {len(result.runs) - of_real} done before" in said, (
+        "another branch by now"
+    )
 
     page = render_study(TINY, result)
-    assert page.count('<svg role="img"') == 3
+    assert page.count('<svg role="img"') == 5
     assert "scaled down" in page
+    assert "<h1>Ravel: a timeline that waits for causes takes one edit per commit; ScuttleSort takes " in page
+    assert "In 2 logs of real nodes, 3.3% to 80.0% of the commits came before one" in page
+    figures = figures_of(TINY, result)
+    assert list(figures) == ["width-60", "width-120", "height", "ties", "measured"]
+    assert not any("var(--" in picture for picture in figures.values()), "each stands by itself"
     assert real[0].label in as_text(result)
 
 
@@ -243,6 +261,6 @@ def test_the_command_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert (result["runs"], result["heights"], result["widths"]) == (5, [100], [4])
+    assert (result["runs"], result["heights"], result["widths"]) == (7, [100], [4])
     assert Path(result["report"]).is_file()
-    assert "[study]   5/5 runs (" in done.stderr
+    assert "[study]   7/7 runs (" in done.stderr

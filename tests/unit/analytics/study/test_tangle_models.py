@@ -1,6 +1,7 @@
 """The models of a study: their shapes are what they are said to be, and deliveries respect feeds."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from analytics.study.tangle_models import (
     LURKER_SHARE,
     LURKERS_PER_ACTIVE,
     MODELS,
+    MORE_REFERENCES,
     PARTITION_COMMITS,
     Graph,
     deliver_in_order,
@@ -18,6 +20,8 @@ from analytics.study.tangle_models import (
     lurkers,
     partitions,
     two_feeds,
+    two_feeds_first,
+    two_feeds_more,
 )
 
 
@@ -41,7 +45,7 @@ def test_causes_come_first_each_feed_is_a_chain_and_a_seed_repeats(
     last: dict[int, int] = {}
     for commit, (causes, feed) in enumerate(zip(graph.causes, graph.feeds, strict=True)):
         assert all(cause < commit for cause in causes)
-        assert len(set(causes)) == len(causes) <= 2
+        assert len(set(causes)) == len(causes) <= 2 + MORE_REFERENCES * model.endswith("references")
         assert last.get(feed) in (None, *causes)
         last[feed] = commit
     assert MODELS[model](height, width, seed) == graph
@@ -49,8 +53,11 @@ def test_causes_come_first_each_feed_is_a_chain_and_a_seed_repeats(
 
 
 @pytest.mark.parametrize("width", [4, 64])
-def test_the_papers_model_has_two_commits_at_every_rank(width: int) -> None:
-    graph = two_feeds(2000, width, 1)
+@pytest.mark.parametrize("model", [two_feeds, two_feeds_first, two_feeds_more])
+def test_the_papers_model_has_two_commits_at_every_rank(
+    model: Callable[[int, int, int], Graph], width: int
+) -> None:
+    graph = model(2000, width, 1)
     assert set(Counter(ranks_of(graph)).values()) == {2}
     assert len(set(graph.feeds)) == width
 
@@ -85,3 +92,20 @@ def test_a_delivery_holds_everything_once_and_each_feed_in_order(height: int, wi
 def test_a_real_tangle_becomes_a_graph() -> None:
     rows = [(b"m", [], b"ada"), (b"b", [b"m", b"gone"], b"bob"), (b"z", [b"m", b"b", b"m"], b"ada")]
     assert from_rows(rows) == Graph([(), (0,), (0, 1)], [0, 1, 0], [1, 0, 2])
+
+
+def test_the_first_of_equally_long_feeds_is_meant_where_that_is_the_rule() -> None:
+    graph = two_feeds_first(2000, 8, 1)
+    drawn = two_feeds(2000, 8, 1)
+
+    def share_of_first(graph: Graph) -> float:
+        acked = [
+            graph.feeds[cause]
+            for causes, feed in zip(graph.causes, graph.feeds, strict=True)
+            for cause in causes
+            if graph.feeds[cause] != feed
+        ]
+        return sum(feed < 4 for feed in acked) / len(acked)
+
+    assert share_of_first(graph) > 0.65
+    assert 0.4 < share_of_first(drawn) < 0.6
