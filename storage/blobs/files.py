@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from protocol.block import Block, Reference
 from protocol.body import content_of
@@ -219,7 +219,7 @@ def _load(
     return [*_as_files(connection, connection.execute(query, {"branch": branch_num}))]
 
 
-def _as_files(connection: Connection, rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[FileRow]:
+def _as_files(connection: Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[FileRow]:
     mask = cipher_of(connection).mask
     for num, object_id, key, *rest in rows:
         yield FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)

@@ -74,9 +74,8 @@ class Wire:
         self._thread.join()
 
     def _run(self) -> None:
-        senders = {
-            tun: address for address, tun in reversed(self._tuns.items())
-        }  # the first of several addresses
+        # Of several addresses the first: it is the last to be put in.
+        senders = {tun: address for address, tun in reversed(list(self._tuns.items()))}
         with selectors.DefaultSelector() as selector:
             for tun, address in senders.items():
                 selector.register(tun, selectors.EVENT_READ, address)

@@ -120,7 +120,8 @@ async def test_an_upload_takes_no_key(tmp_path: Path) -> None:
 
 def test_every_write_but_uploads_codes_and_presences_takes_a_key() -> None:
     without = {one.name for one in ENDPOINTS if one.method != "GET" and not one.takes_key}
-    assert without == {"add_file", "add_files", "make_page_code", "open_report", "tell_presence"}
+    codes = {"make_export_code", "make_page_code", "open_report"}
+    assert without == {"add_file", "add_files", "tell_presence", *codes}
 
 
 def _request(key: str) -> Request:
