@@ -5,6 +5,7 @@ read at most once in SEARCH_TEXT_PAUSE_SECONDS, however often it changes, and re
 others bring commits, else a half. Posts do not wait for it.
 """
 
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -97,9 +98,12 @@ class TextIndexer:
         content = msgspec.msgpack.encode(clear) if last is not None and clear else None
         keys = index_keys((said for one in clear for said in (one.title, one.text)), SEARCH_TEXT_WORDS_MAX)
         database, replica = self._hub.replica.database, self._hub.replica
-        nums: list[int] = []
+        nums: list[int] = []  # none: whatever changes in the repo may change the text
         if branch is not None:
-            with database.read() as connection:
+            with (
+                database.read() as connection,
+                suppress(ServiceError, DamagedBlock),
+            ):  # what it continues is not here
                 nums = [part.num for part, _ in lineage(replica, connection, branch)]
         with database.write(is_patient=True) as connection:
             state = load_state(connection)

@@ -11,8 +11,8 @@ from pycrdt import Doc, Map, Text, merge_updates
 from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
+from node.content import document_operations, text_worker
 from node.content import search_texts as texts_indexer_module
-from node.content import text_worker
 from node.content import texts as texts_module
 from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
@@ -26,6 +26,7 @@ from protocol.document_kinds import TextUpdate
 from protocol.ids import BlockId, ObjectId
 from protocol.text import id_text, parse_id
 from storage.commits.absent_bodies import Erasure, erase_bodies
+from storage.commits.blocks import DamagedBlock
 from storage.commits.search_texts import load_content
 from storage.commits.void_marks import mark_void
 from storage.repos.repos import Branch
@@ -272,6 +273,26 @@ async def test_a_text_that_the_machine_has_no_room_for_stays_due(
     monkeypatch.setattr(Texts, "render", real)
     await desk.catch_up()
     assert await desk.find("words") == ["some words"]
+
+
+@pytest.mark.parametrize("error", [ServiceError("incomplete", "not here"), DamagedBlock("damaged")])
+async def test_a_text_whose_branch_continues_what_is_not_here_stops_nothing(
+    desk: Desk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    await desk.say("some words")
+    with monkeypatch.context() as broken:
+        broken.setattr(texts_indexer_module, "lineage", fail)
+        broken.setattr(document_operations, "lineage", fail)
+        await desk.catch_up()
+    assert await desk.find("words") == []
+    post = desk.node.write(desk.main, "a post")  # the posts' indexer goes on
+    assert post
+    await desk.say("other words")  # and what comes makes it due again
+    await desk.catch_up()
+    assert await desk.find("words") == ["other words"]
 
 
 async def test_damage_to_the_kept_text_is_no_hit_and_no_failure(
