@@ -62,7 +62,12 @@ class TextIndexer:
         while due := await self._hub.run_blocking(self._find_due, after):
             after = due.branch_num
             accepted, began = self._hub.totals.accepted, trio.current_time()
-            is_read = await self._read(due)
+            try:
+                is_read = await self._read(due)
+            except KeyError:  # memory may know less than the moment of the store that was read
+                if due.branch_num in self._hub.replica.branches:
+                    raise
+                is_read = True  # its repo was forgotten meanwhile
             pause = pause_after(self._hub, accepted, began)
             # Others are not asked of a machine without room; and one that takes all the time it may is bad, or too large.
             await trio.sleep(pause if is_read else max(_RETRY_SECONDS, _REST * (trio.current_time() - began)))
@@ -100,10 +105,8 @@ class TextIndexer:
         database, replica = self._hub.replica.database, self._hub.replica
         nums: list[int] = []  # none: whatever changes in the repo may change the text
         if branch is not None:
-            with (
-                database.read() as connection,
-                suppress(ServiceError, DamagedBlock),
-            ):  # what it continues is not here
+            # What it continues may not be here.
+            with database.read() as connection, suppress(ServiceError, DamagedBlock):
                 nums = [part.num for part, _ in lineage(replica, connection, branch)]
         with database.write(is_patient=True) as connection:
             state = load_state(connection)

@@ -29,6 +29,7 @@ from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.blocks import DamagedBlock
 from storage.commits.search_texts import load_content
 from storage.commits.void_marks import mark_void
+from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 from storage.schema.search_schema import search_parts, search_texts, search_words
@@ -293,6 +294,21 @@ async def test_a_text_whose_branch_continues_what_is_not_here_stops_nothing(
     await desk.say("other words")  # and what comes makes it due again
     await desk.catch_up()
     assert await desk.find("words") == ["other words"]
+
+
+async def test_a_repo_may_be_forgotten_while_its_text_is_read(
+    desk: Desk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.say("some words")
+
+    async def forget(*_: object) -> object:
+        with desk.node.replica.change() as change:
+            forget_repo(change.connection, desk.main.repo_num)
+        raise KeyError(7)
+
+    monkeypatch.setattr(Texts, "render", forget)
+    await desk.catch_up()
+    assert (await Search(desk.node.hub, is_enabled=True).view())["texts_due"] == 0
 
 
 async def test_damage_to_the_kept_text_is_no_hit_and_no_failure(
