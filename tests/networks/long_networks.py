@@ -14,6 +14,8 @@ from tests.networks.lines import Line, PlacedPeer, cut, daemons, heal, set_lines
 from tests.networks.namespaces import NamespaceNet
 from tests.networks.test_networks import KINDS, gather, open_net, until_agreed, write
 
+pytestmark = pytest.mark.slow
+
 _FLAPS = 12
 
 

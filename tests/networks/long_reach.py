@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+import pytest
 from pycrdt import Doc, Text
 
 from protocol.limits.formats import MIB
@@ -22,6 +23,8 @@ from tests.networks.routers import RouterKind
 from tests.networks.test_moving import joined
 from tests.support.machine import patience
 from tests.support.processes import run_command
+
+pytestmark = pytest.mark.slow
 
 _SIZE: Final = int(os.environ.get("MIB", "1024")) * MIB
 _LINES: Final = 20
