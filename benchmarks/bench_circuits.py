@@ -4,6 +4,7 @@ python benchmarks/bench_circuits.py [MiB of a file] [circuits] [MiB that pass th
 
 - *Files*: three daemons. Bob fetches a file from Alice through the relay alone, then another of the same size on a direct
   connection, by `ravel file get`. All share this machine's cores: over a circuit, three daemons encrypt and decrypt.
+  The relay has no room for files then, so that all of it comes through the circuit.
 - *Deposited files*: the relay takes another such file from Alice, and gives it to Bob when she has left.
 - *Many circuits*: one relay as a daemon, and nodes in this process that open circuits to each other; then some of them send
   at once. The figures include what this process needs to decrypt what passes.
@@ -68,6 +69,7 @@ def _relay(folder: Path) -> Peer:
 
 def _files(folder: Path, size: int) -> None:
     relay = _relay(folder)
+    run_ravel(relay, "config", "set", "relay.topic_size_max", "1")
     alice, bob = (Peer(folder / name, introduces=False) for name in ("alice", "bob"))
     run_ravel(alice, "config", "set", "network.punching", "false")
     with running(relay, alice, bob):
@@ -86,6 +88,9 @@ def _files(folder: Path, size: int) -> None:
         bob.client.join_repo(invitation_text(hidden))
         rates = {path: _fetch(folder, alice, bob, size, path) for path in ("relayed", "direct")}
         figure("circuit_share_of_direct", rates["relayed"] / rates["direct"], "", size=size)
+        relay.stop()
+        run_ravel(relay, "config", "set", "relay.topic_size_max", "2048")
+        relay.start()
         figure(
             "deposited_share_of_direct", _deposited(folder, alice, bob, size) / rates["direct"], "", size=size
         )

@@ -156,7 +156,7 @@ export const ofNode = {
   quota: "Quota",
   unit: "Unit",
   linkDays: "Days until the link expires",
-  accountLink: (name, until) => `Send this to ${name}. It works for one node, until ${until}. There: ravel relay join -`,
+  accountLink: (name, until) => `Send this to ${name}. It works for one node, until ${until}. There: Peers on the page, or ravel relay join -`,
   quotaChanged: (name) => `The quota of ${name} is changed.`,
   revokeAccount: (name) => `Revoke the account ${name}`,
   revokeAccountQuestion: (name) => `Revoke ${name}? Its nodes are strangers again. What they brought stays until there is no room.`,
