@@ -457,10 +457,14 @@ class RelayService:
     def _refresh(self) -> None:
         with self._database.read() as connection:
             topics = load_kept(connection)
-            for topic, one in self.topics.items():
-                now = topics.get(topic)
-                if now is None or now.num != one.num:
-                    self._forgotten.add(topic)
+            gone = {
+                topic
+                for topic, one in self.topics.items()
+                if (now := topics.get(topic)) is None or now.num != one.num
+            }
+            self._forgotten = (
+                self._forgotten | gone
+            )  # the old set may be looked at just now, by another thread
             self.topics = topics
             self.allowed = frozenset(load_allowed(connection))
             self.accounts = load_accounts(connection)
