@@ -35,6 +35,8 @@ _PARTITION_ROWS: Final = 1_000_000
 _PARTITIONS_MAX: Final = 2_000
 """Each costs the driver some milliseconds a stage, and every map task a buffer for it."""
 
+_CHECKPOINTS: Final = ".spark-checkpoints"
+
 _FOR_FEW_ROWS: Final = {
     # To compile a query takes longer than to interpret it.
     "spark.sql.codegen.wholeStage": "false",
@@ -60,12 +62,17 @@ class MasterRefused(Exception):
 
 
 def start_session(
-    master: str = "local[*]", *, rows: int | None = None, log_path: Path | None = None
+    master: str = "local[*]",
+    *,
+    rows: int | None = None,
+    log_path: Path | None = None,
+    shared: Path | None = None,
 ) -> SparkSession:
     """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it).
 
     `rows` are those that exports have, if that is known. A session for few (SMALL_ROWS_MAX) spends little on planning,
-    since that takes longer than the work itself.
+    since that takes longer than the work itself. `shared` is a folder that all machines of a cluster see: there tables are
+    kept that cannot be computed again alike, and outlast a machine. `stop_session` removes them.
     """
     is_small = rows is not None and rows <= SMALL_ROWS_MAX
     is_local = master.startswith("local")
@@ -99,7 +106,15 @@ def start_session(
         except (Py4JError, PySparkException) as error:
             raise MasterRefused(f"Spark does not start on {master!r}: {cause_of(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
+    if shared is not None and not is_local:
+        session.sparkContext.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def stop_session(session: SparkSession, shared: Path) -> None:
+    """End a session, and remove what it kept in `shared`."""
+    session.stop()
+    shutil.rmtree(shared / _CHECKPOINTS, ignore_errors=True)
 
 
 def partitions_for(rows: int | None) -> int:

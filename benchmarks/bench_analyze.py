@@ -1,8 +1,11 @@
 """`ravel analyze` by both engines on the same export, in the same run; their tables are held to be equal.
 
-python benchmarks/bench_analyze.py [sizes, 10000 by default] [engines, local,spark by default]
+python benchmarks/bench_analyze.py [sizes, 10000 by default] [engines, local,spark by default] [nodes]
 
-Commits are those of `bench_statistics`, as an export with a manifest. Timed is the whole command, in a process of its own:
+Commits are those of `bench_statistics`, as an export with a manifest. With `nodes` each size is that of one of so many
+exports, nine tenths of which all have; the measure is then one export of as many rows. The engine `bare` is the least
+that the same order and nine of the tables cost without Ravel's frame: DuckDB and the kernel, in a process of its own;
+`nine` is the local engine on these tables alone, likewise. Timed is the whole command, in a process of its own:
 start, check of the export, order, comparison with the stated ranks, all tables, the page. Processor time is of all its
 processes. Memory is the largest sum of their resident memory, sampled.
 """
@@ -11,18 +14,26 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
+from analytics.engines.engine import Catalog
+from analytics.engines.local_engine import LocalEngine
+from analytics.order.branch_tasks import linearize_batches
+from analytics.reading.times import bucket_for
 from analytics.tables.definitions import TABLES
+from benchmarks import statistics_sql
 from benchmarks.bench_statistics import write_commits
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
+from ravel.exports.checking import read_export
 from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
 
 _RECEIVED: int = 1_750_000_000_000
@@ -30,9 +41,35 @@ _HEAVY = 100_000
 """Commits above which rows are not compared: Python would hold all of them."""
 
 
+_COMMON_SHARE = 0.9
+
+
 def write_export(folder: Path, count: int) -> Path:
     """An export of so many commits; what statistics do not read is the same in each row."""
     write_commits(folder / "commits", count)
+    return write_manifest(folder, count, "benchmark")
+
+
+def write_nodes(folder: Path, count: int, nodes: int) -> list[Path]:
+    """Exports of so many commits of each of so many nodes."""
+    common = int(count * _COMMON_SHARE)
+    own = count - common
+    for name, size in (("common", common), ("own", own * nodes)):
+        write_commits(folder / name, size)
+    shared, others = pq.read_table(folder / "common"), pq.read_table(folder / "own")
+    exports = []
+    for number in range(nodes):
+        export = folder / f"node-{number}"
+        (export / "commits").mkdir(parents=True)
+        rows = pa.concat_tables([shared, others.slice(number * own, own)])
+        rows = rows.set_column(0, "sequence", pa.array(range(1, count + 1), pa.int64()))
+        pq.write_table(rows, export / "commits" / "part-0.parquet")
+        exports.append(write_manifest(export, count, f"node {number}"))
+    return exports
+
+
+def write_manifest(folder: Path, count: int, node: str) -> Path:
+    """Fill up the columns of the parts that are there, and list them."""
     listed = []
     for part in sorted((folder / "commits").iterdir()):
         rows = pq.read_table(part)
@@ -58,7 +95,7 @@ def write_export(folder: Path, count: int) -> Path:
     manifest = {
         "format": EXPORT_FORMAT,
         "schema_version": SCHEMA_VERSION,
-        "node": "benchmark",
+        "node": node,
         "created_at": _RECEIVED // 1000,
         "watermark": count,
         "tables": {"commits": listed, "voids": []},
@@ -67,10 +104,50 @@ def write_export(folder: Path, count: int) -> Path:
     return folder
 
 
-def analyze(export: Path, out: Path, engine: str) -> None:
+def analyze(exports: Sequence[Path], out: Path, engine: str) -> None:
     """The command; fails where it finds anything wrong."""
-    command = [sys.executable, "-P", "-m", "analytics", str(export), "--out", str(out), "--engine", engine]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if engine in ("bare", "nine"):
+        command = [sys.executable, str(Path(__file__)), f"--{engine}", str(exports[0]), str(out)]
+    else:
+        command = [sys.executable, "-P", "-m", "analytics", *map(str, exports), "--out", str(out)]
+        command += ["--engine", engine]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def count_bare(export: Path, out: Path) -> None:
+    """The order and nine tables by DuckDB and the kernel."""
+    out.mkdir(parents=True)
+    with duckdb.connect(str(out / "tables.duckdb")) as database:
+        database.execute("SET preserve_insertion_order = false")
+        database.execute(f"CREATE VIEW commits AS FROM read_parquet('{export}/commits/*.parquet')")
+        read = database.sql(
+            "SELECT branch_id, commit_id, acks, sequence, CAST(0 AS TINYINT) AS mark FROM commits"
+        ).to_arrow_reader(100_000)
+        ordered = pa.Table.from_batches(linearize_batches(read, (), with_shapes=False, with_digests=False))
+        pq.write_table(ordered, out / "linearization.parquet")
+        del ordered
+        ((first, last),) = database.sql("SELECT min(time), max(time) FROM commits").fetchall()
+        bucket = bucket_for(first, last)
+        database.execute(f"CREATE MACRO in_period(t) AS t BETWEEN {first} AND {last}")
+        database.execute(f"CREATE MACRO bucket_of(t) AS t - t % {bucket}")
+        for statement in statistics_sql.SETUP:
+            database.execute(statement)
+        for name, query in statistics_sql.TABLES.items():
+            database.execute(f"COPY ({query}) TO '{out}/{name}.parquet' (FORMAT parquet, COMPRESSION snappy)")
+
+
+def count_nine(export: Path, out: Path) -> None:
+    """The same by the local engine."""
+    exports = [read_export(export)]
+    engine = LocalEngine(exports, out)
+    try:
+        catalog = Catalog(engine, exports)
+        catalog.need("commits")
+        engine.order(None)
+        catalog.is_complete = True
+        catalog.write(["linearization", *statistics_sql.TABLES])
+    finally:
+        engine.close()
 
 
 def compare(one: Path, other: Path) -> None:
@@ -83,26 +160,43 @@ def compare(one: Path, other: Path) -> None:
 
 def main() -> None:
     """Print the figures."""
+    if len(sys.argv) > 1 and sys.argv[1] in ("--bare", "--nine"):
+        count = count_bare if sys.argv[1] == "--bare" else count_nine
+        count(Path(sys.argv[2]), Path(sys.argv[3]))
+        return
     sizes = [int(text) for text in sys.argv[1].split(",")] if len(sys.argv) > 1 else [10_000]
     engines = sys.argv[2].split(",") if len(sys.argv) > 2 else ["local", "spark"]
+    nodes = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     with tempfile.TemporaryDirectory(prefix="ravel-bench-") as name:
-        folder = Path(name)
         for size in sizes:
-            note(f"write {size:,} commits")
-            export = write_export(folder / str(size), size)
-            seconds = {}
-            for engine in engines:
-                note(f"{engine}, {size:,} commits")
-                out = folder / f"{engine}-{size}"
-                with peak_of_all() as peak, processor_time_of_all() as processor:
-                    seconds[engine] = timed(partial(analyze, export, out, engine))
-                figure(f"analyze_{engine}", seconds[engine], "s", commits=size)
-                figure(f"analyze_{engine}_processor", processor[0], "s", commits=size)
-                figure(f"analyze_{engine}_memory", peak[0], "MiB", commits=size)
-            if len(engines) == 2:
-                figure("analyze_spark_to_local", seconds["spark"] / seconds["local"], "ratio", commits=size)
-                if size <= _HEAVY:
-                    compare(*(folder / f"{engine}-{size}" for engine in engines))
+            measure(Path(name) / str(size), size, engines, nodes)
+
+
+def measure(folder: Path, size: int, engines: Sequence[str], nodes: int) -> None:
+    """Print the figures of one size."""
+    rows = size * nodes
+    note(f"write {rows:,} commits")
+    given = {"": [write_export(folder / "one", rows)]}
+    if nodes > 1:
+        given["_of_nodes"] = write_nodes(folder / "nodes", size, nodes)
+    seconds = {}
+    for engine in engines:
+        for kind, exports in given.items():
+            note(f"{engine}, {rows:,} commits in {len(exports)} exports")
+            with peak_of_all() as peak, processor_time_of_all() as processor:
+                taken = timed(partial(analyze, exports, folder / f"out-{engine}{kind}", engine))
+            seconds[engine + kind] = taken
+            figure(f"analyze_{engine}{kind}", taken, "s", commits=rows)
+            figure(f"analyze_{engine}{kind}_processor", processor[0], "s", commits=rows)
+            figure(f"analyze_{engine}{kind}_memory", peak[0], "MiB", commits=rows)
+        if nodes > 1:
+            ratio = seconds[f"{engine}_of_nodes"] / seconds[engine]
+            figure(f"analyze_{engine}_nodes_to_one", ratio, "ratio", nodes=nodes, limit=2.0)
+    for one, other in (("spark", "local"), ("nine", "bare")):
+        if one in seconds and other in seconds:
+            figure(f"analyze_{one}_to_{other}", seconds[one] / seconds[other], "ratio", commits=rows)
+    if {"spark", "local"} <= seconds.keys() and rows <= _HEAVY:
+        compare(folder / "out-spark", folder / "out-local")
 
 
 if __name__ == "__main__":

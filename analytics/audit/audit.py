@@ -26,7 +26,7 @@ from analytics.engines.spark_tables import TableWriter
 from analytics.order.linearize import digest_orders, linearize
 from analytics.order.range_rank_jobs import pin
 from analytics.reading.export_reader import are_small, count_rows, load_commits, read_parts, read_table
-from analytics.session import start_session
+from analytics.session import start_session, stop_session
 from ravel.exports.checking import Export, authors_agree, read_export
 from ravel.exports.schema import BLOCK_TABLES
 
@@ -84,7 +84,9 @@ def run(
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
-    session = spark or start_session(master, rows=count_rows(exports), log_path=out_dir / "spark.log")
+    session = spark or start_session(
+        master, rows=count_rows(exports), log_path=out_dir / "spark.log", shared=out_dir
+    )
     tables = TableWriter(session, out_dir, is_small=are_small(exports))
     try:
         progress("3/4 look at every row, and order every branch")
@@ -120,7 +122,7 @@ def run(
                 frame.unpersist()
     finally:
         if spark is None:
-            session.stop()
+            stop_session(session, out_dir)
 
 
 def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame) -> DataFrame:

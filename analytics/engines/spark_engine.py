@@ -19,7 +19,7 @@ from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
 from analytics.reading.export_reader import are_small, count_rows, load_commits, read_by_node, read_table
-from analytics.session import start_session
+from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
 
@@ -82,7 +82,10 @@ class SparkEngine(SparkQueries):
         self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
         self._is_own = spark is None
-        super().__init__(spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log"))
+        self._out = out
+        super().__init__(
+            spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log", shared=out)
+        )
         self._tables = TableWriter(self._spark, out, is_small=is_small)
         self._kept: list[DataFrame] = []
 
@@ -143,7 +146,7 @@ class SparkEngine(SparkQueries):
         """See Engine."""
         self._tables.close()
         if self._is_own:
-            self._spark.stop()
+            stop_session(self._spark, self._out)
             return
         for frame in self._kept:
             frame.unpersist()

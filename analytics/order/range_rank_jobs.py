@@ -50,7 +50,12 @@ class Ranges:
 
 
 def pin(frame: DataFrame) -> DataFrame:
-    """Compute a table now and keep it on the executors' disks; lost with a machine, it fails instead of changing."""
+    """Compute a table now and keep it, where a session has a folder for that, else on the executors' disks.
+
+    Computed again it could differ: in the folder it outlasts an executor, and lost with a disk it fails the job.
+    """
+    if frame.sparkSession.sparkContext.getCheckpointDir() is not None:
+        return frame.checkpoint(eager=True)
     return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 

@@ -130,7 +130,7 @@ def write_logs(destination: Destination, manifest: Manifest, keep_seconds: int) 
 def remove_logs(destination: Destination) -> None:
     """Remove all logs: parts will not be where they say. Raises StorageError."""
     for table, names in _find_logs(destination).items():
-        # The newest first: no reader takes a part of a log for an older version.
+        # The newest first: what is left where this is cut off is the log of an older version, which can be gone on with.
         for name in sorted(names, reverse=True):
             destination.delete(f"{KEPT_NAME}/{table}/{LOG_NAME}/{name}")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.e2e.cluster import Peer, run_ravel, until
 from tests.support.machine import patience
@@ -87,7 +88,19 @@ def test_exports_go_to_an_object_store_and_are_read_from_there(
     missing = run_ravel(alice, "analyze", "s3://ravel/of/bob", *out, code=21, environment=environment)
     assert "s3://ravel/of/bob/manifest.json is not there" in missing.stderr
 
-    run_ravel(alice, "export", code=0)
+    # The same with a log of Delta Lake, whose readers have drivers of their own.
+    assert alice.stop() == 0
+    config = alice.home / "config.toml"
+    config.write_text(config.read_text().replace('format = "parquet"', 'format = "delta"'))
+    alice.start()
+    run_ravel(alice, "write", "notes:main", "d")
+    exported = json.loads(run_ravel(alice, "export", "--json").stdout)
+    keys = {"AWS_ACCESS_KEY_ID": "bob", "AWS_SECRET_ACCESS_KEY": _SECRET, "AWS_REGION": "us-east-1"}
+    where = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}
+    table = DeltaTable("s3://ravel/of/alice/kept/commits", storage_options={**keys, **where})
+    assert table.to_pyarrow_table().num_rows == exported["commits"]
+    assert _rows_read(tmp_path / "read again", environment) == exported["commits"]
+
     said = (alice.home / "daemon.log").read_text() + missing.stderr
     assert _SECRET not in said
 

@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from storage.commits.commits import count_commits
+from tests.e2e.cluster import until
 from tests.support.builders import World
 from tests.support.exports import export_node
-from tests.support.spark_cluster import environment, spark_cluster
+from tests.support.machine import patience
+from tests.support.spark_cluster import environment, kill_executors, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
-def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others_though_an_executor_is_lost(
+    tmp_path: Path,
+) -> None:
     world = World(tmp_path / "world")
     world.tell_story()
     branches = (world.branch, world.replica.root_branch(world.repo))
@@ -28,14 +32,31 @@ def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others(tmp_path: 
     out, folder = tmp_path / "analysis", tmp_path / "cluster"
     with spark_cluster(folder) as master:
         options = ["--out", str(out), "--master", master, "--giant-from", str(large), "--json"]
-        done = subprocess.run(
+        driver = subprocess.Popen(
             [sys.executable, "-P", "-m", "analytics", str(tmp_path / "export"), *options],
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
             env={**os.environ, **environment(folder)},
         )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert json.loads(done.stdout)["mismatches"] == 0
+        try:
+            # Once a table of the giant is pinned, in the midst of its order.
+            until(
+                lambda: driver.poll() is not None or any(out.glob(".spark-checkpoints/*/rdd-*/part-*")),
+                "the executor has begun",
+                120,
+            )
+            killed = kill_executors()
+            stdout, stderr = driver.communicate(timeout=patience(300))
+        finally:
+            driver.kill()
+            driver.wait()
+    assert driver.returncode == 0, f"{stdout}\n{stderr}"
+    assert killed == 1
+    assert json.loads(stdout)["mismatches"] == 0
     assert (out / "report.html").exists()
-    assert len(list((folder / "work").glob("app-*"))) == 1, "it ran on the worker"
+    assert not (out / ".spark-checkpoints").exists()
+    (application,) = (folder / "work").glob("app-*")  # it ran on the worker
+    assert {one.name for one in application.iterdir()} == {"0", "1"}, (
+        "a second executor went on for the first"
+    )

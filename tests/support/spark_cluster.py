@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -50,6 +51,28 @@ def spark_cluster(folder: Path, *, cores: int = 2, memory: str = "1g") -> Iterat
         log = _start(stack, folder, "worker.Worker", *common, *size, address)
         _said(log, r"(Successfully registered with master)")
         yield address
+
+
+def kill_executors() -> int:
+    """Kill the executors below this process; gives their number."""
+    parents: dict[int, int] = {}
+    executors = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended
+                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                if b"CoarseGrainedExecutorBackend" in (folder / "cmdline").read_bytes():
+                    executors.append(int(folder.name))
+
+    def is_below(number: int) -> bool:
+        while number and number != os.getpid():
+            number = parents.get(number, 0)
+        return number != 0
+
+    ours = [number for number in executors if is_below(number)]
+    for number in ours:
+        os.kill(number, signal.SIGKILL)
+    return len(ours)
 
 
 def _start(stack: contextlib.ExitStack, folder: Path, name: str, *arguments: str) -> Path:

@@ -1,12 +1,15 @@
 """Figures as functions of DataFrames give what `ravel analyze` writes, on whatever way the DataFrame came."""
 
 import runpy
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import analytics.frames as figures
@@ -16,17 +19,20 @@ from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
 from ravel.exports.spark_source import RavelSource
 from tests.support.analyses import Counted
+from tests.support.builders import World
 from tests.support.exports import (
     DAY_MS,
     T0_MS,
     RelayedCommit,
     Row,
+    export_node,
     id_of,
     relayed,
     write_export,
 )
 
 ROOT = Path(__file__).parents[3]
+_ATTEMPTS = 10
 ROWS = [
     Row("root", author="ada", time=T0_MS, branch="repo", kind="init"),
     Row("a", author="ada", time=T0_MS, feed=2),
@@ -109,6 +115,46 @@ def test_spark_reads_an_export_by_its_format(spark: SparkSession, export: Path) 
         expected = ravel.open_export(export).table(name).arrow()
         assert rows.schema.names == expected.schema.names
         assert _rows(rows) == _rows(expected.cast(rows.schema))
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_spark_follows_an_export_by_its_format(spark: SparkSession, world: World, tmp_path: Path) -> None:
+    spark.dataSource.register(RavelSource)
+    folder, found = tmp_path / "export", tmp_path / "found"
+
+    def follow() -> None:
+        """Have a query go on from its checkpoint until it has all."""
+        rows = spark.readStream.format("ravel").load(folder.as_uri()).select("sequence", "commit_id", "acks")
+        writer = rows.writeStream.trigger(availableNow=True)
+        for _ in range(_ATTEMPTS):
+            try:
+                writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(
+                    str(found)
+                ).awaitTermination()
+            except StreamingQueryException as error:
+                # Spark gives a process of Python ten seconds to start, whatever else the machine does.
+                if "failed to connect back" not in str(error):
+                    raise
+            else:
+                return
+
+    for at, names in enumerate((("a",), ("a <- b", "b <- c"), ()), 1):
+        for name in names:
+            world.write(name)
+        export_node(world.replica.database, folder, "node", at, parts_max=1)  # each merges all parts
+        follow()
+        expected = ravel.open_export(folder).table("commits").arrow()["commit_id"].to_pylist()
+        rows = pq.read_table(found)["commit_id"].to_pylist()
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected)), "each once, however parts were merged"
+    shutil.rmtree(folder)
+    fresh = World(tmp_path / "another")
+    try:
+        export_node(fresh.replica.database, folder, "node", 9)
+    finally:
+        fresh.close()
+    with pytest.raises(StreamingQueryException, match="was begun anew: it ends at"):
+        follow()
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 import ravel
 from analytics.session import start_session
+from protocol.ids import AnyId
+from protocol.text import id_text
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from tests.support.exports import Row, change_manifest, id_of, write_export
@@ -43,6 +45,20 @@ def test_tables_of_several_exports_are_one_with_the_node_of_each_row(folders: li
     assert "blocks" in ravel.open_export(folders[0], with_blocks=True).tables
     with pytest.raises(KeyError, match="no table 'bodies'; there are commits, voids"):
         export.table("bodies")
+
+
+def test_ids_are_texts_where_they_are_asked_for(folders: list[Path]) -> None:
+    export = ravel.open_export(folders)
+    for name in export.tables:
+        raw, text = export.table(name), export.table(name, text_ids=True)
+        assert text.arrow().schema.equals(text.schema(), check_metadata=True)
+        assert raw.arrow().schema.equals(raw.schema(), check_metadata=True)
+    table = export.table("commits", text_ids=True).arrow()
+    assert table["commit_id"].to_pylist() == [id_text(AnyId(id_of(name))) for name in "abcab"]
+    assert table["acks"].to_pylist()[2] == [id_text(AnyId(id_of(name))) for name in "ab"]
+    assert table["source_author"].to_pylist()[:2] == [None, id_text(AnyId(id_of("ann")))]
+    with pytest.raises(ValueError, match="Spark reads ids as bytes"):
+        export.table("commits", text_ids=True).spark(None)  # type: ignore[arg-type]  # before the session is used
 
 
 @pytest.mark.slow

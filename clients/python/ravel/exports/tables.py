@@ -4,13 +4,14 @@ Every part is checked against the manifest before anything is read. Tables of se
 each row with the node that exported it.
 """
 
+import base64
 import re
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,28 +69,38 @@ class OpenExport:
         """The names of the tables that can be read."""
         return tuple(name for name in READ_TABLES if self._with_blocks or name not in BLOCK_TABLES)
 
-    def table(self, name: str) -> "Table":
-        """A table of all exports. Raises KeyError for a name that is none of `tables`."""
+    def table(self, name: str, *, text_ids: bool = False) -> "Table":
+        """A table of all exports. Raises KeyError for a name that is none of `tables`.
+
+        With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark.
+        """
         if name not in self.tables:
             raise KeyError(f"no table {name!r}; there are {', '.join(self.tables)}")
-        return Table(name, self.exports, self)
+        return Table(name, self.exports, self, text_ids=text_ids)
 
 
 class Table:
     """A table of all exports, with the column `node`. What an older export's schema lacks is null there."""
 
-    def __init__(self, name: str, exports: tuple[Export, ...], kept: object) -> None:
+    def __init__(
+        self, name: str, exports: tuple[Export, ...], kept: object, *, text_ids: bool = False
+    ) -> None:
         self.name: Final = name
+        self._text_ids = text_ids
         self._exports = exports
         self._kept = kept  # with it would go what was fetched
 
     def schema(self) -> pa.Schema:
         """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
-        return plain_schema(self.name)
+        schema = plain_schema(self.name)
+        for place in _id_places(self.name) if self._text_ids else ():
+            kind = pa.list_(pa.string()) if pa.types.is_list(schema.types[place]) else pa.string()
+            schema = schema.set(place, schema.field(place).with_type(kind))
+        return schema
 
     def arrow(self) -> pa.Table:
         """As a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
-        schema = self.schema()
+        schema = plain_schema(self.name)
         read = [schema.empty_table()]
         for export in self._exports:
             for part in export.tables[self.name]:
@@ -98,7 +109,14 @@ class Table:
                 except FileNotFoundError:
                     raise ExportError(f"{part.path} is gone: open the export again") from None
                 read.append(fit_rows(rows, schema, export.node))
-        return pa.concat_tables(read)
+        rows = pa.concat_tables(read)
+        if self._text_ids:
+            kinds: Any = self.schema().types
+            for place in _id_places(self.name):
+                chunks = [_as_texts(chunk) for chunk in rows.column(place).chunks]
+                texts: Any = pa.chunked_array(chunks, kinds[place])
+                rows = rows.set_column(place, rows.schema.names[place], texts)
+        return rows.cast(self.schema())
 
     def pandas(self) -> "pd.DataFrame":
         """As a DataFrame of pandas."""
@@ -111,9 +129,14 @@ class Table:
         return (connection or duckdb.default_connection()).from_arrow(self.arrow())
 
     def spark(self, session: "SparkSession") -> "DataFrame":
-        """As a DataFrame of Spark, which reads the parts itself: its workers must see the files."""
+        """As a DataFrame of Spark, which reads the parts itself: its workers must see the files.
+
+        Raises ValueError for ids as texts: `hex(commit_id)` shows them in SQL.
+        """
         from pyspark.sql import functions
 
+        if self._text_ids:
+            raise ValueError("Spark reads ids as bytes: leave out text_ids, and show them by hex()")
         columns = [field.name for field in self.schema() if field.name != NODE]
         empty = session.createDataFrame(self.schema().empty_table())
         found = [empty]
@@ -151,6 +174,24 @@ def fit_rows(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
         else:
             columns.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _id_places(table: str) -> list[int]:
+    """The columns that hold ids, or lists of them."""
+    kinds = TABLES[table].types
+    return [
+        place
+        for place, kind in enumerate(kinds)
+        if pa.types.is_fixed_size_binary(kind) or pa.types.is_list(kind)
+    ]
+
+
+def _as_texts(ids: Any) -> Any:  # noqa: ANN401  # arrays of ids, or of lists of them
+    if pa.types.is_list(ids.type):
+        return pa.ListArray.from_arrays(ids.offsets, _as_texts(ids.values))
+    found = ids.dictionary_encode()  # most stand many times
+    texts = [base64.b32encode(raw).decode().rstrip("=").lower() for raw in found.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(found.indices)
 
 
 def _escaped(path: str) -> str:
