@@ -10,7 +10,7 @@
 Functions take DataFrames of Spark and give such. What they take are tables of exports, however they were read:
 `ravel.open_export(...)`, `spark.read.format("ravel")`, `spark.read.parquet`, of one node or of several. Nothing is checked
 here but what the order finds. Nothing is computed before the result is asked for, but for tables over time, which look for
-the period that they cover.
+the period that they cover. Sessions of Spark Connect are as good as others, but for branches of `giant_from` commits.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,6 +18,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from analytics.engines.engine import EXPORT_KINDS, Catalog, tables_below
 from analytics.engines.spark_engine import SparkQueries
@@ -73,7 +74,9 @@ def table(name: str, commits: DataFrame, **further: DataFrame) -> DataFrame:
         _FrameCatalog(queries, further).write(needed)
         return queries.frame(f"SELECT * FROM {name}")  # a name of ours
     finally:
-        queries.drop_views()
+        # Spark Connect looks names up when rows are asked for. Views hold none, and go with the session.
+        if not is_remote():
+            queries.drop_views()
 
 
 def __getattr__(name: str) -> Callable[..., DataFrame]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from analytics.order import branch_tasks, columns, kernel, shapes
 from analytics.order import range_rank_jobs as wave_jobs
@@ -107,6 +108,12 @@ def order_branches(
         .collect()[0]
     )
     giants = {bytes(row["branch_id"]): int(row["size"]) for row in found["giants"]}
+    if giants and is_remote():
+        raise LargeBranchRefused(
+            f"branch {next(iter(giants)).hex()[:16]} has {max(giants.values()):,} commits, and by Spark Connect branches "
+            f"have less than {threshold:,}. Use a session of the cluster itself, or a larger giant_from and 0.7 KB of a "
+            "task's memory for each commit"
+        )
     rest = found["rest"] or 0
     # A multiple of what runs in one go: one task more than that would leave the other cores without any.
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))

@@ -134,11 +134,13 @@ class Table:
         Raises ValueError for ids as texts: `hex(commit_id)` shows them in SQL.
         """
         from pyspark.sql import functions
+        from pyspark.sql.pandas.types import from_arrow_schema
 
         if self._text_ids:
             raise ValueError("Spark reads ids as bytes: leave out text_ids, and show them by hex()")
         columns = [field.name for field in self.schema() if field.name != NODE]
-        empty = session.createDataFrame(self.schema().empty_table())
+        # By its types, since Spark Connect looks for them in rows.
+        empty = session.createDataFrame([], from_arrow_schema(self.schema()))
         found = [empty]
         for export in self._exports:
             # Spark takes a path for a pattern; one that is escaped stands for itself.
