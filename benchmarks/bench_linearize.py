@@ -4,11 +4,12 @@ python benchmarks/bench_linearize.py [commits] [folder] [pieces]
 
 200,000 commits by default; the goals are stated for 5,000,000. With a folder the tables are kept there (2 GB for
 5,000,000), and what was measured too, so that pieces can run one by one: `shuffle`, `tangles`, `tangles_half`, `giant`,
-`giant_half`, `giant_in_waves`. Ratios are printed once both their figures are there.
+`giant_half`, `giant_in_waves`, `tangles_whole`, `giant_whole`. Ratios are printed once both their figures are there.
 
 Two tables are made before, and two of half their size: commits in tangles of Zipf sizes (a fiftieth of their number),
 and commits in one tangle of 64 feeds. What is timed for each: read, order, write. The measure is the first table read,
-shuffled by tangle and written by Spark alone. The giant is ranked once by its stated ranks and once in waves. Everything
+shuffled by tangle and written by Spark alone. The giant is ranked once by its stated ranks and once in waves.
+`tangles_whole` and `giant_whole` are what an analysis does to an order besides: ranks compared, digests. Everything
 runs once unmeasured on a small table, so that start-up is not in a figure. Memory is the largest sum of resident memory
 over this process and all that it started, sampled.
 """
@@ -26,24 +27,44 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.order.linearize import linearize
+from analytics.order.linearize import LINEARIZATION_COLUMNS, digest_giants, linearize, order_branches
 from analytics.reading import limits
 from analytics.session import start_session
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all
 from benchmarks.tangle_tables import large_tangle, write_table, zipf_tangles
 
+Piece = Callable[[DataFrame, Path], object]
+"""What is done to commits, with a folder for what comes out."""
 
-def run(
-    spark: SparkSession, source: Path, target: Path, order: Callable[[DataFrame], DataFrame]
-) -> tuple[float, float]:
-    """Seconds, and MiB at most, of reading a table, doing something with it, and writing what comes out."""
+
+def run(spark: SparkSession, source: Path, target: Path, piece: Piece) -> tuple[float, float]:
+    """Seconds, and MiB at most, of reading a table, and doing something with it."""
     gc.collect()
     with peak_of_all() as peak:
-        seconds = timed(
-            lambda: order(spark.read.parquet(str(source))).write.mode("overwrite").parquet(str(target))
-        )
+        seconds = timed(lambda: piece(spark.read.parquet(str(source)), target))
     return seconds, peak[0]
+
+
+def written(order: Callable[[DataFrame], DataFrame]) -> Piece:
+    """To make a table of commits, and to write it."""
+    return lambda commits, target: order(commits).write.mode("overwrite").parquet(str(target))
+
+
+def order_whole(commits: DataFrame, target: Path, giant_from: int) -> None:
+    """Order, write, compare with the stated ranks, and make digests, as an analysis does."""
+    stated = commits.withColumn("exported_rank", F.col("rank"))
+    ordered = order_branches(stated, giant_from, carried=["exported_rank"], with_digests=True)
+    placed = ordered.order.persist()
+    placed.select(*LINEARIZATION_COLUMNS).write.mode("overwrite").parquet(str(target))
+    wrong = placed.where("fault IS NOT NULL OR rank IS DISTINCT FROM exported_rank")
+    assert wrong.isEmpty()
+    digests = placed.where("digest IS NOT NULL").select("branch_id", "digest").collect()
+    branches = {bytes(row["branch_id"]) for row in digests} | {
+        one.branch_id for one in digest_giants(ordered)
+    }
+    assert len(branches) == placed.select("branch_id").distinct().count()
+    placed.unpersist()
 
 
 def shuffle(commits: DataFrame) -> DataFrame:
@@ -79,6 +100,8 @@ def tell_ratios(measured: Mapping[str, float], piece: str) -> None:
         ("linearize_waves_to_tangles", "giant_in_waves", "tangles", None),
         ("linearize_tangles_doubled", "tangles", "tangles_half", 2.2),
         ("linearize_giant_doubled", "giant", "giant_half", 2.2),
+        ("linearize_tangles_whole_to_shuffle", "tangles_whole", "shuffle", 2.0),
+        ("linearize_giant_whole_to_shuffle", "giant_whole", "shuffle", 3.0),
     ):
         if piece in (one, other) and one in measured and other in measured:
             figure(name, measured[one] / measured[other], "ratio", **({"limit": limit} if limit else {}))
@@ -99,13 +122,15 @@ def measure(folder: Path, count: int, wanted: list[str]) -> None:
     giant_from = limits.LARGE_BRANCH_FROM if count // 2 >= limits.LARGE_BRANCH_FROM else count // 5
     as_large = partial(linearize, giant_from=giant_from)
     in_waves = partial(wave, giant_from=giant_from)
-    pieces: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
-        "shuffle": ("zipf", shuffle),
-        "tangles": ("zipf", in_tasks),
-        "tangles_half": ("zipf-half", in_tasks),
-        "giant": ("giant", as_large),
-        "giant_half": ("giant-half", as_large),
-        "giant_in_waves": ("giant", in_waves),
+    pieces: dict[str, tuple[str, Piece]] = {
+        "shuffle": ("zipf", written(shuffle)),
+        "tangles": ("zipf", written(in_tasks)),
+        "tangles_half": ("zipf-half", written(in_tasks)),
+        "giant": ("giant", written(as_large)),
+        "giant_half": ("giant-half", written(as_large)),
+        "giant_in_waves": ("giant", written(in_waves)),
+        "tangles_whole": ("zipf", partial(order_whole, giant_from=1 << 40)),
+        "giant_whole": ("giant", partial(order_whole, giant_from=giant_from)),
     }
     kept = folder / "measured.json"
     measured: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
@@ -113,16 +138,16 @@ def measure(folder: Path, count: int, wanted: list[str]) -> None:
     try:
         note("warm up")
         for warming in (
-            shuffle,
-            in_tasks,
-            partial(linearize, giant_from=1000),
-            partial(wave, giant_from=1000),
+            written(shuffle),
+            written(in_tasks),
+            partial(order_whole, giant_from=1000),
+            written(partial(wave, giant_from=1000)),
         ):
             run(spark, folder / "small", folder / "out", warming)
         for piece in wanted or pieces:
             note(piece)
-            table, order = pieces[piece]
-            measured[piece], memory = run(spark, folder / table, folder / "out", order)
+            table, work = pieces[piece]
+            measured[piece], memory = run(spark, folder / table, folder / "out", work)
             kept.write_text(json.dumps(measured))
             figure(f"linearize_{piece}", measured[piece], "s", commits=count // (2 if "half" in piece else 1))
             figure(f"linearize_{piece}_memory", memory, "MiB")

@@ -22,11 +22,12 @@ from protocol.content import Post
 from protocol.ids import BranchId
 from protocol.text import id_text, parse_id
 from ravel.exports.checking import ExportError, read_export
-from ravel.exports.schema import MANIFEST_NAME
+from ravel.exports.schema import MANIFEST_NAME, TABLES
 from storage.engine.database import StorageError
 from storage.engine.snapshot_copy import drop_open_copies
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
+from tests.support.delta_logs import read_delta
 
 PASSPHRASE: Final = b"a passphrase of tests"
 HOME: Final = "nodes/alice"
@@ -245,7 +246,7 @@ class Checker:
         if key not in self._exports:
             with self._laid_out(state.part(EXPORTS)) as folder:
                 try:
-                    self._exports[key] = (read_export(folder).rows, "")
+                    self._exports[key] = (read_export(folder).rows, _check_delta(folder))
                 except ExportError as error:
                     self._exports[key] = (0, str(error).replace(str(folder), "exports"))
         rows, problem = self._exports[key]
@@ -265,6 +266,17 @@ class Checker:
         finally:
             with suppress(OSError):
                 shutil.rmtree(folder)
+
+
+def _check_delta(folder: Path) -> str:
+    """What is wrong with the tables of Delta Lake in an export."""
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    try:
+        for table in TABLES:
+            read_delta(table, names, lambda name: (folder / name).read_bytes())
+    except (AssertionError, ValueError, OSError) as error:
+        return f"Delta: {error}".replace(str(folder), "exports")
+    return ""
 
 
 def lay_out(state: State, folder: Path) -> None:

@@ -93,7 +93,11 @@ class Scenario:
         self._passphrase.write_bytes(PASSPHRASE)
         self.recording: Final = Recording(root, scratch)
         self._home = root / HOME
-        environment = {**self.recording.environment, "RAVEL_PASSPHRASE_FILE": str(self._passphrase)}
+        environment = {
+            **self.recording.environment,
+            "RAVEL_PASSPHRASE_FILE": str(self._passphrase),
+            "RAVEL_EXPORT_FORMAT": "delta",  # all that an export writes
+        }
         self._environment: Mapping[str, str] = MappingProxyType(environment)
         # Without a passphrase in use the file is not read.
         self._peer = _RecordedPeer(self._home, environment=self._environment)
