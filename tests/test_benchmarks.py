@@ -18,7 +18,6 @@ _SMALL = {
     "bench_circuits": ("1", "32", "1"),
     "bench_analyze": ("200", "local"),
     "bench_decode": ("50",),
-    "bench_delivery": ("4", "1"),
     "bench_epochs": ("5", "2"),
     "bench_files": ("1", "1", "1"),
     "bench_hostile": ("1", "1", "50", "keep_alives"),
