@@ -16,9 +16,9 @@ from msgspec import structs
 
 from benchmarks.common import figure
 from benchmarks.daemons import running
-from node.sync.line import Line, listening_address, open_listener, open_tcp
+from node.network.line import Line, listening_address, open_listener, open_tcp
+from node.network.websocket import WebListener, dial_websocket
 from node.sync.transport import accept, dial
-from node.sync.websocket import WebListener, dial_websocket
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.formats import MIB
 from protocol.links import capability_text, parse_capability

@@ -43,6 +43,14 @@ from node.ingest.acceptance import retry_kept
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
+from node.network.circuit_quotas import CircuitQuotas
+from node.network.circuit_switch import CircuitSwitch
+from node.network.interfaces import list_addresses
+from node.network.lan import LanDiscovery, announced_address, watch_lan
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
+from node.network.own_addresses import NOTHING, OwnAddresses, Router, RouterState
+from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
@@ -53,18 +61,10 @@ from node.runtime.readiness import READY, STOPPING, notify
 from node.sync.addresses import AddressSource
 from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
-from node.sync.circuit_quotas import CircuitQuotas
-from node.sync.circuit_switch import CircuitSwitch
 from node.sync.feed_recovery import FeedRecovery
 from node.sync.file_deposits import FileDepositor
 from node.sync.hub import Hub
-from node.sync.interfaces import list_addresses
-from node.sync.lan import LanDiscovery, announced_address, watch_lan
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
-from node.sync.own_addresses import NOTHING, OwnAddresses, Router, RouterState
 from node.sync.partner_files import PartnerFiles
-from node.sync.port_mapping import PortMapper, ask_router
 from node.sync.relay import RelayService
 from node.sync.relay_refusals import CIRCUIT
 from protocol.ids import PeerId
@@ -82,7 +82,7 @@ from storage.peers.peers import load_links, load_peers
 from storage.relay.quotas import RelayQuotas
 
 if TYPE_CHECKING:
-    from node.sync.websocket import WebListener
+    from node.network.websocket import WebListener
 
 log = structlog.get_logger()
 
@@ -253,7 +253,7 @@ async def _web_listener(home: Home) -> "WebListener | None":
     config = home.config.network
     if not config.websocket_listen:
         return None
-    from node.sync.websocket import WebListener, load_certificate  # few nodes need what it imports
+    from node.network.websocket import WebListener, load_certificate  # few nodes need what it imports
 
     tls = None
     if config.websocket_certificate or config.websocket_key:

@@ -1,7 +1,7 @@
 """How two nodes that talk through a relay come to dial each other at one moment (`protocol.machines.punching`). Pure.
 
 A router lets in what answers to what it has let out. Where both sides dial at once, each router takes the other's packets
-for an answer. The sides know where the relay sees them (`seen1`), and dial from the same port. `node.sync.punching` has
+for an answer. The sides know where the relay sees them (`seen1`), and dial from the same port. `node.network.punching` has
 the sockets and the clock.
 """
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from node.contract.relay_accounts import AccountLink, RelayAccount, RelayAccountList
 from node.contract.values import Empty
 from node.membership.sharing import reach_text
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.keys import AccountToken

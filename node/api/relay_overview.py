@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from node.contract.peers import RelayCircuits, RelayStatus, RelayVisitors
+from node.network.network import Network
 from node.observe.watching import count_connected, dialed_by, free_space
-from node.sync.network import Network
 from node.sync.relay import RelayService
 from storage.relay.quotas import VISITOR_KINDS
 from storage.relay.usage import Usage

@@ -57,6 +57,8 @@ from node.membership.quorums import Quorums
 from node.membership.relay_joining import RelayJoining
 from node.membership.requests import Requests, describe_ask
 from node.membership.sharing import Sharing, reach_text
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from node.observe.disk_use import StorageView
 from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, Unheld, describe_standing
 from node.observe.watching import Watching
@@ -64,8 +66,6 @@ from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
 from node.timelines.commit_history import describe, list_past
 from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from node.contract.peers import PeerBan, PeerList, PeerView
 from node.contract.values import Empty
 from node.home.config import address_problem, is_dialable
+from node.network.network import Network
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.addresses import AddressSource
 from node.sync.hub import Hub
-from node.sync.network import Network
 from node.timelines.views import learned_view, peer_view
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, RepoId

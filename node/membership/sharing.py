@@ -19,10 +19,10 @@ from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import find_asked, find_repo
 from node.membership.peers import Peers, check_dialable
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses, told_reach
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses, told_reach
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode

@@ -15,10 +15,10 @@ import trio
 from sqlalchemy import bindparam, func, select
 
 from node.contract.repos import RepoStanding
+from node.network.network import Network
+from node.network.peer_state import PeerState
 from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
-from node.sync.network import Network
-from node.sync.peer_state import PeerState
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress

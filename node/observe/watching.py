@@ -13,11 +13,11 @@ from sqlalchemy import func, select
 
 from node.contract.node import LogLines
 from node.exports.exports import Exports
+from node.network.network import Network
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
-from node.sync.network import Network
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN

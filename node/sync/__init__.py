@@ -1,4 +1,5 @@
-"""Peers: dialing and listening, connections, comparing topics, fetching, relaying, and who has the next turn.
+"""What connected peers do: comparing topics, fetching, relaying, and who has the next turn.
 
-The conversation is a pure machine, `protocol.session`; `connection` performs what it says. Start with `hub`, then `network`.
+The conversation is a pure machine, `protocol.session`; `connection` performs what it says. Start with `hub`, then
+`connection`. How peers are found and dialed is `node.network`'s.
 """

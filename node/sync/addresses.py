@@ -7,7 +7,7 @@ Anyone who says where a peer can be dialed may lie, or name a victim. So what is
 fails; what was dropped is barred for a day, and a host at which dials keep failing is left alone, whatever keys and ports
 are said to be there. Only the handshake proves an address.
 
-Pure but for its memory: time is an argument, in seconds as trio counts. `node.sync.peer_discovery` dials,
+Pure but for its memory: time is an argument, in seconds as trio counts. `node.network.peer_discovery` dials,
 `storage.peers.addresses` keeps what was reached.
 """
 

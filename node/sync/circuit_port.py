@@ -1,8 +1,8 @@
 """The circuits of one connection, as those see them who open them or pass them on.
 
 A `CircuitPort` stands between a connection's session machine (`protocol.circuits`) and a `CircuitHandler`: on a relay the
-one that passes circuits on (`node.sync.circuit_switch`), elsewhere the one that opens and accepts them
-(`node.sync.circuit_client`). Nothing here waits: what cannot be said at once is in the connection's bounded queue.
+one that passes circuits on (`node.network.circuit_switch`), elsewhere the one that opens and accepts them
+(`node.network.circuit_client`). Nothing here waits: what cannot be said at once is in the connection's bounded queue.
 """
 
 from typing import Protocol

@@ -3,7 +3,7 @@
 A peer is made known only to peers that have shown to know the root branch's topic of the repo's present epoch, as it has,
 and only while both are connected: by the address at which this node has reached it, or else the one that it says of
 itself. `protocol.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
-`node.sync.peer_discovery` dials.
+`node.network.peer_discovery` dials.
 """
 
 import secrets

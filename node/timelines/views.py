@@ -10,8 +10,8 @@ from node.contract.commits import TimelineItem
 from node.contract.peers import LearnedAddress, PeerView
 from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
+from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
-from node.sync.peer_state import PeerState
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.body import Permission

@@ -17,10 +17,10 @@ from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
 from node.importers.ssb_log import item_of
+from node.network.lan import read_announcement
 from node.runtime.errors import ServiceError
 from node.scuttlebutt.canonical_json import canonical, parse_by_rules, write_by_rules
 from node.scuttlebutt.messages import MessageRefused, read_ssb_message
-from node.sync.lan import read_announcement
 from protocol.body import encode_body
 from protocol.content import Imported
 from protocol.reach import host_of

@@ -19,12 +19,12 @@ from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
 from node.ingest import publication_reading
+from node.network.circuit_switch import CircuitSwitch
+from node.network.network import Network
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
-from node.sync.circuit_switch import CircuitSwitch
 from node.sync.connection import Connection
-from node.sync.network import Network
 from node.sync.relay import RelayService
 from node.sync.transport import dial
 from protocol.keys import AgreementSecret

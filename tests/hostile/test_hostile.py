@@ -109,7 +109,7 @@ async def test_an_attack_costs_what_it_may_and_honest_peers_go_on(
     autojump_clock: MockClock,
 ) -> None:
     stores, stage = prepared
-    monkeypatch.setattr("node.sync.network.CONNECTIONS_MAX", PLACES)
+    monkeypatch.setattr("node.network.network.CONNECTIONS_MAX", PLACES)
     remember_statements(monkeypatch)
     with fail_after(1000), capture_logs() as logs:
         async with besieged(stores, tmp_path / "nodes", is_relay=attack.role is Role.RELAY_CLIENT) as siege:

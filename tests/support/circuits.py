@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from node.sync.circuit_client import CircuitClient, CircuitStream
+from node.network.circuit_client import CircuitClient, CircuitStream
+from node.network.circuit_quotas import CircuitQuotas
+from node.network.circuit_switch import CircuitSwitch
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
-from node.sync.circuit_quotas import CircuitQuotas
-from node.sync.circuit_switch import CircuitSwitch
 from node.sync.scheduling import Ledger, WorkAccount
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, SessionId, TopicKey

@@ -23,8 +23,8 @@ from node.home.api_config import ApiConfig
 from node.home.config import Config
 from node.home.home import Home
 from node.home.tokens import TokenFile
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from protocol.text import id_text
 from tests.support.answers import CHECKED
 from tests.support.builders import STORE_KEY

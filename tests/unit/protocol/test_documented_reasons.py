@@ -96,7 +96,7 @@ ELSEWHERE: Final = {
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
     "refusal": returned("node/sync/rate_limit.py", "find_flood")
-    | returned("node/sync/admission.py", "admit")
+    | returned("node/network/admission.py", "admit")
     | {"banned"},
     "cut": {"stopping", "defect"},
     # Those of the transport's errors that come while frames are received; the peer may hear, where it is not gone.

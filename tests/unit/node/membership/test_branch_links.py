@@ -13,9 +13,9 @@ from trio.testing import MockClock
 from node.authoring.author import Author
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
 from node.timelines.why import explain, list_voids
 from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError

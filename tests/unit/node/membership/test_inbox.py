@@ -11,9 +11,9 @@ from node.membership.inbox import COMMENTS_REPO, Inbox
 from node.membership.merging import Merging
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
 from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post

@@ -11,6 +11,8 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
+from node.network.network import Network
+from node.network.peer_state import PeerState
 from node.observe import standing
 from node.observe.standing import (
     HOLDERS_MAX,
@@ -29,8 +31,6 @@ from node.observe.standing import (
 )
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
-from node.sync.network import Network
-from node.sync.peer_state import PeerState
 from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.text import id_text

@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.admission import Admission, HalfOpen
 from node.sync.addresses import AddressBook, AddressSource, Learned
-from node.sync.admission import Admission, HalfOpen
 from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,

@@ -11,12 +11,12 @@ from trio.testing import MockClock
 
 from node.contract.peers import TopicView
 from node.ingest.replica import Replica
+from node.network.peer_state import PeerState
 from node.sync import connection
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
 from node.sync.hub import NotFetched
-from node.sync.peer_state import PeerState
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view

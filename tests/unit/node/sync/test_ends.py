@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from node.network.network import Network
+from node.network.peer_state import PeerState
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
 from node.sync.hub import NotFetched
-from node.sync.network import Network
-from node.sync.peer_state import PeerState
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId
@@ -279,7 +279,7 @@ async def test_a_peer_that_is_not_let_in_is_told_why(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
-        monkeypatch.setattr("node.sync.network.CONNECTIONS_MAX", 0)
+        monkeypatch.setattr("node.network.network.CONNECTIONS_MAX", 0)
         network = Network(alice.hub, alice.seed, lambda: 0.0)
         if reason == "banned":
             network.banned = {public_key(SEED)}

@@ -8,11 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.circuit_dialing import place_of
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
 from node.sync.addresses import AddressBook, AddressSource, Learned
-from node.sync.circuit_dialing import place_of
 from node.sync.introductions import Introducer
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress

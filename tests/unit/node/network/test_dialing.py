@@ -9,10 +9,10 @@ import trio
 from trio.testing import MockClock
 
 from node.membership.peers import Peers
+from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
 from node.sync.addresses import AddressSource
-from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
 from node.sync.transport import TransportError
 from protocol.ids import PeerId
 from protocol.limits.peers import (
@@ -252,7 +252,7 @@ async def test_a_dialed_peer_says_where_it_sees_this_node_and_who_dials_is_not_b
 ) -> None:
     heard: list[tuple[PeerId, str, str]] = []
     monkeypatch.setattr(
-        "node.sync.own_addresses.OwnAddresses.note_claim", lambda _, *claim: heard.append(claim)
+        "node.network.own_addresses.OwnAddresses.note_claim", lambda _, *claim: heard.append(claim)
     )
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         async with _running(alice) as at_alice, _running(bob) as at_bob:

@@ -7,9 +7,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.lan import Announcement, Found, LanDiscovery, watch_lan
+from node.network.network import Network
 from node.sync.addresses import AddressSource
-from node.sync.lan import Announcement, Found, LanDiscovery, watch_lan
-from node.sync.network import Network
 from protocol.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.peers import (
@@ -167,7 +167,7 @@ async def test_a_process_that_does_not_do_its_work_is_ended_and_said(
 ) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text(f"input()\n{program}\n")
-    monkeypatch.setattr("node.sync.lan._WORKER", worker)
+    monkeypatch.setattr("node.network.lan._WORKER", worker)
     with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32)), lambda _: None)
 
@@ -182,7 +182,7 @@ async def test_what_strangers_announce_may_be_anything(
         "    print(json.dumps({'address': line[0], 'salt': line[1], 'mark': '11' * 32}), flush=True)\n"
         "print('[' * 3000, flush=True)\n"
     )
-    monkeypatch.setattr("node.sync.lan._WORKER", worker)
+    monkeypatch.setattr("node.network.lan._WORKER", worker)
     heard: list[Announcement] = []
     with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, Mark(b"a" * 32)), heard.append)

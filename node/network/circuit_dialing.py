@@ -1,6 +1,6 @@
 """Asks for circuits to peers that no direct dial reaches, through the relays that this node uses.
 
-A peer's own addresses come first (`node.sync.network`): a circuit is asked for once they have had a moment, and they are
+A peer's own addresses come first (`node.network.network`): a circuit is asked for once they have had a moment, and they are
 dialed on meanwhile. Where both lead to the peer, the direct connection stays.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.sync.circuit_client import CircuitClient, CircuitStream
+from node.network.circuit_client import CircuitClient, CircuitStream
 from node.sync.transport import TransportError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, TopicKey

@@ -7,7 +7,7 @@ What is not known to work from outside is not said to. A public IPv6 address cou
 outside has come in, for home routers refuse what comes in by IPv6 unless they are told otherwise. The same holds of what
 peers see, which may be a router that forwards no port.
 
-Left to others: `node.sync.interfaces` asks the system, `node.sync.port_mapping` the router, and
+Left to others: `node.network.interfaces` asks the system, `node.network.port_mapping` the router, and
 `node.membership.sharing` puts addresses into links.
 """
 
@@ -20,8 +20,8 @@ from typing import Final
 import structlog
 import trio
 
+from node.network.interfaces import InterfaceAddress
 from node.runtime.subnets import subnet_of
-from node.sync.interfaces import InterfaceAddress
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     INTERFACES_LOOK_SECONDS,

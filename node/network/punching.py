@@ -18,13 +18,13 @@ from weakref import WeakKeyDictionary
 import structlog
 import trio
 
-from node.sync.admission import Admission
+from node.network.admission import Admission
+from node.network.dialing import HostAllowance
+from node.network.line import Line
+from node.network.own_addresses import OwnAddresses
+from node.network.peer_state import PeerState
 from node.sync.connection import Connection
-from node.sync.dialing import HostAllowance
 from node.sync.goodbye import say_goodbye
-from node.sync.line import Line
-from node.sync.own_addresses import OwnAddresses
-from node.sync.peer_state import PeerState
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.features import PUNCHING
 from protocol.ids import PeerId, TopicKey

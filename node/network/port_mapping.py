@@ -18,7 +18,7 @@ import msgspec
 import structlog
 import trio
 
-from node.sync.own_addresses import OwnAddresses, PortMapping, Router, RouterState
+from node.network.own_addresses import OwnAddresses, PortMapping, Router, RouterState
 from protocol.limits.peers import (
     MAPPING_DEADLINE_SECONDS,
     MAPPING_LINE_SIZE_MAX,

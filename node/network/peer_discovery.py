@@ -1,6 +1,6 @@
 """Dials learned addresses when a repo has too few peers, or a configured peer cannot be reached.
 
-Few at a time, under bounds of their own: configured peers and those of links are dialed by `node.sync.network` whatever
+Few at a time, under bounds of their own: configured peers and those of links are dialed by `node.network.network` whatever
 happens here.
 """
 

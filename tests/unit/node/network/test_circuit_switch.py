@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.circuit_quotas import DAY_SECONDS, CircuitAccounts
 from node.sync.circuit_port import CircuitPort
-from node.sync.circuit_quotas import DAY_SECONDS, CircuitAccounts
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_ACCOUNTS_MAX,

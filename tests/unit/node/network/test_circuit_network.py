@@ -10,13 +10,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.admission import network_key
+from node.network.circuit_dialing import place_of, relay_at
+from node.network.circuit_switch import CircuitSwitch
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
 from node.runtime.blocking import inline
 from node.sync.addresses import AddressSource
-from node.sync.admission import network_key
-from node.sync.circuit_dialing import place_of, relay_at
-from node.sync.circuit_switch import CircuitSwitch
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
 from node.sync.relay import RelayService
 from protocol.content import Post
 from protocol.ids import PeerId
@@ -27,7 +27,7 @@ from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, until_equal
 from tests.support.relays import PLENTY, until
-from tests.unit.node.sync.test_network import stays
+from tests.unit.node.network.test_network import stays
 
 NOWHERE: Final = "127.0.0.1:1"
 """Where nobody listens."""

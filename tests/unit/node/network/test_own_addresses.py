@@ -7,15 +7,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.interfaces import (
+from node.network.interfaces import (
     InterfaceAddress,
     NamedAddress,
     choose_addresses,
     list_addresses,
     unstable_hosts,
 )
-from node.sync.line import listening_address, open_listener
-from node.sync.own_addresses import FoundBy, OwnAddresses
+from node.network.line import listening_address, open_listener
+from node.network.own_addresses import FoundBy, OwnAddresses
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     INTERFACE_ADDRESSES_MAX,

@@ -10,15 +10,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.admission import Admission
+from node.network.circuit_dialing import place_of
+from node.network.dialing import HostAllowance
+from node.network.line import Line, listening_address, open_listener, open_tcp
+from node.network.own_addresses import OwnAddresses
+from node.network.peer_state import PeerState
+from node.network.punching import Port, Puncher, dial_at_once
 from node.sync.addresses import AddressSource
-from node.sync.admission import Admission
-from node.sync.circuit_dialing import place_of
-from node.sync.dialing import HostAllowance
 from node.sync.goodbye import say_goodbye
-from node.sync.line import Line, listening_address, open_listener, open_tcp
-from node.sync.own_addresses import OwnAddresses
-from node.sync.peer_state import PeerState
-from node.sync.punching import Port, Puncher, dial_at_once
 from node.sync.transport import SecureStream
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
@@ -135,7 +135,7 @@ async def test_one_private_address_is_dialed_on_a_circuit(monkeypatch: pytest.Mo
     async def dial(port: object, targets: list[str], *_: object, **__: object) -> None:
         dialed.append(targets)
 
-    monkeypatch.setattr("node.sync.punching.dial_at_once", dial)
+    monkeypatch.setattr("node.network.punching.dial_at_once", dial)
     same_host = "8.8.8.8:9"
     for said in ("192.168.1.7:9", "192.168.1.7:9", "192.168.1.1:80"):
         await puncher.perform(net.circuit, PunchDue((same_host, said), is_later=False))
@@ -162,7 +162,7 @@ async def _punch(net: _Network, monkeypatch: pytest.MonkeyPatch, meanwhile: Call
         meanwhile()
         return secure, Line(cast(Any, None), "8.8.4.4:9", "192.168.1.2")
 
-    monkeypatch.setattr("node.sync.punching.dial_at_once", dial)
+    monkeypatch.setattr("node.network.punching.dial_at_once", dial)
     await net.puncher().perform(net.circuit, PunchDue(("8.8.4.4:9",), is_later=False))
     return secure
 
@@ -177,7 +177,7 @@ async def test_a_victim_is_dialed_so_often_whatever_circuits_say(
         dialed.append(remote)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("node.sync.punching._connect", refuse)
+    monkeypatch.setattr("node.network.punching._connect", refuse)
     net = _Network("in")
     puncher = net.puncher()
     began = trio.current_time()
@@ -270,8 +270,8 @@ async def test_a_port_that_is_not_shared_is_only_not_punched(monkeypatch: pytest
     async def prove(_: trio.abc.Stream) -> SecureStream:
         raise AssertionError("nothing is connected")
 
-    monkeypatch.setattr("node.sync.punching._open", fail)
-    monkeypatch.setattr("node.sync.punching.PUNCH_RETRY_SECONDS", 0)
+    monkeypatch.setattr("node.network.punching._open", fail)
+    monkeypatch.setattr("node.network.punching.PUNCH_RETRY_SECONDS", 0)
     async with _port() as (port, places):
         assert await dial_at_once(port, places, _yes, prove, is_dialer=True) is None
 
@@ -316,7 +316,7 @@ async def test_what_was_proved_when_all_was_cancelled_is_closed() -> None:
 
 
 async def test_one_that_is_silent_does_not_have_the_turn_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.sync.punching._TURN_SECONDS", 0.01)
+    monkeypatch.setattr("node.network.punching._TURN_SECONDS", 0.01)
     silent: list[trio.abc.Stream] = []
 
     async def prove(stream: trio.abc.Stream) -> SecureStream:

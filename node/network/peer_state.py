@@ -1,4 +1,4 @@
-"""The state of one peer, kept by `node.sync.network`, and the rule which of two connections with one peer stays."""
+"""The state of one peer, kept by `node.network.network`, and the rule which of two connections with one peer stays."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import trio
 
+from node.network.circuit_dialing import relay_at
 from node.sync.addresses import AddressSource
-from node.sync.circuit_dialing import relay_at
 from node.sync.connection import Connection
 from protocol.ids import PeerId
 from protocol.limits.peers import DUPLICATE_SECONDS

@@ -19,8 +19,8 @@ from typing import Final
 import structlog
 import trio
 
+from node.network.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
 from node.sync.circuit_port import CircuitPort
-from node.sync.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
 from node.sync.recent_bytes import RecentBytes
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address

@@ -13,17 +13,17 @@ import trio.testing
 from trio.testing import MockClock, memory_stream_pair
 from websockets.frames import Frame, Opcode
 
-from node.sync.line import listening_address, open_listener
-from node.sync.peer_state import PeerState
-from node.sync.scheduling import WorkAccount
-from node.sync.transport import TransportError, accept, dial
-from node.sync.websocket import (
+from node.network.line import listening_address, open_listener
+from node.network.peer_state import PeerState
+from node.network.websocket import (
     WebListener,
     WebSocketStream,
     accept_websocket,
     dial_websocket,
     load_certificate,
 )
+from node.sync.scheduling import WorkAccount
+from node.sync.transport import TransportError, accept, dial
 from protocol.limits.peers import (
     FRUITLESS_SECONDS_MAX,
     WEBSOCKET_HEAD_SIZE_MAX,

@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.sync.interfaces import InterfaceAddress
-from node.sync.own_addresses import FoundBy, OwnAddresses, PortMapping, Router, RouterState
-from node.sync.port_mapping import PortMapper, Wanted, ask_router, read_answer
-from node.sync.router_worker import parse_gateway
+from node.network.interfaces import InterfaceAddress
+from node.network.own_addresses import FoundBy, OwnAddresses, PortMapping, Router, RouterState
+from node.network.port_mapping import PortMapper, Wanted, ask_router, read_answer
+from node.network.router_worker import parse_gateway
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     INTERFACES_LOOK_SECONDS,

@@ -5,7 +5,7 @@ failed or has been silent for a moment, as clients of web servers do with IPv6 a
 not be the peer: a private address may be another machine's in this network. So the handshake decides, one at a time: two
 at once with the peer itself would look to it like two connections, of which it ends one.
 
-Pure but for the calls that it is given. Left to others: `node.sync.network` keeps connections, and pauses between rounds.
+Pure but for the calls that it is given. Left to others: `node.network.network` keeps connections, and pauses between rounds.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -2,8 +2,8 @@
 
 A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits
 while any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer. Addresses
-that were learned are dialed by `node.sync.peer_discovery`, by ways of this module. A peer that no dial reaches is met
-through a relay (`node.sync.circuit_dialing`).
+that were learned are dialed by `node.network.peer_discovery`, by ways of this module. A peer that no dial reaches is met
+through a relay (`node.network.circuit_dialing`).
 """
 
 import secrets
@@ -15,23 +15,23 @@ import structlog
 import trio
 from sqlalchemy import Connection as SqlConnection
 
+from node.network.admission import Admission, HalfOpen, network_key
+from node.network.circuit_client import CircuitClient, CircuitStream
+from node.network.circuit_dialing import CircuitDialer, place_of
+from node.network.circuit_switch import CircuitSwitch
+from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
+from node.network.line import Line, one_connection, open_tcp
+from node.network.own_addresses import OwnAddresses
+from node.network.peer_discovery import PeerFinder
+from node.network.peer_state import PeerState, listed, stays
+from node.network.punching import Puncher
+from node.network.sleep_watch import watch_clock
 from node.runtime.subnets import address_of, subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
-from node.sync.admission import Admission, HalfOpen, network_key
-from node.sync.circuit_client import CircuitClient, CircuitStream
-from node.sync.circuit_dialing import CircuitDialer, place_of
-from node.sync.circuit_switch import CircuitSwitch
 from node.sync.connection import Connection
-from node.sync.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
 from node.sync.goodbye import say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.line import Line, one_connection, open_tcp
-from node.sync.own_addresses import OwnAddresses
-from node.sync.peer_discovery import PeerFinder
-from node.sync.peer_state import PeerState, listed, stays
-from node.sync.punching import Puncher
-from node.sync.sleep_watch import watch_clock
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
@@ -56,7 +56,7 @@ from storage.peers.addresses import ReachedRow, forget_reached, put_reached
 from storage.repos.repos import Branch
 
 if TYPE_CHECKING:
-    from node.sync.websocket import WebListener, WebSocketStream
+    from node.network.websocket import WebListener, WebSocketStream
 
 log = structlog.get_logger()
 
@@ -374,7 +374,7 @@ class Network:
         with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
             if web is None:
                 return await open_tcp(address)
-            from node.sync.websocket import dial_websocket  # few nodes need what it imports
+            from node.network.websocket import dial_websocket  # few nodes need what it imports
 
             return await dial_websocket(web)
         assert scope.cancelled_caught, "it is the only way here"

@@ -21,9 +21,9 @@ import msgspec
 import structlog
 import trio
 
+from node.network.network import Network
+from node.network.own_addresses import EVERYWHERE
 from node.sync.addresses import AddressSource
-from node.sync.network import Network
-from node.sync.own_addresses import EVERYWHERE
 from protocol.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.formats import ADDRESS_SIZE_MAX

@@ -8,13 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.admission import network_key
+from node.network.dialing import HostAllowance, order_addresses
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
+from node.network.own_addresses import FoundBy, OwnAddresses, told_reach
+from node.network.websocket import WebListener
 from node.sync.addresses import AddressSource
-from node.sync.admission import network_key
-from node.sync.dialing import HostAllowance, order_addresses
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
-from node.sync.own_addresses import FoundBy, OwnAddresses, told_reach
-from node.sync.websocket import WebListener
 from protocol.limits.peers import HANDSHAKE_ACCEPT_SECONDS, LINK_DIALS_AT_ONCE_MAX
 from protocol.reach import Reach
 from tests.support.machine import fail_after

@@ -10,11 +10,11 @@ import trio
 from trio.testing import MockClock
 
 from node.membership.peers import Peers
+from node.network.line import listening_address, open_listener
+from node.network.network import Network
 from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
-from node.sync.line import listening_address, open_listener
-from node.sync.network import Network
 from node.sync.transport import TransportError, dial
 from protocol.ids import PeerId
 from protocol.keys import AgreementSecret, NodeSeed
@@ -178,8 +178,8 @@ async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
 async def test_strangers_do_not_keep_a_known_peer_out(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("node.sync.network.CONNECTIONS_MAX", 8)
-    monkeypatch.setattr("node.sync.admission.HALF_OPEN_MAX", 8)
+    monkeypatch.setattr("node.network.network.CONNECTIONS_MAX", 8)
+    monkeypatch.setattr("node.network.admission.HALF_OPEN_MAX", 8)
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         async with _running(alice) as at_alice, _running(bob) as at_bob:
             host, _, port = at_alice.introducer.own.address.rpartition(":")

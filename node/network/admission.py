@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import trio
 
-from node.sync.circuit_dialing import relay_at
+from node.network.circuit_dialing import relay_at
 from protocol.limits.peers import (
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.network.peer_discovery import PeerFinder
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.introductions import Introducer
-from node.sync.peer_discovery import PeerFinder
 from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from node.sync.circuit_client import CircuitStream
+from node.network.circuit_client import CircuitStream
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret

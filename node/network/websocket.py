@@ -21,10 +21,10 @@ from websockets.proxy import get_proxy, parse_proxy, prepare_connect_request
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
+from node.network.line import Line, listening_address
+from node.network.own_addresses import shown_address
+from node.network.peer_state import PeerState
 from node.runtime.subnets import address_of, local_host
-from node.sync.line import Line, listening_address
-from node.sync.own_addresses import shown_address
-from node.sync.peer_state import PeerState
 from node.sync.rate_limit import TokenBucket
 from node.sync.transport import CLOSE_TIMEOUT_SECONDS, TransportError
 from protocol.limits.formats import KIB

@@ -22,11 +22,11 @@ from node.ingest.replica import Replica
 from node.membership.epoch_secrets import EpochKeeper
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
+from node.network.network import Network
+from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
 from node.sync import block_repair as mending
 from node.sync.block_repair import BlockRepairer
-from node.sync.network import Network
-from node.sync.own_addresses import OwnAddresses
 from protocol.body import Permission
 from protocol.ids import TopicKey, UserId
 from protocol.session_events import CommitsAccepted, Event
