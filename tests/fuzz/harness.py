@@ -20,13 +20,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.machine import patience
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 CORPUS: Final = ROOT / "tests" / "fuzz" / "corpus"
 CACHE: Final = ROOT / ".fuzz_cache"
 _INSTRUMENTED: Final = ["protocol", "node", "tomllib", "ipaddress", "h11", "hypercorn", "starlette"]
 _LIMITS: Final = ("-seed=1", "-keep_seed=1", "-max_len=4096", "-timeout=20", "-rss_limit_mb=2048")
 _GRACE_SECONDS: Final = 60
-"""What a target may take beyond its share: to start, to read its corpus, to end its last input."""
+"""What a target may take beyond its share on an idle machine: to start, to read its corpus, to end its last input."""
 _MARK_COUNT: Final = 512
 _CHILD: Final = "--one"
 
@@ -58,6 +60,8 @@ def _run(name: str, seconds: int) -> bool:
     corpora = [str(found), str(CORPUS / name)]
     command = [sys.executable, "-m", "tests.fuzz.harness", _CHILD, name, *limits, *corpora]
     log = CACHE / f"{name}.log"
+    seconds_max = seconds + patience(_GRACE_SECONDS)
+    is_late = False
     with log.open("wb") as output:
         try:
             code = subprocess.run(
@@ -67,11 +71,11 @@ def _run(name: str, seconds: int) -> bool:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONHASHSEED": "0"},
-                timeout=seconds + _GRACE_SECONDS,
+                timeout=seconds_max,
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            code = -1
+            code, is_late = -1, True
     text = log.read_text(encoding="utf-8", errors="replace")
     executions = _last(r"^stat::number_of_executed_units: (\d+)", text) or _last(r"^#(\d+)", text) or "0"
     coverage = _last(r" cov: (\d+)", text) or "?"
@@ -80,6 +84,10 @@ def _run(name: str, seconds: int) -> bool:
         print("ok", flush=True)
         return True
     reason = _last(r"^((?:\w+\.)*\w+(?:Error|Exception|Group|Timeout|Warning)\b.*)", text)
+    if is_late and not reason:
+        reason = (
+            f"no end within {seconds_max:.0f} s: the last input hangs, or other programs have the processor"
+        )
     found_input = _last(r"Test unit written to (\S+)", text)
     print(f"FAILED with {reason or f'exit code {code}'}", flush=True)
     print(f"    input: {found_input or 'none'}; log: {log}", flush=True)
