@@ -20,6 +20,7 @@ from storage.engine.snapshot_copy import copy_beside
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.store_identity import has_packs, read_store_id, write_store_id
 from storage.engine.urls import check_url, hide_secrets
+from storage.schema.tables import metadata
 
 if TYPE_CHECKING:
     import psycopg
@@ -218,11 +219,12 @@ class PostgresqlBackend:
         change: Callable[..., bytes],
     ) -> int:
         """In pages: PostgreSQL has no function of ours."""
+        (num,) = (one.name for one in metadata.tables[table].primary_key.columns)
         query = (
-            f"SELECT num, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of ours
-            f" WHERE num > %s AND {column} IS NOT NULL ORDER BY num LIMIT {_PAGE}"
+            f"SELECT {num}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of ours
+            f" WHERE {num} > %s AND {column} IS NOT NULL ORDER BY {num} LIMIT {_PAGE}"
         )
-        statement = f"UPDATE {table} SET {column} = %s WHERE num = %s"  # noqa: S608  # names of ours
+        statement = f"UPDATE {table} SET {column} = %s WHERE {num} = %s"  # noqa: S608  # names of ours
         count, last = 0, -1
         while rows := connection.exec_driver_sql(query, (last,)).all():
             connection.exec_driver_sql(statement, [(change(*row[1:]), row[0]) for row in rows])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from node.care import background
 from node.care.background import Background, run_command
 from node.home.home import create_home
 from node.runtime.errors import ServiceError
@@ -30,6 +31,7 @@ async def test_a_command_that_hangs_is_ended_with_what_it_started(
     script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
     script.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(background, "_END_SECONDS", 0.1)  # a shell that `nohup` started heeds no interrupt
     with fail_after(30), pytest.raises(ServiceError, match="was ended after") as refused:
         await run_command(tmp_path, "doctor", seconds_max=1.0)
     assert refused.value.code == "incomplete"

@@ -42,6 +42,7 @@ def test_what_fits_more_than_one_lists_them() -> None:
 
 
 def test_of_many_that_fit_some_are_listed_and_the_rest_counted() -> None:
-    with pytest.raises(ServiceError, match=r"\) and 4 more$") as caught:
+    with pytest.raises(ServiceError) as caught:
         resolve("repo", "x", _named(*["x"] * 12))
+    assert caught.value.message.endswith(") and 4 more")
     assert caught.value.message.count("(") == 8
