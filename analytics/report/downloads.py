@@ -1,7 +1,7 @@
 """Writes tables of an analysis as CSV, from the Parquet files that an engine has written, and says how many rows they have.
 
-In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names are
-chosen by anybody.
+In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: any member chooses
+names of branches.
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """Draws a commit graph as SVG: one lane per author, rank from left to right, parents as curves.
 
-SVG that takes its colours from the page. Of what somebody wrote names alone go into it, escaped.
+SVG that takes its colours from the page. Of what authors wrote, names alone go into it, escaped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ def _lane_lines(lanes: Mapping[bytes, int], tops: Sequence[int], width: int, nam
         called = (
             f"{name[: _NAME_LENGTH_MAX - 1]}\N{HORIZONTAL ELLIPSIS}" if len(name) > _NAME_LENGTH_MAX else name
         )
-        label = escape(called or short(ids[0])) if len(ids) == 1 else f"{len(ids)} more"
+        label = escape(called.strip() or short(ids[0])) if len(ids) == 1 else f"{len(ids)} more"
         sharers = escape(" ".join(names.known.get(one, one) for one in ids))
         middle = tops[lane] + _LANE // 2
         parts.append(

@@ -1,6 +1,6 @@
 """The export that is there, as one ZIP file for a browser: made while it is sent, so that it takes no room on the disk.
 
-An archive that is made first would take the export's size once more, and somebody would have to delete it. Parts that a
+An archive that is made first would take the export's size once more, and would have to be deleted later. Parts that a
 script of the page fetches and joins would fill the browser's memory. `tar` opens on no phone, and not everywhere on Windows.
 
 Its parts are those that the manifest lists at the beginning. A newer export may replace some meanwhile; those are read from

@@ -90,6 +90,7 @@ class _Log:
     adds: dict[str, Action] = field(default_factory=dict)  # by name
     metadata: Action | None = None
     manifest: str = ""  # the checksum of the one that the last version is of
+    checkpoint: int = 0  # the version of the last one
 
     def take(self, actions: Sequence[Action]) -> None:
         """Follow a version, or a checkpoint."""
@@ -122,9 +123,11 @@ def write_logs(destination: Destination, manifest: Manifest, keep_seconds: int) 
         log = _read_log(destination, folder, names)
         if log.manifest != manifest.checksum:
             _write_version(destination, folder, log, manifest, table, keep_seconds)
-            if log.version % CHECKPOINT_VERSIONS == 0 and log.version:
-                _write_checkpoint(destination, folder, log, manifest, table)
-                _forget_versions(destination, folder, names, manifest.created_at - keep_seconds)
+        if (
+            log.version >= log.checkpoint + CHECKPOINT_VERSIONS
+        ):  # beyond where an export was cut off before it
+            _write_checkpoint(destination, folder, log, manifest, table)
+            _forget_versions(destination, folder, names, manifest.created_at - keep_seconds)
 
 
 def remove_logs(destination: Destination) -> None:
@@ -158,13 +161,13 @@ def _read_log(destination: Destination, folder: str, names: Collection[str]) -> 
         for version in sorted(version for version in versions if version >= start):
             content = _read(destination, f"{folder}/{version:020}.json")
             log.take([json.loads(line) for line in content.splitlines()])
-        log.version = max([start, *versions])
+        log.version, log.checkpoint = max([start, *versions]), max(start, 0)
         if log.version >= 0 and log.metadata is None:
             raise ValueError("it begins with no version 0 and no checkpoint")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise StorageError(
             f"{destination.name}/{folder} is not a log that this exporter goes on with ({error}); "
-            "delete that folder: the next export begins the log anew"
+            f"delete every folder {KEPT_NAME}/*/{LOG_NAME}: the next export begins the logs anew, with one number"
         ) from None
     return log
 
@@ -224,7 +227,7 @@ def _write_checkpoint(
         {"protocol": _PROTOCOL},
         {"metaData": log.metadata},
         *({"add": said} for said in log.adds.values()),
-        # Whoever cleans a table by its log would delete what it does not name.
+        # A program that cleans a table by its log would delete what it does not name.
         *(
             {
                 "remove": {

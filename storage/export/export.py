@@ -181,7 +181,7 @@ def _load(destination: Destination, plan: ExportPlan) -> Manifest:
     if content is None:
         return Manifest(plan.node, pseudonyms=plan.pseudonyms, has_bodies=plan.bodies is not None)
     manifest = _decode(content, destination, plan)
-    # Here too, for those who read without the manifest: one that was killed left it undone, and this one may fail.
+    # Here too, for readers without the manifest: an export that was killed left it undone, and this one may fail.
     _arrange(destination, manifest, plan)
     return manifest
 
@@ -200,8 +200,11 @@ def _arrange(destination: Destination, manifest: Manifest, plan: ExportPlan) -> 
         write_logs(destination, manifest, plan.keep_seconds)
     destination.arrange(listed, replaced, all_aside=plan.delta)
     if manifest.schema_version == SCHEMA_VERSION:
-        views = write_views([table for table, parts in manifest.tables.items() if parts]).encode()
-        if destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:
+        filled = [table for table, parts in manifest.tables.items() if parts]
+        views = write_views(filled).encode()
+        if plan.delta and filled and not destination.find(filled[0]):  # parts are aside alone
+            destination.delete(VIEWS_NAME)
+        elif destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:
             destination.publish(VIEWS_NAME, views)
 
 

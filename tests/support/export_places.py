@@ -82,7 +82,7 @@ class Place:
         return manifest
 
     def rows_by_manifest(self) -> int:
-        """Commits that a reader finds who follows the manifest, and finds all of them to be sound."""
+        """Commits that a reader of the manifest finds, all of them sound."""
         if self.kind != "objects":
             return read_export(self.folder).rows
         (fetched,) = fetch_exports([_URL], self.folder, lambda _: None)

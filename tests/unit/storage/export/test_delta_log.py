@@ -12,6 +12,7 @@ from ravel.exports.checking import read_export
 from ravel.exports.schema import KEPT_NAME, TABLES
 from storage.engine.database import StorageError
 from storage.export.delta_log import CHECKPOINT_VERSIONS
+from storage.export.views import VIEWS_NAME
 from tests.support.builders import World
 from tests.support.delta_logs import read_delta
 from tests.support.export_places import STEPS_MAX, Cut, Place, export, listed_in, open_place
@@ -23,7 +24,7 @@ KEEP = 24 * HOUR
 
 
 def read_all(place: Place, version: int | None = None) -> dict[str, Any]:
-    """Parts of all tables, as a reader finds them who knows Delta alone; all versions are of one manifest."""
+    """Parts of all tables, as a reader of Delta alone finds them; all versions are of one manifest."""
     names = place.names()
     found = {table: read_delta(table, names, place.content, version) for table in TABLES}
     tables = {name: table for name, table in found.items() if table is not None}
@@ -102,13 +103,16 @@ def test_a_log_has_what_the_manifest_lists_after_every_export(world: World, plac
     assert place.rows_by_manifest() == 6
     if place.kind == "links":
         assert place.shown("commits") == former[-1]["commits"]
+        assert VIEWS_NAME in place.names()
     else:
+        assert VIEWS_NAME not in place.names(), "its patterns would find nothing"
         assert not place.shown("commits"), (
             "no part can be in two places, and a pattern finds nothing rather than too little"
         )
     export(world, place, 5)
     assert not any("_delta_log" in name for name in place.names()), "without the format there is no log"
     assert place.shown("commits") == listed_in(place.manifest(), "commits")
+    assert VIEWS_NAME in place.names()
 
 
 @pytest.mark.slow
@@ -161,7 +165,7 @@ def test_a_damaged_log_is_named_with_the_next_step(world: World, folder: Place, 
     export(world, folder, 1, delta=True)
     log = f"{KEPT_NAME}/commits/_delta_log"
     folder.write(f"{log}/{0:020}.json", content)
-    with pytest.raises(StorageError, match=f"{log} is not a log .* delete that folder"):
+    with pytest.raises(StorageError, match=f"{log} is not a log .* delete every folder"):
         export(world, folder, 2, delta=True)
     (folder.folder / log / f"{0:020}.json").unlink()
     export(world, folder, 2, delta=True)
