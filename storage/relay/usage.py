@@ -42,7 +42,9 @@ def load_usage(
         (shares.peer.in_(dialed), KNOWN),
         else_=STRANGER,
     ).label("kind")
-    query = select(kind, func.count(shares.peer.distinct()), sum_of(shares.size)).group_by(kind)
+    # Written twice, the kind has other parameters in GROUP BY: another value to PostgreSQL.
+    told = select(kind, shares.peer, shares.size).subquery().c
+    query = select(told.kind, func.count(told.peer.distinct()), sum_of(told.size)).group_by(told.kind)
     return {row[0]: Usage(row[1], row[2]) for row in connection.execute(query)}
 
 
