@@ -20,7 +20,7 @@ from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from protocol.content import Post
 from storage.engine.revisions import newest_revision
-from tests.e2e.cluster import Peer
+from tests.e2e.cluster import Peer, run_ravel
 from tests.support.keys import no_passphrase
 
 REPO = "long"
@@ -37,7 +37,10 @@ def kept_folder() -> Path:
 
 
 def copy_long_home(folder: Path, commit_count: int) -> Peer:
-    """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain."""
+    """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain.
+
+    It keeps no search index: of a million commits one would be made beside what is measured, for minutes.
+    """
     base = (kept_folder() if commit_count >= _KEPT_FROM else folder) / str(commit_count)
     complete = base / _COMPLETE
     if not complete.exists() or complete.read_text() != newest_revision():  # else a start would migrate it
@@ -47,6 +50,7 @@ def copy_long_home(folder: Path, commit_count: int) -> Peer:
     shutil.rmtree(made.home)
     shutil.copytree(base / "home", made.home)
     (made.home / "config.toml").write_text(config)
+    run_ravel(made, "config", "set", "search.enabled", "false")
     return made
 
 
