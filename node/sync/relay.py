@@ -381,14 +381,14 @@ class RelayService:
         """Have the operator change accounts. Raises StorageError, and what `change` raises."""
 
         def work() -> T:
-            with self._database.write() as connection:
-                return change(connection)
+            try:
+                with self._database.write() as connection:
+                    return change(connection)
+            finally:  # in this thread: the operator's browser may leave, and a second call would be cancelled
+                self._refresh()
 
         async with self._storing.held(WorkBill(self._own)):
-            try:
-                return await self._run_blocking(work)
-            finally:
-                await self._run_blocking(self._refresh)
+            return await self._run_blocking(work)
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""

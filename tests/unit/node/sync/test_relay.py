@@ -7,14 +7,17 @@ from typing import TypeVar
 
 import pytest
 import trio
+from sqlalchemy import Connection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.runtime.errors import ServiceError
 from node.sync.relay import RelayService
 from protocol.ids import AnyId, PeerId, TopicKey
+from protocol.keys import AccountToken
 from protocol.signing import check_claims
 from protocol.text import id_text
+from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import Visitor
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes, share
@@ -280,3 +283,23 @@ async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_bei
             assert calls == ["_open"], "what was read before it would be taken for what is there after it"
             goes_on.set()
         assert list(relay.topics) == [b"t" * 32]
+
+
+async def test_who_leaves_while_an_account_is_changed_leaves_no_account_that_is_gone(tmp_path: Path) -> None:
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        ann, token = PeerId(b"a" * 32), AccountToken(b"t" * 32)
+        with relay.replica.database.write() as connection:
+            invite_to_account(relay.replica.database, connection, "ann", 1 << 20, token, 1000, 0)
+            assert not join_account(connection, token, ann, 1).refusal
+        await service.list_all()
+        assert service.visitor(ann, "").account is not None
+        with trio.CancelScope() as scope:
+
+            def revoke(connection: Connection) -> bool:
+                scope.cancel()  # the operator's browser has left
+                return revoke_account(connection, "ann")
+
+            await service.change_accounts(revoke)
+        assert service.visitor(ann, "").account is None
