@@ -64,6 +64,7 @@ class Relaying:
 
     async def _pin(self, relay: RelayService, topic: TopicKey, *, is_pinned: bool) -> RelayedTopic:
         await relay.pin(topic, is_pinned=is_pinned)
+        self._hub.relay_forgot()
         if topic not in relay.topics:
             raise ServiceError("too_large", "this relay keeps as many topics as it may")
         return _topic_view(relay.topics[topic])

@@ -10,7 +10,7 @@ the next batch are checked while the last one is being stored.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -554,9 +554,9 @@ class Connection:
         """How many more topics this side may announce."""
         return TOPIC_COUNT_MAX - len(self._followed)
 
-    def follows(self, topic: TopicKey) -> bool:
-        """Whether this side has announced it."""
-        return topic in self._followed
+    def followed(self) -> Mapping[TopicKey, tuple[TopicTables, int]]:
+        """Topics that this side has announced, and what they were here then."""
+        return self._followed
 
     def knows(self, feature: str) -> bool:
         """Whether the peer has said that it knows a feature that is younger than `features1`."""

@@ -494,7 +494,7 @@ class Hub:
         """
         assert self.relay is not None, "a relay has forgotten"
         forgotten = self.relay.take_forgotten()
-        for port in list(self.relay_ports):
+        for port in list(self.relay_ports) if forgotten else ():
             port.topics_forgotten(forgotten)
 
     def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ and that the topic's key signed it.
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -131,7 +131,8 @@ class RelayService:
         self._storing = FairLock()
         self._pulled: dict[tuple[int, ObjectId], _Pulled] = {}  # files that are being brought
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
-        self._forgotten: set[TopicKey] = set()
+        self._forgotten: deque[set[TopicKey]] = deque()  # filled by worker threads, emptied by trio's
+        self._has_lost = False  # publications were forgotten since the last refresh
         self.topics: Mapping[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
@@ -323,7 +324,8 @@ class RelayService:
             began = self._cpu_clock()
             found = work()
             if isinstance(found, KeptBlocks) and found.has_forgotten:
-                self._refresh()  # of all topics: at the cost of the peer for which some were forgotten
+                # Of all topics: at the cost of the peer for which some were forgotten.
+                self._refresh(has_lost=True)
             return found, self._cpu_clock() - began
 
         async with self._storing.held(bill):
@@ -410,7 +412,7 @@ class RelayService:
         with self._database.write(is_patient=True) as connection:
             room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
         if room.has_forgotten:
-            self._refresh()
+            self._refresh(has_lost=room.has_lost)
             return room
         with self._database.read() as connection:  # a relay has many more
             self.topics = {**self.topics, **load_some(connection, topics)}
@@ -430,16 +432,18 @@ class RelayService:
                 self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
             )
         if stored.has_forgotten:
-            self._refresh()
+            self._refresh(has_lost=True)
         return stored
 
     def _pin(self, topic: TopicKey, is_pinned: bool) -> None:
+        has_lost = False
         with self._database.write() as connection:
             if is_pinned:
-                pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
+                room = pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
+                has_lost = room.has_lost
             else:
                 unpin_topic(connection, topic)
-        self._refresh()
+        self._refresh(has_lost=has_lost)
 
     def _allow(self, peer: PeerId, is_allowed: bool) -> None:
         with self._database.write() as connection:
@@ -449,22 +453,25 @@ class RelayService:
     def take_forgotten(self) -> set[TopicKey]:
         """Topics that were forgotten since the last call, also those that have been opened again since.
 
-        Of those that an operation forgot before it failed, the next call tells.
+        Topics that were empty are not among them: nothing was agreed about these, and full relays forget many. Of those that
+        an operation forgot before it failed, the next call tells.
         """
-        forgotten, self._forgotten = self._forgotten, set()
+        forgotten: set[TopicKey] = set()
+        while self._forgotten:
+            forgotten |= self._forgotten.popleft()
         return forgotten
 
-    def _refresh(self) -> None:
+    def _refresh(self, *, has_lost: bool = False) -> None:
+        """Read what is kept now. `has_lost`: publications were forgotten, and `take_forgotten` will be called for them."""
+        self._has_lost |= has_lost
         with self._database.read() as connection:
             topics = load_kept(connection)
-            gone = {
-                topic
-                for topic, one in self.topics.items()
-                if (now := topics.get(topic)) is None or now.num != one.num
-            }
-            self._forgotten = (
-                self._forgotten | gone
-            )  # the old set may be looked at just now, by another thread
+            if self._has_lost:
+                was = self.topics.items()
+                self._forgotten.append(
+                    {one for one, old in was if one not in topics or topics[one].num != old.num}
+                )
+                self._has_lost = False
             self.topics = topics
             self.allowed = frozenset(load_allowed(connection))
             self.accounts = load_accounts(connection)

@@ -4,7 +4,7 @@ Where this node is the relay, the port opens topics and brings files in (`node.s
 the port asks which files it keeps and offers it others, for `node.sync.file_deposits`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from node.sync.file_keeping import FilePull
 from node.sync.hub import Hub, NotFetched
 from node.sync.relay_refusals import FILE, LINK
 from node.sync.scheduling import WorkAccount, WorkBill
-from node.sync.session_queries import Load
+from node.sync.session_queries import Load, topic_place
 from protocol.deposits import short_file
 from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
 from protocol.ids import BlockId, PeerId, ShortId, TopicKey
@@ -49,6 +49,7 @@ from protocol.topic_progress import TopicProgress
 from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
+from storage.topics.difference import TopicTables
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -90,8 +91,8 @@ class RelayOwner(Protocol):
         """How many more topics this side may announce."""
         ...
 
-    def follows(self, topic: TopicKey) -> bool:
-        """Whether this side has announced it."""
+    def followed(self) -> Mapping[TopicKey, tuple[TopicTables, int]]:
+        """Topics that this side has announced, and what they were here then."""
         ...
 
     def follow_kept(
@@ -167,13 +168,18 @@ class RelayPort:
         """
         room = self._owner.topic_room
         if self._hub.relay is not None and room and self.is_partner:
-            new = (one for one in self._hub.relay.topics.values() if not self._owner.follows(one.topic))
+            followed = self._owner.followed()
+            new = (one for one in self._hub.relay.topics.values() if one.topic not in followed)
             self._owner.follow_kept(nlargest(room, new, key=lambda one: (one.touched_at, -one.num)))
 
     def topics_forgotten(self, topics: AbstractSet[TopicKey]) -> None:
-        """Part from a peer that follows one of these: what was agreed about it does not hold any more."""
-        if any(map(self._owner.follows, topics)):
-            self._owner.part("topic_forgotten")
+        """Part from a peer that follows one of these as it was: what was agreed about it does not hold any more."""
+        followed = self._owner.followed()
+        for topic in followed.keys() & topics:  # as many look-ups as the smaller one of both has topics
+            now = self._hub.find_followed(topic)
+            if now is None or topic_place(now) != followed[topic]:
+                self._owner.part("topic_forgotten")
+                return
 
     def follow_new(self, kept: Sequence[KeptTopic]) -> None:
         """Have a partner keep these topics, too: not all are looked at, since each deposit of a stranger comes here."""
@@ -279,7 +285,7 @@ class RelayPort:
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"
         visitor = self.visitor()
-        new = [topic for topic in topics if not self._owner.follows(topic)]
+        new = [topic for topic in topics if topic not in self._owner.followed()]
         if not new:
             return
         entrusted = await relay.open(new, visitor, WorkBill(self._owner.account))
