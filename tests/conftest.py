@@ -36,7 +36,7 @@ from tests.support.stores import share_compiled_statements, use_memory_for_files
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
-pytest_plugins = ["pytester", "tests.support.timing"]
+pytest_plugins = ["pytester", "tests.support.timing", "tests.support.all_ran"]
 
 _ROWS_IN = ("sqlite", "postgresql")
 _HERE = Path(__file__).parent

@@ -1,0 +1,60 @@
+"""Which failed steps `.ci/run` repeats. All programs are stand-ins."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_SCRIPT: Final = Path(__file__).resolve().parent.parent / ".ci/run"
+_PRESENT: Final = ["git", "gcc", "initdb", "chromium", "nginx", "caddy", "ip", "sysctl", "nft", "miniupnpd"]
+_MAKE: Final = """#!/bin/bash
+# Ends each target as the next line of the file of its name says, as GNU make does.
+cd "$(dirname "$0")"
+for word in "$@"; do case $word in -*|*=*) ;; *) target=$word ;; esac; done
+echo "$target" >> calls
+status=$(head -n 1 "$target" 2>/dev/null)
+sed -i 1d "$target" 2>/dev/null
+[ "${status:-0}" = 0 ] && exit 0
+echo "make: *** [Makefile:9: $target] Error $status" >&2
+exit 2
+"""
+
+
+def _run(folder: Path, answers: Mapping[str, str]) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """The script's end, and the targets that it made."""
+    programs = dict.fromkeys(_PRESENT, "#!/bin/sh\n")
+    programs["make"] = _MAKE
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    for target, statuses in answers.items():
+        (folder / target).write_text("".join(f"{status}\n" for status in statuses))
+    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+    ended = subprocess.run(
+        [_SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    calls = folder / "calls"
+    return ended, calls.read_text().split() if calls.exists() else []
+
+
+@pytest.mark.parametrize(
+    "answers, repeated, passes",
+    [
+        ({}, [], True),
+        ({"test": "10"}, ["test"], True),
+        ({"test": "11"}, ["test"], False),
+        ({"test": "2"}, [], False),
+        ({"test-rest": "3"}, [], False),
+        ({"check": "1"}, [], False),
+    ],
+    ids=["all passes", "flaky", "failing", "tests never ran", "pytest failed", "check failed"],
+)
+def test_tests_run_again_only_where_all_of_them_ran(
+    tmp_path: Path, answers: dict[str, str], repeated: list[str], passes: bool
+) -> None:
+    ended, made = _run(tmp_path, answers)
+    steps = ["setup", "check", "test", "test-rest", "coverage-floors"]
+    assert sorted(made) == sorted(steps + repeated)
+    assert (ended.returncode == 0) == passes == ("FAILED" not in ended.stdout)
