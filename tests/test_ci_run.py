@@ -1,4 +1,4 @@
-"""Which failed steps `.ci/run` repeats. All programs are stand-ins."""
+"""What `.ci/run` asks of a machine before anything else, and which failed steps it repeats. All programs are stand-ins."""
 
 import subprocess
 from collections.abc import Mapping
@@ -22,9 +22,12 @@ exit 2
 """
 
 
-def _run(folder: Path, answers: Mapping[str, str]) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+def _run(
+    folder: Path, answers: Mapping[str, str], *, has_namespaces: bool = True
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """The script's end, and the targets that it made."""
     programs = dict.fromkeys(_PRESENT, "#!/bin/sh\n")
+    programs["unshare"] = f"#!/bin/sh\nexit {int(not has_namespaces)}\n"
     programs["make"] = _MAKE
     for name, text in programs.items():
         (folder / name).write_text(text)
@@ -37,6 +40,12 @@ def _run(folder: Path, answers: Mapping[str, str]) -> tuple[subprocess.Completed
     )
     calls = folder / "calls"
     return ended, calls.read_text().split() if calls.exists() else []
+
+
+def test_without_the_right_to_make_networks_it_says_so_at_once(tmp_path: Path) -> None:
+    ended, made = _run(tmp_path, {}, has_namespaces=False)
+    assert (ended.returncode, made) == (1, [])
+    assert "sudo .ci/run" in ended.stderr
 
 
 @pytest.mark.parametrize(
