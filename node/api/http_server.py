@@ -116,7 +116,7 @@ async def serve_connection(
         with stranger.asking(scope):
             await app(scope, partial(stranger.listen, receive), send_together)
 
-    server = TCPServer(ASGIWrapper(cuttable), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
+    server = _Http1Server(ASGIWrapper(cuttable), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
     idle = server.idle_task = _IdleLimit(config.keep_alive_timeout)  # type: ignore[assignment]  # has what hypercorn calls
     try:
         async with trio.open_nursery() as nursery:
@@ -213,6 +213,22 @@ class Strangers:
     def _end(self, stranger: Stranger) -> None:
         del self._here[stranger]
         stranger.scope.cancel()
+
+
+class _Http1Server(TCPServer):
+    """One connection, by HTTP/1 alone.
+
+    hypercorn changes to HTTP/2 on any connection whose client asks for it, as Java's does by default. Answers would come
+    side by side there, and `_Watched` holds one head. An `Upgrade` header may be ignored (RFC 9110, 7.8).
+    """
+
+    async def _read_data(self) -> None:
+        self.protocol.protocol._check_protocol = _keep_protocol  # type: ignore[method-assign, union-attr]  # before the first byte it is HTTP/1's
+        await super()._read_data()
+
+
+async def _keep_protocol(_request: object) -> None:
+    """Change to no other protocol. HTTP/2's preface is a request like others then, which no route is for."""
 
 
 class _IdleLimit:

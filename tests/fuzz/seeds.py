@@ -308,6 +308,8 @@ def _conversations() -> Seeds:
         "chunked": request("POST /api/v1/repos", chunked, "Transfer-Encoding: chunked"),
         "waits": request("POST /api/v1/repos", body, length, "Expect: 100-continue"),
         "file": request("GET /api/v1/branches/b/files/f"),
+        # Ignored: only HTTP/1.1 is spoken.
+        "upgrade": request("GET /api/v1/status", b"", "Connection: Upgrade", "Upgrade: h2c"),
         "health": b"GET /healthz HTTP/1.1\r\nHost: [::1]\r\n\r\n",
     }
 

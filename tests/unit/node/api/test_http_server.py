@@ -188,6 +188,28 @@ async def test_the_head_of_an_answer_is_sent_with_its_body(
             await client.aclose()
 
 
+async def test_who_asks_for_http2_is_answered_in_http1(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        status = 200 if scope["http_version"] == "1.1" else 505
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    upgrade = [b"GET / HTTP/1.1", b"Host: localhost", b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c"]
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            for _ in range(2):
+                await client.send_all(b"\r\n".join([*upgrade, b"HTTP2-Settings: AAMAAABkAAQAAP__", b"", b""]))
+                said = b""
+                while not said.endswith(b"ok"):
+                    said += await client.receive_some()
+                assert said.startswith(b"HTTP/1.1 200 ")
+            await client.send_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+            assert b"".join([part async for part in client]).startswith(b"HTTP/1.1 505 ")
+
+
 async def test_a_connection_without_a_request_is_ended(autojump_clock: MockClock) -> None:
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         scope["extensions"][TRUSTED]()
