@@ -40,8 +40,10 @@ def _find(
     connection: Connection, low: AnyId, high: AnyId, among: Sequence[Sequence[int]]
 ) -> list[FoundCommit]:
     """The same, in all branches, or among these."""
+    # Not the column itself: without statistics SQLite would take the index of the branch, and read all of it, rather than
+    # that of the ids.
     of_commits, of_rejections, of_pending = (
-        [table.c.branch_num.in_(nums) for nums in among] for table in (commits, rejections, pending)
+        [(table.c.branch_num + 0).in_(nums) for nums in among] for table in (commits, rejections, pending)
     )
     accepted = (
         select(commits.c.commit_id, commits.c.branch_num)
