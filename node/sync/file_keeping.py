@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from node.sync.hub import Hub, NotFetched
-from node.sync.relay import RelayService
+from node.sync.relay import INCOMPLETE, RelayService
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
@@ -25,7 +25,6 @@ from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 
 BAD_FILE: Final = "bad_file"
-INCOMPLETE: Final = "incomplete"
 Fetch = Callable[[BlockId], Awaitable[bytes | None]]
 """Asks the peer for a block. Raises NotFetched."""
 
@@ -67,19 +66,18 @@ class FilePull:
             begun = await self._relay.begin_file(topic, deposit, self._visitor(), self._bill)
             if begun.is_whole or begun.refusal:
                 return begun.refusal
-            self._num = begun.num
+            self._num, losses = begun.num, self._relay.losses_of(begun.num)
             refusal = await self._take([deposit.file], 1)
             if refusal == BAD_FILE:
                 self._bill.charge(self._earned)  # what it brought goes again
                 if self._num:
-                    await self._relay.settle_file(topic, self._num, self._bill, is_whole=False)
+                    await self._relay.drop_file(self._num, self._bill)
             if refusal:
                 return refusal
-            is_kept = await self._relay.settle_file(topic, self._num, self._bill, is_whole=True)
-            if not is_kept:
-                return "topic_forgotten"
-            self._bill.earn()
-            return ""
+            refusal = await self._relay.finish_file(topic, self._num, losses, self._bill)
+            if not refusal:
+                self._bill.earn()
+            return refusal
 
     async def _take(self, ids: Sequence[BlockId], depth: int) -> str:
         """Keep these blocks, which are so deep in the tree, and all below them."""

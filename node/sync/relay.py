@@ -75,6 +75,9 @@ from storage.relay.usage import Usage, load_growth, load_usage
 log = structlog.get_logger()
 T = TypeVar("T")
 
+INCOMPLETE: Final = "incomplete"
+"""A file lacks blocks: what came of it stays, for its next deposit."""
+_TOPIC_FORGOTTEN: Final = "topic_forgotten"
 _BAD_SIGNATURE: Final = "bad_topic_signature"
 
 
@@ -130,6 +133,7 @@ class RelayService:
         self._cpu_clock = cpu_clock
         self._storing = FairLock()
         self._pulled: dict[tuple[int, ObjectId], _Pulled] = {}  # files that are being brought
+        self._losses: Counter[int] = Counter()  # by files' numbers: damaged blocks that were taken out
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
         self._forgotten: deque[set[TopicKey]] = deque()  # filled by worker threads, emptied by trio's
         self._has_lost = False  # publications were forgotten since the last refresh
@@ -271,11 +275,17 @@ class RelayService:
 
         def drop() -> int:
             with self._database.write() as connection:
-                return drop_damaged_block(connection, damage.block_id, self._clock_ms())
+                lacking = drop_damaged_block(connection, damage.block_id, self._clock_ms())
+                self._losses.update(lacking)  # before another transaction can finish one of them
+                return len(lacking)
 
         files = await self._storing_for(WorkBill(self._own), drop)
         self.blocks_damaged += files > 0
         log.error("a block of kept files is damaged", block=damage.block_id.hex(), files=files)
+
+    def losses_of(self, file_num: int) -> int:
+        """How often a file has lost a block since the start; 0 of one that has no number yet."""
+        return self._losses[file_num]
 
     async def keep_blocks(
         self,
@@ -305,19 +315,29 @@ class RelayService:
 
         return await self._run_blocking(load)
 
-    async def settle_file(self, topic: KeptTopic, file_num: int, bill: WorkBill, *, is_whole: bool) -> bool:
-        """All blocks of a file are here, or it is none; whether it still is kept. Raises StorageError."""
+    async def finish_file(self, topic: KeptTopic, file_num: int, losses: int, bill: WorkBill) -> str:
+        """Say that a file is whole, if it lost no block since it had `losses`; why not ("": it is). Raises StorageError."""
 
-        def settle() -> bool:
+        def finish() -> str:
             with self._database.write(is_patient=True) as connection:
-                if is_whole:
-                    return finish_file(connection, file_num)
-                drop_file(connection, file_num)
-                return False
+                # Others are served its blocks meanwhile, and one that was damaged may be taken out after it was passed. Said
+                # to be whole without it, the file would be listed, and no member would bring the block again.
+                if self.losses_of(file_num) != losses:
+                    return INCOMPLETE
+                return "" if finish_file(connection, file_num) else _TOPIC_FORGOTTEN
 
-        is_kept = await self._storing_for(bill, settle)
-        self.files_kept[topic.topic] += is_kept
-        return is_kept
+        refusal = await self._storing_for(bill, finish)
+        self.files_kept[topic.topic] += not refusal
+        return refusal
+
+    async def drop_file(self, file_num: int, bill: WorkBill) -> None:
+        """Keep a file no more: its tree is none. Raises StorageError."""
+
+        def drop() -> None:
+            with self._database.write(is_patient=True) as connection:
+                drop_file(connection, file_num)
+
+        await self._storing_for(bill, drop)
 
     async def _storing_for(self, bill: WorkBill, work: Callable[[], T]) -> T:
         def measure() -> tuple[T, float]:

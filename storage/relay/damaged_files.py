@@ -27,12 +27,12 @@ COUNTED_SIZE: Final = (
 """What the blocks of a file count that are here (`protocol.deposits.size_of`)."""
 
 
-def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> int:
-    """Take a block out if its bytes are not what its id says; gives how many files lack it from now on."""
+def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:
+    """Take a block out if its bytes are not what its id says; gives the numbers of the files that lack it from now on."""
     found = find_kept_block(connection, block_id)
     if found is None or hash_block(found[1]) == block_id:
-        return 0  # another reader has found it, too, and a peer may have brought it anew
-    return len(drop_blocks(connection, [found[0]], now_ms))
+        return set()  # another reader has found it, too, and a peer may have brought it anew
+    return drop_blocks(connection, [found[0]], now_ms)
 
 
 def drop_blocks(connection: Connection, nums: Iterable[int], now_ms: int) -> set[int]:

@@ -1,6 +1,6 @@
 """What bringing a file to a relay costs who brings it, and who waits for that."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from math import ceil
@@ -13,8 +13,9 @@ from sqlalchemy import update
 from trio.testing import MockClock
 
 from node.runtime.blocking import inline
-from node.sync.file_keeping import BAD_FILE, INCOMPLETE, FilePull
-from node.sync.relay import RelayService
+from node.sync import file_keeping
+from node.sync.file_keeping import BAD_FILE, FilePull
+from node.sync.relay import INCOMPLETE, RelayService
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, encrypt_block
 from protocol.deposits import sign_deposit, size_of
@@ -22,6 +23,7 @@ from protocol.ids import BlockId, ObjectId, PeerId
 from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
 from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, RELAY_FILES_SHARE
 from protocol.signing import check_claims, public_key
+from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.schema.relay_schema import relay_blocks, relay_files
@@ -54,11 +56,19 @@ class Relay:
         (topic,) = (await self.service.open([public_key(seed)], ALICE)).kept
         return topic
 
-    async def bring(self, topic: KeptTopic, root: Block, *others: Block, seed: TopicSeed = SEED) -> str:
+    async def bring(
+        self,
+        topic: KeptTopic,
+        root: Block,
+        *others: Block,
+        seed: TopicSeed = SEED,
+        meanwhile: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> str:
+        """Why the file is not kept. `meanwhile` happens whenever the relay asks for a block."""
         blocks = {one.block_id: one.encoded for one in (root, *others)}
 
         async def fetch(wanted: BlockId) -> bytes | None:
-            await trio.lowlevel.checkpoint()
+            await meanwhile()
             return blocks.get(wanted)
 
         deposit = sign_deposit(seed, ObjectId(root.block_id), size_of(len(root.encoded)) + 1000 * len(others))
@@ -101,6 +111,33 @@ async def test_a_damaged_block_that_is_here_is_brought_again(relay: Relay) -> No
         connection.execute(update(relay_files).values(is_whole=False))
     assert await relay.bring(topic, root, leaf) == INCOMPLETE
     assert await relay.bring(topic, root, leaf) == ""
+
+
+async def test_a_file_that_lost_a_block_that_was_passed_is_not_whole(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another member downloads it meanwhile, and is the first to read that block."""
+    monkeypatch.setattr(
+        file_keeping, "FETCHED_COUNT_MAX", 1
+    )  # the lost one is passed, then the other fetched
+    topic, leaves = await relay.open(), [_block(b"%d" % number) for number in range(2)]
+    lost, lacking = (one.block_id for one in leaves)
+    root = _block(b"", (lost, lacking))
+    assert await relay.bring(topic, root, *leaves) == ""
+    with relay.hub.replica.database.write() as connection:
+        for leaf in leaves:  # still a leaf: those are hashed when somebody downloads them
+            damage = update(relay_blocks).where(relay_blocks.c.block_id == leaf.block_id)
+            connection.execute(damage.values(encoded=leaf.encoded[:-1] + b"\0"))
+    await relay.service.drop_damaged(DamagedKeptBlock(lacking))
+
+    async def download() -> None:
+        await relay.service.drop_damaged(DamagedKeptBlock(lost))
+
+    assert await relay.bring(topic, root, *leaves, meanwhile=download) == INCOMPLETE
+    assert not relay.service.has_file(topic, ObjectId(root.block_id))
+    assert await relay.bring(topic, root, *leaves) == ""
+    assert relay.service.has_file(topic, ObjectId(root.block_id))
+    assert relay.service.find_blocks([lost, lacking]) == {lost, lacking}
 
 
 async def test_topics_that_go_for_files_are_told(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
