@@ -8,15 +8,15 @@ from typing import Final
 import pytest
 from sqlalchemy import Connection, insert
 
+from protocol.ids import AnyId
 from storage.commits.lookup import find_commits
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.schema.schema import pending, rejections
-from tests.support.ids import as_commit_id
 from tests.support.rows import counted_steps, put_branch, put_commits, some_id
 
 _HALVES: Final = [
-    (as_commit_id(first + bytes(31)), as_commit_id(last + b"\xff" * 31))
+    (AnyId(first + bytes(31)), AnyId(last + b"\xff" * 31))
     for first, last in ((b"\0", b"\x7f"), (b"\x80", b"\xff"))
 ]
 """All ids. No range that is looked for has ids of both: the first character of a prefix says five bits."""
@@ -61,7 +61,8 @@ def test_a_commit_is_found_without_reading_its_branch(database: Database) -> Non
         _put(database, connection, branch, range(600))
     with database.read() as connection:
         for number in (300, 301, 302):
+            wanted = some_id(number)
             with counted_steps(connection) as steps:
-                [found] = find_commits(connection, some_id(number), some_id(number), {branch})
-            assert found.commit_id == some_id(number)
+                [found] = find_commits(connection, AnyId(wanted), AnyId(wanted), {branch})
+            assert found.commit_id == wanted
             assert steps[0] < _FEW_STEPS
