@@ -4,21 +4,16 @@ Moves bytes and runs the machine's outputs. It charges the peer's account, and e
 comes to nothing.
 
 Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
-keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
-window. A batch that was received is opened at once and accepted in its turn (`node.sync.batch_order`), so that signatures of
-the next batch are checked while the last one is being stored.
+keep-alive, and one short task for each load or take that the machine asks for (`node.sync.topic_work`), at most a handful by
+the machine's own window.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
 import structlog
 import trio
 
-from node.ingest.publication_parsing import CARRIER_FAULTS
-from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.goodbye import LAST_WORDS_SECONDS, Ended, say_goodbye
@@ -27,18 +22,9 @@ from node.sync.introductions import Introducer
 from node.sync.presence import PresencePort
 from node.sync.rate_limit import MessageRates
 from node.sync.relay_port import RelayOutput, RelayPort
-from node.sync.scheduling import WorkBill
 from node.sync.send_queue import SendQueue
-from node.sync.session_queries import (
-    Load,
-    RangeSet,
-    is_fruitful,
-    read_store,
-    read_summaries,
-    reconcile,
-    topic_place,
-    topic_set,
-)
+from node.sync.session_queries import topic_place
+from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
 from protocol.features import FEATURES, FILES, find_newer, has_feature
@@ -48,7 +34,6 @@ from protocol.limits.peers import (
     FRAME_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     STRANGER_IDLE_SECONDS,
-    SUMMARIES_AT_ONCE,
     TOPIC_COUNT_MAX,
 )
 from protocol.links import PeerAddress
@@ -68,10 +53,8 @@ from protocol.messages import (
     decode_message,
 )
 from protocol.reach import host_of
-from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
 from protocol.session_events import (
-    BatchIngested,
     BlocksWanted,
     CheckDue,
     CommitsAccepted,
@@ -89,7 +72,6 @@ from protocol.session_outputs import (
     HandOver,
     IngestBatch,
     LearnPeers,
-    LoadBlocks,
     LoadSummary,
     OpenReconciliation,
     Output,
@@ -101,8 +83,6 @@ from protocol.session_outputs import (
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
-from storage.engine.id_keys import chunks
-from storage.relay.files import DamagedKeptBlock
 from storage.relay.relay import KeptTopic
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
@@ -138,7 +118,6 @@ class Connection:
         self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
         """What pays for the work that the peer causes."""
         self.is_stranger = not is_known
-        self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
         self._may_keep = may_keep
         self.subnet = subnet
         self._introducer = introducer
@@ -154,7 +133,6 @@ class Connection:
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
-        self._reconcilers: dict[TopicKey, tuple[Reconciler, RangeSet]] = {}  # by topic
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -164,9 +142,9 @@ class Connection:
         self._questions = BlockRequests()
         self.relaying = RelayPort(self, hub)
         """What goes on with a relay, on either side of it, beyond the comparing of topics."""
+        self._work = TopicWork(self, self._session, stream.session_id, hub, self.relaying)
         self._reading = trio.CancelScope()
         self._written = trio.Event()
-        self._turns = BatchOrder()
         self._rates = MessageRates()
         self._presence = PresencePort(self, self._session)
 
@@ -190,8 +168,8 @@ class Connection:
         return self._session.circuits.new_number()
 
     def happen(self, event: Event) -> None:
-        """Tell the session machine what happens to a circuit."""
-        self._handle(event)
+        """Tell the session machine of an event, and start what it asks for. Never waits."""
+        self._perform_all(self._session.handle(event))
 
     async def run(self) -> Ended:
         """Converse until either side ends it, this node stops, or something fails."""
@@ -239,8 +217,8 @@ class Connection:
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
         if topic in self._followed:
-            self._news[topic] += len(nums)
-        self._handle(CommitsAccepted(topic, nums))
+            self._work.note_news(topic, len(nums))
+        self.happen(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
@@ -280,12 +258,12 @@ class Connection:
 
     def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
-        self._handle(PeersFound(topic, peers))
+        self.happen(PeersFound(topic, peers))
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
         if self.has_joined(topic):
-            self._handle(CommitsWanted(topic, ids))
+            self.happen(CommitsWanted(topic, ids))
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
@@ -299,7 +277,7 @@ class Connection:
         def say() -> bool:
             if self._is_ending() or not self.has_joined(topic):
                 return False
-            self._handle(BlocksWanted(topic, (wanted,)))
+            self.happen(BlocksWanted(topic, (wanted,)))
             return True
 
         try:
@@ -351,7 +329,7 @@ class Connection:
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
-            self._handle(MessageReceived(message))
+            self.happen(MessageReceived(message))
             if isinstance(message, Features) and self.newer_features:
                 log.info("peer of a newer version", peer=id_text(self.peer), features=self.newer_features)
             if self.is_stranger and isinstance(message, Announce):
@@ -389,25 +367,20 @@ class Connection:
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self._say(KeepAlive())
-            self._handle(CheckDue())
+            self.happen(CheckDue())
             has_topic = any(progress.is_joined for progress in self._session.topics)
             if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
                 self.part("no_common_topic")
 
-    def _handle(self, event: Event) -> None:
-        """Give the machine an event and start what it asks for. Never waits."""
-        self._perform_all(self._session.handle(event))
-
     def _perform_all(self, outputs: Sequence[Output]) -> None:
-        """Start what is asked for. Summaries are read some at a time: a peer joins thousands of topics at once."""
+        """Start what is asked for. Never waits."""
         summaries: list[TopicKey] = []
         for output in outputs:
             if isinstance(output, LoadSummary):
                 summaries.append(output.topic)
             else:
                 self._perform(output)
-        for part in chunks(summaries, SUMMARIES_AT_ONCE):
-            self.start(self._load_summaries, part)
+        self._work.load_summaries(summaries)
 
     def _perform(self, output: Output) -> None:
         match output:
@@ -421,11 +394,9 @@ class Connection:
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
             case IngestBatch():
-                self.start(
-                    self._ingest_batch, output, *self._turns.next(output.topic, is_root=output.is_root)
-                )
+                self._work.ingest(output)
             case OpenReconciliation() | HandleFrame():
-                self.start(self._reconcile, output)
+                self._work.reconcile(output)
             case _ if isinstance(output, RelayOutput):
                 self.relaying.perform(output)
             case FindPeers() | LearnPeers():
@@ -438,104 +409,9 @@ class Connection:
             case _ if isinstance(output, ReachOutput):
                 self._seen(output)
             case LoadSummary():
-                self.start(self._load_summaries, (output.topic,))
+                self._work.load_summaries((output.topic,))
             case _:
-                self.start(self._load, output)
-
-    async def _load(self, load: Load) -> None:
-        followed = self._hub.find_followed(load.topic)
-        if followed is None:
-            self.part("topic_forgotten")
-            return
-        bill = WorkBill(self.account)
-        read = partial(read_store, of_publications=self._session.compares_publications)
-        try:
-            answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
-        except DamagedKeptBlock as damage:
-            answer = await self.relaying.drop_damaged(load, damage)
-        if is_fruitful(answer):
-            bill.earn()
-            # A relay says itself what it keeps, and when it does no more.
-            if isinstance(load, LoadBlocks) and isinstance(followed, Branch) and not self.peer_is_relay:
-                self._hub.given.note(self, followed.num, load.ids[0])
-        self._handle(answer)
-
-    async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
-        followed = [self._hub.find_followed(topic) for topic in topics]
-        present = [one for one in followed if one is not None]
-        if len(present) < len(topics):
-            self.part("topic_forgotten")
-            return
-        read = partial(read_summaries, of_publications=self._session.compares_publications)
-        answers = await self._hub.look(WorkBill(self.account), read, self._hub.replica, present)
-        for answer in answers:
-            self._handle(answer)
-        if self._hub.replica.sketches.has_due():
-            await self._hub.write(self._hub.replica.sketches.write)
-
-    async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
-        followed = self._hub.find_followed(work.topic)
-        if followed is None:
-            self.part("topic_forgotten")
-            return
-        if work.topic not in self._reconcilers:
-            is_answerer = isinstance(work, OpenReconciliation)
-            made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
-            self._reconcilers[work.topic] = made, RangeSet()
-        reconciler, ranges = self._reconcilers[work.topic]
-        bill = WorkBill(self.account)
-        kept = topic_set(followed, of_publications=self._session.compares_publications)
-        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
-        bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
-        if len(step.nums):
-            bill.earn()
-        if step.is_over:
-            del self._reconcilers[work.topic]
-        self._handle(step)
-
-    async def _ingest_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
-        with self._hub.byte_budget.holding(output.items):
-            await self._accept_batch(output, previous, done)
-
-    async def _accept_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
-        """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
-        followed = self._hub.find_followed(output.topic)
-        if followed is None:
-            self.part("topic_forgotten")
-            return
-        bill = WorkBill(self.account)
-        if isinstance(followed, Branch):
-            ingested = await self._hub.ingest(followed, output.items, previous, self, bill)
-            useful, repeated = ingested.count_useful(), ingested.already
-            for topic, ids in ingested.wanted.items():
-                if topic != output.topic:
-                    self.want(topic, tuple(ids))
-            dropped, accepted = ingested.dropped, len(ingested.accepted.get(output.topic, ()))
-            wanted = tuple(ingested.wanted.get(output.topic, ()))
-            taken = BatchIngested(
-                output.topic,
-                accepted,
-                wanted,
-                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
-                bodiless=dropped["bare"],
-            )
-        else:
-            assert self._hub.relay is not None, "it keeps the topic"
-            visitor = self._hub.relay.visitor(self.peer, self.subnet)
-            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
-            taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
-            dropped, useful = relayed.dropped, len(relayed.nums)
-            repeated = len(output.items) - useful - dropped.total()
-        bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
-        # Repeated by no fault of its own: others brought them after it had been told what is here.
-        expected = min(repeated, self._news[output.topic])
-        self._news[output.topic] -= expected
-        bill.earn((useful + expected) / max(1, len(output.items)))
-        done.set()
-        self._handle(taken)
-        faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
-        if faults:
-            self.part(faults[0])
+                self._work.load(output)
 
     def follow_kept(
         self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...] = (), reason: str = ""

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from node.contract.peers import TopicView
 from node.ingest.replica import Replica
 from node.network.peer_state import PeerState
-from node.sync import connection
+from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
@@ -400,7 +400,7 @@ async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
-    monkeypatch.setattr(connection, "SUMMARIES_AT_ONCE", 8)
+    monkeypatch.setattr(topic_work, "SUMMARIES_AT_ONCE", 8)
     read = read_summaries
 
     def note(replica: Replica, followed: Sequence[Followed], *, of_publications: bool) -> list[SummaryLoaded]:
@@ -411,6 +411,6 @@ async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
         await share(alice, bob)
         for number in range(10):
             alice.author.create_branch(alice.repo(), f"branch {number}")
-        monkeypatch.setattr(connection, "read_summaries", note)
+        monkeypatch.setattr(topic_work, "read_summaries", note)
         await together(alice, bob)
     assert max(looks) == 8, "ten new branches are joined at once"

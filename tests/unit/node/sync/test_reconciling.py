@@ -76,7 +76,7 @@ async def test_what_symbols_missed_is_found_by_ranges(
         return really(*arguments)  # type: ignore[arg-type]  # whatever it is given, it passes on
 
     really = session_queries.reconcile
-    monkeypatch.setattr("node.sync.connection.reconcile", open_blindly)
+    monkeypatch.setattr("node.sync.topic_work.reconcile", open_blindly)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 300, 40)
         async with connected(bob, alice):

@@ -1,0 +1,209 @@
+"""Work on topics that a connection's session machine asks for: reads the store, compares sets, stores batches.
+
+Each piece is a task of the connection. The peer's account pays for it, and its result goes to the machine as an event. A
+batch that was received is opened at once and stored in its turn (`node.sync.batch_order`), so that signatures of the next
+batch are checked while the last one is being stored. The queries are in `node.sync.session_queries`.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+import trio
+
+from node.ingest.publication_parsing import CARRIER_FAULTS
+from node.sync.batch_order import BatchOrder, Previous
+from node.sync.hub import Hub, Listener
+from node.sync.relay_port import RelayPort
+from node.sync.scheduling import WorkAccount, WorkBill
+from node.sync.session_queries import (
+    Load,
+    RangeSet,
+    is_fruitful,
+    read_store,
+    read_summaries,
+    reconcile,
+    topic_set,
+)
+from protocol.ids import CommitId, SessionId, TopicKey
+from protocol.limits.peers import BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
+from protocol.reconciliation.reconciler import Reconciler
+from protocol.session import Session
+from protocol.session_events import BatchIngested, Event
+from protocol.session_outputs import HandleFrame, IngestBatch, LoadBlocks, OpenReconciliation
+from storage.engine.id_keys import chunks
+from storage.relay.files import DamagedKeptBlock
+from storage.repos.repos import Branch
+
+
+class TopicOwner(Listener, Hashable, Protocol):
+    """A connection, as far as work on topics goes."""
+
+    account: WorkAccount
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer has said that it keeps topics for others."""
+        ...
+
+    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
+        """Ask the peer for publications of commits, if it follows the topic."""
+        ...
+
+    def part(self, reason: str) -> None:
+        """End the connection, and tell the peer why."""
+        ...
+
+    def happen(self, event: Event) -> None:
+        """Tell the session machine of this, and do what it says. Never waits."""
+        ...
+
+    def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Do work of this connection's, and end it where that fails."""
+        ...
+
+
+class TopicWork:
+    """Starts the work of one connection. The methods of outputs never wait."""
+
+    def __init__(
+        self, owner: TopicOwner, session: Session, session_id: SessionId, hub: Hub, relaying: RelayPort
+    ) -> None:
+        self._owner = owner
+        self._session = session
+        self._session_id = session_id
+        self._hub = hub
+        self._relaying = relaying
+        self._turns = BatchOrder()
+        self._reconcilers: dict[TopicKey, tuple[Reconciler, RangeSet]] = {}  # by topic
+        self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
+
+    def note_news(self, topic: TopicKey, count: int) -> None:
+        """Others brought so many commits of a topic, which this peer may send as well."""
+        self._news[topic] += count
+
+    def load(self, load: Load) -> None:
+        """Read what the peer asks for, or is to be sent."""
+        self._owner.start(self._load, load)
+
+    def load_summaries(self, topics: Sequence[TopicKey]) -> None:
+        """Summarise topics, some at a time: a peer joins thousands at once."""
+        for part in chunks(topics, SUMMARIES_AT_ONCE):
+            self._owner.start(self._load_summaries, part)
+
+    def reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
+        """Take a step in comparing a topic."""
+        self._owner.start(self._reconcile, work)
+
+    def ingest(self, output: IngestBatch) -> None:
+        """Take a batch in, after those that it may build on."""
+        previous, done = self._turns.next(output.topic, is_root=output.is_root)
+        self._owner.start(self._ingest_batch, output, previous, done)
+
+    async def _load(self, load: Load) -> None:
+        followed = self._hub.find_followed(load.topic)
+        if followed is None:
+            self._owner.part("topic_forgotten")
+            return
+        bill = WorkBill(self._owner.account)
+        read = partial(read_store, of_publications=self._session.compares_publications)
+        try:
+            answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        except DamagedKeptBlock as damage:
+            answer = await self._relaying.drop_damaged(load, damage)
+        if is_fruitful(answer):
+            bill.earn()
+            # A relay says itself what it keeps, and when it does no more.
+            if (
+                isinstance(load, LoadBlocks)
+                and isinstance(followed, Branch)
+                and not self._owner.peer_is_relay
+            ):
+                self._hub.given.note(self._owner, followed.num, load.ids[0])
+        self._owner.happen(answer)
+
+    async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
+        followed = [self._hub.find_followed(topic) for topic in topics]
+        present = [one for one in followed if one is not None]
+        if len(present) < len(topics):
+            self._owner.part("topic_forgotten")
+            return
+        read = partial(read_summaries, of_publications=self._session.compares_publications)
+        answers = await self._hub.look(WorkBill(self._owner.account), read, self._hub.replica, present)
+        for answer in answers:
+            self._owner.happen(answer)
+        if self._hub.replica.sketches.has_due():
+            await self._hub.write(self._hub.replica.sketches.write)
+
+    async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
+        followed = self._hub.find_followed(work.topic)
+        if followed is None:
+            self._owner.part("topic_forgotten")
+            return
+        if work.topic not in self._reconcilers:
+            is_answerer = isinstance(work, OpenReconciliation)
+            made = Reconciler(work.topic, self._session_id, is_answerer=is_answerer)
+            self._reconcilers[work.topic] = made, RangeSet()
+        reconciler, ranges = self._reconcilers[work.topic]
+        bill = WorkBill(self._owner.account)
+        kept = topic_set(followed, of_publications=self._session.compares_publications)
+        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
+        bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
+        if len(step.nums):
+            bill.earn()
+        if step.is_over:
+            del self._reconcilers[work.topic]
+        self._owner.happen(step)
+
+    async def _ingest_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
+        with self._hub.byte_budget.holding(output.items):
+            await self._accept_batch(output, previous, done)
+
+    async def _accept_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
+        """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
+        followed = self._hub.find_followed(output.topic)
+        if followed is None:
+            self._owner.part("topic_forgotten")
+            return
+        owner, bill = self._owner, WorkBill(self._owner.account)
+        if isinstance(followed, Branch):
+            ingested = await self._hub.ingest(followed, output.items, previous, owner, bill)
+            useful, repeated = ingested.count_useful(), ingested.already
+            for topic, ids in ingested.wanted.items():
+                if topic != output.topic:
+                    owner.want(topic, tuple(ids))
+            dropped, accepted = ingested.dropped, len(ingested.accepted.get(output.topic, ()))
+            wanted = tuple(ingested.wanted.get(output.topic, ()))
+            taken = BatchIngested(
+                output.topic,
+                accepted,
+                wanted,
+                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                bodiless=dropped["bare"],
+            )
+        else:
+            assert self._hub.relay is not None, "it keeps the topic"
+            visitor = self._relaying.visitor()
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, owner, bill)
+            taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
+            dropped, useful = relayed.dropped, len(relayed.nums)
+            repeated = len(output.items) - useful - dropped.total()
+        bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
+        bill.earn((useful + self._pop_expected(output.topic, repeated)) / max(1, len(output.items)))
+        done.set()
+        owner.happen(taken)
+        if fault := _carrier_fault(dropped):
+            owner.part(fault)
+
+    def _pop_expected(self, topic: TopicKey, repeated: int) -> int:
+        """Of repeated commits those that are no fault of the peer: others brought them after it was told what is here."""
+        expected = min(repeated, self._news[topic])
+        self._news[topic] -= expected
+        return expected
+
+
+def _carrier_fault(dropped: Iterable[str]) -> str:
+    """The first reason for which the peer that brought a publication is at fault, or an empty text."""
+    faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
+    return faults[0] if faults else ""
