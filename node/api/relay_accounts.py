@@ -3,8 +3,11 @@
 import secrets
 from collections.abc import Callable
 
+from sqlalchemy import Connection
+
 from node.contract.relay_accounts import AccountLink, RelayAccount, RelayAccountList
 from node.contract.values import Empty
+from node.membership.names import check_name
 from node.membership.sharing import reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
@@ -17,7 +20,14 @@ from protocol.limits.formats import LINK_PEER_COUNT_MAX
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
 from protocol.links import PeerAddress, RelayLink, relay_link_text
 from protocol.text import id_text
-from storage.relay.accounts import AccountRow, AccountsFull, change_quota, invite_to_account, revoke_account
+from storage.relay.accounts import (
+    AccountRow,
+    AccountsFull,
+    change_quota,
+    find_account,
+    invite_to_account,
+    revoke_account,
+)
 
 
 class RelayAccounts:
@@ -51,7 +61,7 @@ class RelayAccounts:
         }
 
     async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
-        """A link that gives one node the account of that name, once."""
+        """A link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
         relay = self._find_relay()
         told = [PeerAddress(one.address, self._node_key) for one in self._addresses.told]
         if not told:
@@ -63,12 +73,16 @@ class RelayAccounts:
         now = int(self._clock())
         token = AccountToken(secrets.token_bytes(32))
         database = self._hub.replica.database
+
+        def make_link(connection: Connection) -> None:
+            if (
+                find_account(connection, name) is None
+            ):  # one that older versions took with another name stays usable
+                check_name(name)
+            invite_to_account(database, connection, name, quota, token, now + expires_seconds, now)
+
         try:
-            await relay.change_accounts(
-                lambda connection: invite_to_account(
-                    database, connection, name, quota, token, now + expires_seconds, now
-                )
-            )
+            await relay.change_accounts(make_link)
         except AccountsFull:
             raise ServiceError(
                 "too_large",

@@ -67,7 +67,7 @@ class PathParameter:
 PATH_PARAMETERS: Final = {
     one.name: one
     for one in (
-        PathParameter("account", "An account at this relay: its name."),
+        PathParameter("account", "An account at this relay: its name.", True),
         PathParameter("repo", "A repo: its id, a unique prefix of 4 or more characters, or its name.", True),
         PathParameter("branch", "A branch: its id, a unique prefix, its name, or `REPO:NAME`.", True),
         PathParameter("browser", "A paired browser: its name.", True, errors=("not_found",)),

@@ -1,0 +1,55 @@
+"""Accounts of a relay over its API."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from protocol.keys import AccountToken
+from storage.relay.accounts import invite_to_account
+from tests.support.answers import CHECKED
+from tests.support.machine import fail_after
+from tests.support.nodes import Node
+from tests.support.relays import open_relay
+from tests.support.served import AUTH, app_of, service_of
+
+ACCOUNTS = "/api/v1/relay/accounts"
+
+
+@asynccontextmanager
+async def _relay(folder: Path) -> AsyncIterator[tuple[Node, httpx.AsyncClient]]:
+    with fail_after(60), open_relay(folder) as node:
+        transport = httpx.ASGITransport(app=app_of(service_of(node, folder)))
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH, event_hooks=CHECKED
+        ) as client:
+            yield node, client
+
+
+async def test_an_account_with_a_slash_in_its_name_can_be_changed_and_revoked(tmp_path: Path) -> None:
+    async with _relay(tmp_path) as (_, client):
+        made = await client.post(ACCOUNTS, json={"name": "ann/phone", "quota": 5})
+        assert made.is_success, made.text
+        path = f"{ACCOUNTS}/{quote('ann/phone', safe='')}"
+        assert (await client.put(path, json={"quota": 7})).json()["quota"] == 7
+        assert (await client.delete(path)).json() == {}
+        assert (await client.get(ACCOUNTS)).json()["accounts"] == []
+
+
+@pytest.mark.parametrize("name", ["..", "a:b", " ann", "ann\n", "-ann"])
+async def test_an_account_has_a_name_that_can_be_typed(tmp_path: Path, name: str) -> None:
+    async with _relay(tmp_path) as (_, client):
+        refused = await client.post(ACCOUNTS, json={"name": name, "quota": 5})
+        assert refused.json()["error"]["code"] == "bad_request"
+        assert (await client.get(ACCOUNTS)).json()["accounts"] == []
+
+
+async def test_an_account_of_an_older_version_with_another_name_takes_nodes(tmp_path: Path) -> None:
+    async with _relay(tmp_path) as (node, client):
+        database = node.replica.database
+        with database.write() as connection:
+            invite_to_account(database, connection, "a:b", 5, AccountToken(b"t" * 32), 1, 0)
+        assert (await client.post(ACCOUNTS, json={"name": "a:b", "quota": 5})).is_success
