@@ -134,17 +134,21 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
         page.until("document.getElementById('asking')?.value.startsWith('ravel:ask:')")
         enter(bobs, bob)
         bobs.click(".links.add li:nth-child(2) a")
-        submit(bobs, "#join-repo", link=page.evaluate("document.getElementById('asking').value"))
+        link = page.evaluate("document.getElementById('asking').value")
+        submit(bobs, "#join-repo", link=link)
         bobs.until("document.querySelector('#asked .code')", 60)
         page.until("document.querySelector('#requests .code')", 60)
         codes = [one.evaluate("document.querySelector('.code').textContent") for one in (page, bobs)]
         assert codes[0] == codes[1]
         assert len(codes[0].split()) == 6
         assert page.evaluate(says("1 request to be let in", "document.getElementById('repos')"))
+        assert page.evaluate("document.getElementById('asking').value") == link, "a request leaves it there"
         picture(page, "request")
         picture(bobs, "asked")
         page.click("#requests .main")
         page.until("document.getElementById('members').children.length === 2", 60)
+        page.until("!document.getElementById('requests')")
+        assert page.evaluate("document.getElementById('asking').value") == link, "it is for others, too"
         bobs.until("document.querySelector('[data-branch]')", 60)
         bobs.click("[data-branch]")
         bobs.until("document.getElementById('write')", 60)

@@ -7,7 +7,7 @@ import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { Requests } from "./requests.js";
+import { AskLinks, Requests } from "./requests.js";
 
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 const INVITED = ["write", "read"];
@@ -30,7 +30,7 @@ export function Members({ repo }) {
     </ul>
     ${isAdmin && html`${repo.requests > 0 && html`<${Requests} repo=${repo} />`}
       <${Invite} repo=${repo} /><${Invitations} repo=${repo} />
-      ${!repo.requests && html`<${Requests} repo=${repo} />`}<${Grant} repo=${repo} />`}`;
+      <${AskLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
 }
 
 function groupBy(list, keyOf) {

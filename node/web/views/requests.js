@@ -11,28 +11,27 @@ import { factsOf } from "./members.js";
 
 const DAY_SECONDS = 86_400;
 
-/** For admins: requests that wait, links that ask, and another link. */
+/** For admins: requests that wait. */
 export function Requests({ repo }) {
-  const loaded = useLoaded(
-    async () => ({
-      requests: (await api.listRequests({ repo: repo.repo })).requests,
-      links: (await api.listAskLinks({ repo: repo.repo })).links,
-    }),
-    [repo.repo, repo.requests],
-  );
+  const loaded = useLoaded(() => api.listRequests({ repo: repo.repo }), [repo.repo, repo.requests]);
+  const again = renewed(loaded);
+  return html`<h3>${text.asking(repo.requests)}</h3>
+    <${Loaded} of=${loaded} lines=${1}>${({ requests }) => html`
+      <ul class="plain" id="requests">${requests.filter((one) => one.status === "waiting").map((one) => html`<${Request} key=${one.request} one=${one} repo=${repo} again=${again} />`)}</ul>`}<//>`;
+}
+
+/** For admins: links that ask, and another link. Apart from the requests, which come and go: the new link stays where it is. */
+export function AskLinks({ repo }) {
+  const loaded = useLoaded(() => api.listAskLinks({ repo: repo.repo }), [repo.repo, repo.requests]);
   const [made, setMade] = useState(null);
-  const again = async () => {
-    await loaded.again();
-    await refresh();
-  };
+  const again = renewed(loaded);
   const send = async ({ days }) => {
     const answer = await api.makeAskLink({ repo: repo.repo, expires_seconds: Number(days) * DAY_SECONDS });
     setMade(await factsOf(answer, "link"));
     await again();
   };
   return html`<h3>${text.requests}</h3>
-    <${Loaded} of=${loaded} lines=${1}>${({ requests, links }) => html`
-      <ul class="plain" id="requests">${requests.filter((one) => one.status === "waiting").map((one) => html`<${Request} key=${one.request} one=${one} repo=${repo} again=${again} />`)}</ul>
+    <${Loaded} of=${loaded} lines=${1}>${({ links }) => html`
       ${links.some(isOpen) && html`<details><summary>${text.askLinks}</summary><ul class="plain">${links.filter(isOpen).map((one) => html`<li key=${one.lobby}>
         ${text.askLink(one.requests, when(one.expires_at), one.full)}
         <${Action} class="quiet" question=${text.closeQuestion} act=${() => api.closeAskLink({ repo: repo.repo, lobby: one.lobby }).then(again)}>${text.close}<//></li>`)}</ul></details>`}`}<//>
@@ -40,6 +39,13 @@ export function Requests({ repo }) {
     <${Form} id="ask-link" class="form inline" button=${text.makeLink} keep send=${send}>
       <label>${text.forDays} <input name="days" type="number" min="1" max="366" defaultValue="7" required /></label><//>
     ${made && html`<${LinkBox} id="asking" ...${made} about=${text.askLinkAbout} />`}`;
+}
+
+function renewed(loaded) {
+  return async () => {
+    await loaded.again();
+    await refresh();
+  };
 }
 
 function isOpen(link) {
