@@ -1,4 +1,4 @@
-"""JavaScript in Node: the client against servers that cut and refuse, and against a real node; and the page's session."""
+"""JavaScript in Node: the client against servers that cut and refuse, and against a real node; and modules of the page."""
 
 import os
 import re
@@ -50,15 +50,15 @@ def test_cut_and_refused_requests() -> None:
     _run("cut.test.js")
 
 
-def test_a_page_opens_once_though_two_tokens_are_tried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["session", "groups"])
+def test_modules_of_the_page(tmp_path: Path, name: str) -> None:
     assert NODE is not None
-    for name in ("client", "state", "strings", "vendor"):
-        shutil.copytree(PAGE / name, tmp_path / name)
+    for folder in ("client", "parts", "state", "strings", "vendor"):
+        shutil.copytree(PAGE / folder, tmp_path / folder)
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    shutil.copy(Path(__file__).with_name("session.test.js"), tmp_path)
-    done = subprocess.run(
-        [NODE, "--test", str(tmp_path / "session.test.js")], check=False, capture_output=True, text=True
-    )
+    test = f"{name}.test.js"
+    shutil.copy(Path(__file__).with_name(test), tmp_path)
+    done = subprocess.run([NODE, "--test", str(tmp_path / test)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

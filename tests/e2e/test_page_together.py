@@ -100,6 +100,11 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged(
     assert page.complaints() == bobs.complaints() == []
 
 
+def _in_rows(steps: str) -> str:
+    """An expression: do something with the rows of the timeline."""
+    return f"import('/web/views/timeline.js').then(({{ shown: {{ value: {{ rows }} }} }}) => {{ {steps} }})"
+
+
 def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str], page: Browser) -> None:
     alice, _, branch = pair
     before = int(alice.client.show_digest(branch)["commits"])
@@ -120,6 +125,23 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
     assert page.evaluate(f"{ROWS}[1].querySelectorAll('.changes > li').length") == 6, "it stays open"
     page.press("ArrowDown", 40)
     page.until(f"document.activeElement === {ROWS}[2].querySelector('article')")
+    for number, said in (
+        (3, "changed 3 times"),
+        (1, "The set was changed"),
+    ):  # as if the others were not loaded yet
+        page.evaluate(_in_rows(f"window.all = rows.value; rows.value = all.slice(0, {number + 1})"))
+        page.until(says(said, f"{ROWS}[1]"))
+        page.until(f"{ROWS}.length === 2")
+        page.evaluate(f"{ROWS}[1].querySelector('[aria-expanded=false]')?.click()")
+        page.evaluate(f"{ROWS}[1].querySelector('article').focus()")
+        page.evaluate(_in_rows("rows.value = all"))
+        page.until(says("The set was changed 6 times", f"{ROWS}[1]"))
+        assert page.evaluate(f"document.activeElement === {ROWS}[1].querySelector('article')"), (
+            "older ones came"
+        )
+        is_open = page.evaluate(f"{ROWS}[1].querySelectorAll('.changes > li').length") == 6
+        assert is_open == (number > 1), "it stays open"
+    page.click("[data-several] [aria-expanded=false]")
     page.click(".changes a")
     page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
     assert page.complaints() == []

@@ -9,8 +9,11 @@ export function documentOf(kind) {
   return DOCUMENTS.includes(name) ? name : "";
 }
 
-/** Rows of a timeline, the newest first, as groups of one or more: `{ document, rows }`. */
-export function groupsOf(rows) {
+/**
+ * Rows of a timeline, the newest first, as groups of one or more: `{ document, rows, key }`. `before` has the keys of the
+ * groups that are shown.
+ */
+export function groupsOf(rows, before = new Set()) {
   const groups = [];
   for (const row of rows) {
     const { item } = row;
@@ -21,21 +24,25 @@ export function groupsOf(rows) {
     if (isNext) last.rows.push(row);
     else groups.push({ document, rows: [row] });
   }
+  for (const group of groups) group.key = keyOf(group.rows, before);
   return groups;
 }
 
-/** What a group is called by: its oldest commit, which stays so while newer ones come. */
-export function keyOf(group) {
-  return group.rows.at(-1).item.commit;
+/** A group's key: the oldest of its commits when it was first drawn. It stays while newer and older ones join them. */
+function keyOf(rows, before) {
+  return (rows.find(({ item }) => before.has(item.commit)) ?? rows.at(-1)).item.commit;
+}
+
+/** Commits of groups of several, with their group's key. */
+export function keysOf(groups) {
+  return new Map(groups.flatMap(({ rows, key }) => (rows.length > 1 ? rows.map(({ item }) => [item.commit, key]) : [])));
 }
 
 /** Groups as the items of a drawing: each stands for its commits, and follows what any of these follow. */
 export function drawnAs(groups) {
-  const keys = new Map();
-  for (const group of groups) if (group.rows.length > 1) for (const { item } of group.rows) keys.set(item.commit, keyOf(group));
-  return groups.map((group) => {
-    const commit = keyOf(group);
-    const acks = group.rows.flatMap(({ item }) => item.acks ?? []).map((ack) => keys.get(ack) ?? ack);
+  const keys = keysOf(groups);
+  return groups.map(({ rows, key: commit }) => {
+    const acks = rows.flatMap(({ item }) => item.acks ?? []).map((ack) => keys.get(ack) ?? ack);
     return { commit, acks: keys.size ? [...new Set(acks)].filter((ack) => ack !== commit) : acks };
   });
 }

@@ -1,7 +1,6 @@
 // A row of the timeline that stands for several changes of one document, and opens to show each.
 
 import { cut, when, whenExactly, whoOf } from "../parts/format.js";
-import { keyOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Lanes } from "../parts/tangle.js";
 import { addressOf } from "../state/node.js";
@@ -33,7 +32,7 @@ export class Changes extends Component {
     const classes = [isFresh && "fresh", drawing.isHead && "head"].filter(Boolean).join(" ");
     return html`<li class=${classes}>
       <${Lanes} drawing=${drawing} width=${width} />
-      <article tabindex=${tab} data-commit=${keyOf(group)} data-several aria-label=${text.changedBy(said, who)} onFocusIn=${reach}>
+      <article tabindex=${tab} data-commit=${group.key} data-several aria-label=${text.changedBy(said, who)} onFocusIn=${reach}>
         <p class="by"><bdi class="who">${who}</bdi>${isFresh && html` <span class="badge">${text.isNewToYou}</span>`}
           <span class="when" title=${text.fromTo(whenExactly(first.time), whenExactly(last.time))}>${text.fromTo(when(first.time), when(last.time))}</span></p>
         <p class="said kind"><a href=${addressOf(branch, document)} tabindex=${tab}>${said}</a>

@@ -2,7 +2,7 @@
 
 import { Action, Empty, Skeleton } from "../parts/form.js";
 import { ID_SHOWN, when, whenExactly, whoOf } from "../parts/format.js";
-import { documentOf, drawnAs, groupsOf, keyOf } from "../parts/groups.js";
+import { documentOf, drawnAs, groupsOf, keysOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
@@ -12,7 +12,7 @@ import { api, attempt } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { Component } from "../vendor/preact.js";
-import { useEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
 import { Attachments } from "./attachments.js";
 import { Changes, authorsOf } from "./changes.js";
@@ -27,7 +27,7 @@ const FILLED_MAX = 1000; // commits up to which more are loaded by themselves wh
 /** The window that is shown, and which of its rows has the keyboard. */
 export const shown = signal(null);
 const focused = signal("");
-let keys = new Map(); // commit -> what the group is called by that shows it
+let keys = new Map(); // commit -> the key of the group of several that shows it
 
 const wanted = signal(null); // a commit to go to, once its timeline is loaded
 
@@ -130,14 +130,16 @@ function Rows({ timeline, branch }) {
   const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
   const newer = () => timeline.hasNewer.value && attempt(() => timeline.loadNewer());
   const older = () => timeline.hasOlder.value && attempt(() => timeline.loadOlder());
+  useKeyboardPlace();
   if (!rows) return html`<${Skeleton} lines=${6} />`;
-  const groups = groupsOf(rows);
+  const groups = groupsOf(rows, new Set(keys.values()));
   const drawings = layOut(drawnAs(groups));
   const width = widthOf(drawings);
-  keys = new Map(groups.flatMap((group) => (group.rows.length > 1 ? group.rows.map(({ item }) => [item.commit, keyOf(group)]) : [])));
+  keys = keysOf(groups);
   const isFresh = (group) => fresh.value.branch === branch && group.rows.some(({ item }) => fresh.value.ids.has(item.commit));
   const oldest = groups.findLastIndex(isFresh);
-  const has = groups.some((group) => keyOf(group) === focused.value);
+  const reached = keys.get(focused.value) ?? focused.value;
+  const has = groups.some(({ key }) => key === reached);
   const filled = Math.min(rows.length, FILLED_MAX);
   return html`
     <${Sentinel} reach=${newer} filled=${filled}>
@@ -147,10 +149,10 @@ function Rows({ timeline, branch }) {
     <ol id="timeline" class="timeline" reversed tabindex="-1" aria-label=${text.timeline} onKeyDown=${(event) => walk(event, branch)}
       style=${{ "--tangle": `${width}px` }}>
       ${groups.map((group, index) => {
-        const key = keyOf(group);
+        const { key } = group;
         const common = { key, branch, drawing: drawings[index], width, shape: JSON.stringify([drawings[index], width]), isFresh: isFresh(group) };
         common.isSince = index === oldest && oldest < groups.length - 1;
-        common.isReached = has ? key === focused.value : index === 0;
+        common.isReached = has ? key === reached : index === 0;
         if (group.rows.length === 1) return html`<${Row} ...${common} row=${group.rows[0]} who=${whoOf(group.rows[0].item, names)} />`;
         return html`<${Changes} ...${common} group=${group} names=${names} authors=${authorsOf(group, names).join("\n")} reach=${() => (focused.value = key)} />`;
       })}
@@ -158,6 +160,14 @@ function Rows({ timeline, branch }) {
     <${Sentinel} reach=${older} filled=${filled}>
       ${timeline.hasOlder.value && html`<button id="older" type="button" onClick=${older}>${text.older}</button>`}
     <//>`;
+}
+
+/** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */
+function useKeyboardPlace() {
+  const before = document.activeElement?.closest("#timeline article")?.dataset.commit;
+  useLayoutEffect(() => {
+    if (before && document.activeElement === document.body) rowOf(before)?.focus({ preventScroll: true });
+  });
 }
 
 /** A place that, when it comes near the screen or is so with more commits `filled` in, calls `reach`. */
@@ -245,9 +255,13 @@ function walk(event, branch) {
 }
 
 function focusRow(commit) {
-  const key = keys.get(commit) ?? commit;
-  focused.value = key;
-  const row = document.querySelector(`article[data-commit="${CSS.escape(key)}"]`);
+  focused.value = commit;
+  const row = rowOf(commit);
   row?.scrollIntoView({ block: "center" });
   row?.focus();
+}
+
+/** The row that shows a commit. */
+function rowOf(commit) {
+  return document.querySelector(`article[data-commit="${CSS.escape(keys.get(commit) ?? commit)}"]`);
 }
