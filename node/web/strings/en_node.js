@@ -6,6 +6,27 @@ const fullFirst = { quota: "Its quota (relay.size_max)", disk: "The disk" };
 const refusedWhat = { topic: "topic", commits: "batch of commits", file: "file", circuit: "circuit", link: "account link" };
 const severalOf = { commits: "batches of commits" };
 const refusedTo = { account: "of accounts", partner: "of partner relays", known: "of known peers", stranger: "of strangers" };
+const refusedBecause = {
+  account_full: "The account has used its quota. Give it more, or let its people delete.",
+  peer_full: "The peer has brought as much as one may: relay.peer_size_max, peer_topics_max or peer_circuits_max.",
+  subnet_full: "Strangers of one subnet have brought as much as they may: relay.subnet_size_max or subnet_topics_max.",
+  topic_full: "The topic has as much as one may: relay.topic_size_max.",
+  relay_full: "Nothing more can be removed to make room: relay.size_max or circuits_max.",
+  topic_forgotten: "The topic was removed to make room. Its members bring it again.",
+  not_known: "Only accounts and known peers may: relay.accept.",
+  day_used: "The peer has used its bytes of the day: relay.circuit_day_max.",
+  not_taken: "The other node had as many circuits as it takes.",
+  unknown_link: "There is no such link: it was revoked with its account, or is of another relay.",
+  used_link: "Another node has used the link. Each node needs one of its own.",
+  expired_link: "The link has expired. Invite again.",
+  bad_topic_signature: "It is not of a writer of the topic.",
+  bad_file: "The file was larger than its deposit said, or no file.",
+  incomplete: "The peer left before the file was whole. It goes on at its next deposit.",
+  bare: "The body was erased, and newcomers could not read it from here.",
+};
+const linkRefusedBecause = {
+  account_full: "The account has as many nodes as one may have. Invite the node to an account of another name.",
+};
 
 export const ofNode = {
   // Settings
@@ -167,24 +188,7 @@ export const ofNode = {
   refusedTitle: "Refused since the start",
   refusedNothing: "Nothing was refused.",
   refusedThing: (what, kind, count) => `${many(count, refusedWhat[what], severalOf[what])} · ${refusedTo[kind]}`,
-  refusedBecause: {
-    account_full: "The account has used its quota. Give it more, or let its people delete.",
-    peer_full: "The peer has brought as much as one may: relay.peer_size_max, peer_topics_max or peer_circuits_max.",
-    subnet_full: "Strangers of one subnet have brought as much as they may: relay.subnet_size_max or subnet_topics_max.",
-    topic_full: "The topic has as much as one may: relay.topic_size_max.",
-    relay_full: "Nothing more can be removed to make room: relay.size_max or circuits_max.",
-    topic_forgotten: "The topic was removed to make room. Its members bring it again.",
-    not_known: "Only accounts and known peers may: relay.accept.",
-    day_used: "The peer has used its bytes of the day: relay.circuit_day_max.",
-    not_taken: "The other node had as many circuits as it takes.",
-    unknown_link: "There is no such link: it was revoked with its account, or is of another relay.",
-    used_link: "Another node has used the link. Each node needs one of its own.",
-    expired_link: "The link has expired. Invite again.",
-    bad_topic_signature: "It is not of a writer of the topic.",
-    bad_file: "The file was larger than its deposit said, or no file.",
-    incomplete: "The peer left before the file was whole. It goes on at its next deposit.",
-    bare: "The body was erased, and newcomers could not read it from here.",
-  },
+  refusedBecause: (what, reason) => (what === "link" && linkRefusedBecause[reason]) || refusedBecause[reason] || reason,
   refusedLast: (time) => `last ${time}`,
   allowedPeers: "Known peers without an account",
   allowAbout: "A peer that you allow has no quota of its own: the bounds for one peer hold.",

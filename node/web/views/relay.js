@@ -112,7 +112,7 @@ function Refusals({ refusals }) {
   if (!refusals.length) return html`<p class="good">${text.refusedNothing}</p>`;
   return html`<ul id="refusals" class="plain">${refusals.slice(0, SHOWN_MAX).map((one) => html`<li>
     <strong>${text.refusedThing(one.what, one.kind, one.count)}</strong>
-    <p>${text.refusedBecause[one.reason] ?? one.reason}</p>
+    <p>${text.refusedBecause(one.what, one.reason)}</p>
     <p class="facts">${text.refusedLast(when(one.last_at))}</p></li>`)}</ul>`;
 }
 
