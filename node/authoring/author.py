@@ -71,7 +71,13 @@ from verifier.membership import mark_of
 
 log = structlog.get_logger()
 
-_DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
+_CODES: Final = {
+    "already_holds": "already_exists",
+    "nothing_to_remove": "already_exists",
+    "branch_exists": "already_exists",
+    "needs_quorum": "needs_quorum",
+}
+"""Codes of refusals -> those that users get, where that is not `not_permitted`."""
 _NEXT_STEPS: Final = {
     "not_permitted": (
         "`ravel repo list` shows what you may do there; an admin of the repo gives more: "
@@ -523,8 +529,8 @@ class Author:
                 followups=followups,
             )
         except OwnCommitRejected as error:
-            # Somebody, perhaps a second click, was faster.
-            code = "already_exists" if error.verdict.code in _DONE_ALREADY else "not_permitted"
+            # What is done already was perhaps done by a second click.
+            code = _CODES.get(error.verdict.code, "not_permitted")
             next_step = _NEXT_STEPS.get(error.verdict.code, "").format(user=id_text(self.user))
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 

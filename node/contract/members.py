@@ -182,7 +182,7 @@ REMOVE_MEMBER: Final = Endpoint(
     service="members.remove",
     request=RemovalRequest,
     answer=RemovalResult,
-    errors=WRITE_ERRORS,
+    errors=(*WRITE_ERRORS, "needs_quorum"),
 )
 LEAVE_REPO: Final = Endpoint(
     name="leave_repo",

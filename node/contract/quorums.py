@@ -140,7 +140,7 @@ PROPOSE_CHECKPOINT: Final = Endpoint(
     summary="Ask the signers for a checkpoint of a branch as it is now.",
     service="quorums.propose_checkpoint",
     answer=Proposal,
-    errors=(*WRITE_ERRORS, "too_large"),
+    errors=(*WRITE_ERRORS, "needs_quorum", "too_large"),
 )
 APPROVE_PROPOSAL: Final = Endpoint(
     name="approve_proposal",
@@ -151,7 +151,7 @@ APPROVE_PROPOSAL: Final = Endpoint(
     summary="Sign a proposal. The last approval that a checkpoint lacks makes it.",
     service="quorums.approve",
     answer=Proposal,
-    errors=WRITE_ERRORS,
+    errors=(*WRITE_ERRORS, "needs_quorum"),
 )
 MAKE_CHECKPOINT: Final = Endpoint(
     name="make_checkpoint",
@@ -162,5 +162,5 @@ MAKE_CHECKPOINT: Final = Endpoint(
     summary="Make a checkpoint that enough signers have approved.",
     service="quorums.finish",
     answer=Proposal,
-    errors=WRITE_ERRORS,
+    errors=(*WRITE_ERRORS, "needs_quorum"),
 )

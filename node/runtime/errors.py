@@ -29,6 +29,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "ambiguous": ErrorKind(5, 409, "the prefix or name fits more than one"),
     "already_exists": ErrorKind(6, 409, "something of that name is there already"),
     "not_permitted": ErrorKind(7, 403, "this member does not hold the right to do that"),
+    "needs_quorum": ErrorKind(7, 403, "signers have to approve of it first"),
     "bad_link": ErrorKind(8, 400, "the link is mistyped, of another kind, or of an unknown version"),
     "expired": ErrorKind(9, 410, "the invitation is no longer valid"),
     "bad_config": ErrorKind(10, 500, "the configuration is not usable"),

@@ -174,21 +174,36 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
         page.click("#quorum [name=removals]")
         page.click("#quorum > button")
         page.until(says("1 of 1 signer"))
-        open_panel(page, "members")
-        page.until(says("Bob", "document.getElementById('members')"))
-        page.click("#members .more .danger")
-        page.click("dialog[open] .danger")
-        page.until(says("Propose it for Bob"))
-        page.click("dialog[open] .danger")
-        page.until(says("It was proposed", "document.querySelector('.notices')"))
-        open_panel(page, "quorum")
-        page.until(says("Exclude Bob", "document.getElementById('proposals')"))
-        picture(page, "proposal")
-        if page.evaluate(says("Approve", "document.getElementById('proposals')")):
-            page.click("#proposals button")
-        page.click("#proposals .danger")
-        page.until(says("done", "document.getElementById('proposals')"))
-        assert permissions() == ["owner"]
+        for keeps, what, now, left in (
+            ("read", "Lower Bob to read", "Lower to read now", ["owner", "read"]),
+            ("", "Exclude Bob", "Exclude now", ["owner"]),
+        ):
+            open_panel(page, "members")
+            page.until(says("Bob", "document.getElementById('members')"))
+            if keeps:
+                permission = "document.querySelector('#members .set-permission [name=permission]')"
+                page.evaluate(f"{permission}.value = '{keeps}'")
+                page.click("#members .set-permission > button")
+            else:
+                page.click("#members .more .danger")
+                page.click("dialog[open] .danger")
+            page.until(
+                says(
+                    f"Propose to {what.lower().replace('bob', 'Bob')}?",
+                    "document.querySelector('dialog[open]')",
+                )
+            )
+            page.click("dialog[open] .danger")
+            page.until(says("It was proposed", "document.querySelector('.notices')"))
+            open_panel(page, "quorum")
+            page.until(says(what, "document.querySelector('#proposals > li')"))
+            page.until(says(now, "document.querySelector('#proposals .danger')"))
+            page.click("#proposals .danger")
+            page.until(says(f"{what} ", "document.querySelector('dialog[open]')"))
+            page.click("dialog[open] .danger")
+            page.until(says("done", "document.querySelector('#proposals > li')"))
+            assert permissions() == left
+        picture(page, "proposals")
         assert [one for one in page.complaints() if "status of 4" not in one] == []
 
 

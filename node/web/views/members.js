@@ -89,10 +89,8 @@ async function removeOrPropose(repo, member, keeps) {
   try {
     return await api.removeMember(removal);
   } catch (error) {
-    if (error.code !== "not_permitted") throw error;
-    const { quorums } = await api.showQuorum({ repo: repo.repo });
-    if (!quorums.some((one) => one.removals)) throw error;
-    if (!(await ask(text.proposeQuestion(nameOf(member)), text.propose))) return null;
+    if (error.code !== "needs_quorum") throw error;
+    if (!(await ask(text.proposeQuestion(nameOf(member), keeps), text.propose))) return null;
     await api.proposeRemoval(removal);
     tell(text.proposed);
     return null;

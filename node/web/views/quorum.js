@@ -39,14 +39,17 @@ export function Quorum({ repo, branch }) {
 }
 
 function Proposal({ repo, one, again }) {
-  const what = one.kind === "removal" ? text.proposedRemoval(one.user_name || short(one.user)) : text.proposedCheckpoint;
+  const { keeps } = one; // of a removal: the permission that is left; null: none
+  const name = one.user_name || short(one.user);
+  const what = one.kind === "removal" ? text.proposedRemoval(name, keeps) : text.proposedCheckpoint;
+  const question = keeps ? text.lowerQuestion(name, keeps, repo.name) : text.excludeQuestion(name, repo.name);
   const at = { repo: repo.repo, proposal: one.proposal };
   return html`<li>${what} <span class="facts">${text.proposalStates[one.state]}${one.missing ? ` · ${text.missing(one.missing)}` : ""} · <bdi>${one.author_name || short(one.author)}</bdi></span>
     ${one.state === "open" && html` <${Action} act=${() => api.approveProposal(at).then(again)}>${text.approve}<//>`}
     ${one.state === "approved" && one.kind === "checkpoint" && html` <${Action} act=${() => api.makeCheckpoint(at).then(again)}>${text.makeCheckpoint}<//>`}
-    ${one.state === "approved" && one.kind === "removal" && may(repo, "admin") && html` <${Action} class="danger" act=${async () => {
-      await api.removeMember({ repo: repo.repo, user: one.user, ...(one.keeps && { keeps: one.keeps }) });
+    ${one.state === "approved" && one.kind === "removal" && may(repo, "admin") && html` <${Action} class="danger" question=${question} act=${async () => {
+      await api.removeMember({ repo: repo.repo, user: one.user, ...(keeps && { keeps }) });
       await refresh();
       await again();
-    }}>${text.doRemoval}<//>`}</li>`;
+    }}>${text.doRemoval(keeps)}<//>`}</li>`;
 }
