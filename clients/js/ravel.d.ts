@@ -216,6 +216,7 @@ export interface RepoView {
   repo: string;
   requests: number;
   standing: RepoStanding;
+  whole: boolean;
 }
 
 /** How a repo stands with other nodes and members, as far as this node knows. */
@@ -1312,6 +1313,7 @@ export interface OfferView {
   branch: string;
   commits: number;
   kind: "comment" | "pull";
+  merged: boolean;
   note: string;
   offer: string;
   readable: boolean;
@@ -1914,6 +1916,7 @@ export interface BackupStatus {
   running: boolean;
   size: number;
   size_expected: number;
+  stop_command: string;
   suggested: string;
 }
 

@@ -444,7 +444,9 @@ class NodeService:
                         branches.get(repo.num, []),
                         permission,
                         was_member=was_member,
-                        standing=describe_standing(facts, seen[repo.num], unheld[repo.num]),
+                        standing=describe_standing(
+                            facts, seen[repo.num], unheld[repo.num], self._hub.replica.people.peer_name
+                        ),
                         is_joining=is_joining,
                         requests=waiting,
                         is_damaged=is_damaged,
@@ -465,10 +467,11 @@ class NodeService:
                 "repo": ask["repo"],
                 "name": ask["repo_name"],
                 "permission": "joining",
+                "whole": True,
                 "branches": 0,
                 "commits": 0,
                 "requests": 0,
-                "standing": describe_standing(facts, outlook, Unheld()),
+                "standing": describe_standing(facts, outlook, Unheld(), self._hub.replica.people.peer_name),
             }
         ]
 

@@ -16,6 +16,7 @@ from node.observe.watching import store_sizes
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import BACKUP_SECONDS_MAX
+from ravel.home import command_for
 
 log = structlog.get_logger()
 
@@ -124,6 +125,7 @@ class Backups:
             "restore_command": f"ravel --home NEW restore {shlex.quote(self._folder)}"
             if self._folder
             else "",
+            "stop_command": f"{command_for(self._home)} down",
         }
 
     def _suggest(self) -> Path:

@@ -14,6 +14,7 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
+    display_safe,
     first_line,
     iso_time,
     print_answer,
@@ -25,6 +26,7 @@ from node.runtime.errors import ServiceError
 from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel.types.branches import MergeResult
     from ravel.types.commits import CommitItem
     from ravel.types.timelines import BranchState, PastCommits, TimelineWindow
 
@@ -36,6 +38,7 @@ BranchArgument = Annotated[
     str,
     typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.", autocompletion=complete_branches),
 ]
+_MERGE_FIELDS = ("branch", "merged", "commit", "carried")
 _TEXT_WIDTH = 72
 _SHOWN = 20
 _SHOWN_MAX = 1000
@@ -156,21 +159,30 @@ def merge(
     What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
     takes only what is new since.
     """
-    answer = client(context).merge_branch(target, source)
+    print_merge(client(context).merge_branch(target, source), as_json=as_json)
+
+
+def print_merge(answer: "MergeResult", *, as_json: bool) -> None:
+    """Print what a merge wrote, and on stderr what it left and what to do about it."""
     if as_json:
         print_json(answer)
         return
-    if answer["commit"] is None:
+    names, left = answer["files_left"], answer["left"]
+    if answer["commit"] is not None:
+        print_fields((name, value) for name, value in answer.items() if name in _MERGE_FIELDS)
+    elif names or left:
+        print("Nothing was merged.")
+    else:
         print("Nothing to merge: the target has it all.")
-        return
-    print_fields((name, answer[name]) for name in ("branch", "merged", "commit", "carried"))
-    if answer["left"]:
+    if left:
         print(
-            f"note: {answer['left']} commits are too large to be carried with their origin", file=sys.stderr
+            f"note: {left} commits are too large to be carried with their origin, or cannot be read",
+            file=sys.stderr,
         )
-    if answer["files_left"]:
+    if names:
         print(
-            f"note: not carried, since they were added in an earlier epoch: {', '.join(answer['files_left'])}",
+            f"note: not carried, since other keys encrypt them: {display_safe(', '.join(names))}. "
+            "Save them with `ravel file get` and add them with `ravel file add`",
             file=sys.stderr,
         )
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.branch_commands import BranchArgument
+from node.cli.branch_commands import BranchArgument, print_merge
 from node.cli.people import person
 from node.cli.posts import post_text
 from node.cli.repo_commands import RepoArgument
@@ -119,4 +119,4 @@ def merge(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
     """Merge an accepted offer: you write each of its commits again, with its origin."""
-    print_answer(client(context).merge_offer(repo, offer), as_json=as_json)
+    print_merge(client(context).merge_offer(repo, offer), as_json=as_json)

@@ -147,6 +147,7 @@ class BackupStatus(TypedDict):
     error: _Error
     suggested: Annotated[str, Meta(description="A folder that is not there yet.")]
     restore_command: _Command
+    stop_command: _Command
 
 
 class ReportStatus(TypedDict):

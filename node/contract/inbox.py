@@ -47,6 +47,12 @@ class OfferView(TypedDict):
     status: OfferStatus
     readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]
     commits: Annotated[Count, Meta(description="How many of its commits are on this node.")]
+    merged: Annotated[
+        bool,
+        Meta(
+            description="One of the last 100 merges of the document names all heads that the offered branch has here."
+        ),
+    ]
 
 
 class OfferList(TypedDict):

@@ -116,6 +116,12 @@ class RepoView(TypedDict):
             ),
         ),
     ]  # fmt: skip
+    whole: Annotated[
+        bool,
+        Meta(
+            description="False: this node follows single branches of it, and knows neither its members nor its name."
+        ),
+    ]
     branches: Count
     commits: Count
     requests: Annotated[

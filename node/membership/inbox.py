@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Final
 
+from msgspec.structs import replace
+
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.branches import MergeResult
 from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
-from node.ingest.replica import load_blocks_of
+from node.ingest.replica import load_blocks_of, open_stored
 from node.membership.merging import MergePlan, run_merge
-from node.membership.offers import decode_link
+from node.membership.offers import COMMENTS_REPO, decode_link, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
@@ -24,19 +26,20 @@ from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from node.timelines.commit_fields import stored_fields
 from node.timelines.post_views import show_changes
-from protocol.body import Answer, Offer, Permission
+from protocol.body import Answer, Merge, Offer, Permission, kind_name
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.hashing import branch_read_key
-from protocol.ids import CommitId, TopicKey, UserId
+from protocol.ids import BranchId, CommitId, TopicKey, UserId
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
+from protocol.limits.users import MERGES_LOOKED_MAX
 from protocol.text import id_text
-from storage.commits.commits import TimelineRow, load_timeline
+from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
+from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer, find_offers
 
-COMMENTS_REPO: Final = "comments"
-"""Name of the repo that holds what this user comments."""
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
 
@@ -131,7 +134,11 @@ class Inbox(RepoActions):
     # --- steps ---
 
     async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> OfferMade:
-        link = encode(self._sharing.capability_of(own))
+        capability = self._sharing.capability_of(own)
+        if pulls:
+            fork = self._hub.replica.repos[own.repo_num].name
+            capability = replace(capability, name=name_offered(fork, own.name))
+        link = encode(capability)
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
         written = await write_commit(self._hub, self._author, root, body)
@@ -173,9 +180,15 @@ class Inbox(RepoActions):
     def _views(self, repo: Repo) -> list[OfferView]:
         followed = self._followed()
         views: list[OfferView] = []
+        merged: dict[BranchId, Mapping[BranchId, set[CommitId]]] = {}  # by document
         for offer in self._offers(repo):
             one, body = offer.operation, offer.body
             branch = _offered_branch(body, followed)
+            heads: set[CommitId] = set()
+            if branch is not None and body.pulls and offer.is_accepted:
+                heads = self._heads(branch)
+                if body.branch not in merged:
+                    merged[body.branch] = self._merged(repo, body.branch)
             views.append(
                 {
                     "offer": id_text(one.commit_id),
@@ -187,9 +200,31 @@ class Inbox(RepoActions):
                     "status": _STATUS[offer.is_accepted],
                     "readable": decode_link(body) is not None,
                     "commits": 0 if branch is None else max(branch.commit_count - 1, 0),
+                    "merged": bool(heads)
+                    and branch is not None
+                    and heads <= merged[body.branch].get(branch.branch_id, set()),
                 }
             )
         return views
+
+    def _heads(self, branch: Branch) -> set[CommitId]:
+        with self._hub.replica.database.read() as connection:
+            return {raw for raw, _ in load_heads(connection, branch.num, ACK_COUNT_MAX)}
+
+    def _merged(self, repo: Repo, document: BranchId) -> dict[BranchId, set[CommitId]]:
+        """By branch, the commits up to which the last merges of a document took it."""
+        replica = self._hub.replica
+        here = replica.branches.values()
+        found: dict[BranchId, set[CommitId]] = {}
+        for target in [one for one in here if (one.repo_num, one.branch_id) == (repo.num, document)]:
+            with replica.database.read() as connection:
+                rows = load_last_of_kinds(connection, target.num, [kind_name(Merge)], MERGES_LOOKED_MAX)
+                blocks = load_blocks_of(connection, rows)
+            for row in rows:
+                _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+                if isinstance(body, Merge):
+                    found.setdefault(body.branch, set()).update(body.commits)
+        return found
 
     def _comments(self, branch: Branch, limit: int) -> list[CommentView]:
         replica = self._hub.replica

@@ -44,7 +44,7 @@ from protocol.body import (
 from protocol.commit import Commit
 from protocol.content import Compaction, Files
 from protocol.document_kinds import DOCUMENT_KINDS
-from protocol.ids import CommitId
+from protocol.ids import BranchId, CommitId
 from protocol.keys import BlockKey
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.limits.users import MERGED_COUNT_MAX
@@ -94,7 +94,7 @@ class Merging:
         for source in sources:
             target, ingested = await self._hub.write(self._author.create_branch, made, source.name)
             self._hub.announce(ingested)
-            merge = MergePlan(self._hub.replica, source, target, needs_ancestor=False)
+            merge = MergePlan(self._hub.replica, source, target, begins_fork=True)
             made_of_it = await run_merge(self._hub, self._author, merge)
             answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
             answer["files_left"] += made_of_it["files_left"]
@@ -163,13 +163,14 @@ class Merging:
 class MergePlan:
     """One merge, planned as the store stands when it is written.
 
-    Of a branch of another repo nothing is believed but that its authors wrote it.
+    Of a branch of another repo nothing is believed but that its authors wrote it. With `begins_fork` the target is a new
+    branch of a fork of the repo. Its merge is also written where nothing can be carried: it says what the fork continues.
     """
 
     replica: Replica
     source: Branch
     target: Branch
-    needs_ancestor: bool = True
+    begins_fork: bool = False
     carried: int = 0
     left: int = 0  # commits that would be too large with their origin, or whose bodies cannot be read
     files_left: list[str] = field(default_factory=list)  # names of files that were encrypted in another epoch
@@ -180,14 +181,17 @@ class MergePlan:
 
     def plan(self, connection: Connection) -> Sequence[Draft]:
         """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
-        if self.needs_ancestor and not self._is_foreign:
+        if not self._is_foreign:
             self._check_ancestor(connection)
         for one in (self.source, self.target):
             check_whole(self.replica, connection, one)
         there: dict[CommitId, TimelineRow] = {}
+        merged_here: set[BranchId] = set()
+        merged_there: set[BranchId] = set()
         for row, _, body, _ in self._read(connection, load_state(self.replica, connection, self.target)):
             there[row.commit_id] = there[_origin(row.commit_id, body)] = row
-        is_related = not self.needs_ancestor or not self._is_foreign
+            merged_here |= _merged(body)
+        is_related = self.begins_fork or not self._is_foreign
         graph = DraftGraph(connection)
         heads: dict[CommitId | int, None] = dict.fromkeys(
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
@@ -198,6 +202,7 @@ class MergePlan:
             parents = self._parents(connection, row, body)
             known = there.get(_origin(row.commit_id, body)) or there.get(row.commit_id)
             is_related |= known is not None
+            merged_there |= _merged(body)
             is_left_out = known is not None or row.num in gone
             draft = None if is_left_out else self._draft(row, commit, body, encoded)
             if known is not None:
@@ -215,12 +220,17 @@ class MergePlan:
                 heads[place] = None
                 if place == MERGED_COUNT_MAX:
                     raise ServiceError("too_large", f"a merge carries at most {MERGED_COUNT_MAX} commits")
+        is_related = (
+            is_related
+            or self._continues(connection, merged_here, self.source)
+            or self._continues(connection, merged_there, self.target)
+        )
         if not is_related:
             raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
         self.carried = len(self._drafts)
-        if not self._drafts:
-            return []
         ends = tuple(raw for raw, _ in load_heads(connection, self.source.num, ACK_COUNT_MAX))
+        if not ends or not (self._drafts or self.begins_fork):
+            return []
         return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
 
     @property
@@ -230,6 +240,24 @@ class MergePlan:
     @property
     def _is_foreign(self) -> bool:
         return self.source.repo_num != self.target.repo_num
+
+    def _continues(self, connection: Connection, merged: set[BranchId], branch: Branch) -> bool:
+        """Whether a branch of another repo that merged these continues `branch`, or one with an ancestor in common with it.
+
+        A fork of a repo begins with such a merge. It is all that relates the two where nothing was carried to the fork.
+        """
+        return any(
+            self._have_ancestor(connection, one, branch)
+            for one in self.replica.branches.values()
+            if one.repo_num == branch.repo_num and one.branch_id in merged
+        )
+
+    def _have_ancestor(self, connection: Connection, one: Branch, other: Branch) -> bool:
+        """Whether two branches of a repo continue the same branch, or one of them the other."""
+        ours, theirs = (
+            {branch.num for branch, _ in lineage(self.replica, connection, each)} for each in (one, other)
+        )
+        return not ours.isdisjoint(theirs)
 
     def _parents(
         self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
@@ -261,11 +289,7 @@ class MergePlan:
         return self._became[commit_id]
 
     def _check_ancestor(self, connection: Connection) -> None:
-        ours, theirs = (
-            {branch.num for branch, _ in lineage(self.replica, connection, one)}
-            for one in (self.source, self.target)
-        )
-        if ours.isdisjoint(theirs):
+        if not self._have_ancestor(connection, self.source, self.target):
             raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
 
     def _read(
@@ -335,6 +359,10 @@ async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
         "left": merge.left,
         "files_left": merge.files_left,
     }
+
+
+def _merged(body: Body | UnknownBody) -> set[BranchId]:
+    return {body.branch} if isinstance(body, Merge) else set()
 
 
 def _origin(commit_id: CommitId, body: Body | UnknownBody) -> CommitId:

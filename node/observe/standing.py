@@ -325,10 +325,15 @@ def _note_level(memory: _Memory, level: Sequence[PeerId], now_ms: int, upto: int
         ]
 
 
-def describe_standing(facts: Facts, outlook: Outlook, unheld: Unheld) -> RepoStanding:
-    """The standing as an answer: its state, and the sentence that people read."""
+def describe_standing(
+    facts: Facts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+) -> RepoStanding:
+    """The standing as an answer: its state, and the sentence that people read.
+
+    `name_of` gives what this user calls a peer, empty for nothing.
+    """
     state, sentence = _membership_part(facts)
-    link_state, link_sentence = _network_part(outlook, unheld)
+    link_state, link_sentence = _network_part(outlook, unheld, name_of)
     if facts.asking and link_state == "in_sync":
         link_sentence = ""  # a peer has the request, and of the repo nothing is here
     level = sorted(outlook.level_since)
@@ -403,22 +408,22 @@ def _requests_part(facts: Facts) -> str:
     return f"{who} to be let in"
 
 
-def _network_part(outlook: Outlook, unheld: Unheld) -> tuple[str, str]:
+def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]) -> tuple[str, str]:
     alone = _alone_part(unheld)
     if outlook.level_since:
         since = _date(min(outlook.level_since.values()))
-        return "in_sync", f"in sync with {_named(outlook)} since {since}{alone}"
+        return "in_sync", f"in sync with {_named(outlook, name_of)} since {since}{alone}"
     if not outlook.connected:
         held = ""
         if outlook.last is not None and not unheld.commits:
-            kind = "relay" if outlook.last_is_relay else "peer"
-            held = f"; {kind} {_short(outlook.last.peer)} had all commits on {_date(outlook.last.held_at // 1000)}"
+            holder = _called(outlook.last.peer, name_of, is_relay=outlook.last_is_relay)
+            held = f"; {holder} had all commits on {_date(outlook.last.held_at // 1000)}"
         return "alone", f"no peer is connected{held}{alone}"
     if not outlook.links:
         count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
         return "not_shared", f"{count} connected, and none follows this repo{alone}"
     link = min(outlook.links, key=lambda one: (bool(one.refused), one.behind, one.unsent or 0))
-    who = f"{'relay' if link.is_relay else 'peer'} {_short(link.peer)}"
+    who = _called(link.peer, name_of, is_relay=link.is_relay)
     if link.refused:
         return "syncing", f"{who} takes no more of it: {link.refused}{alone}"
     if link.unsent is None:
@@ -452,17 +457,16 @@ def _commits(count: int) -> str:
     return f"{count} commit{'' if count == 1 else 's'}"
 
 
-def _named(outlook: Outlook) -> str:
+def _named(outlook: Outlook, name_of: Callable[[PeerId], str]) -> str:
     is_relay = {link.peer: link.is_relay for link in outlook.links}
-    names = [
-        f"{'relay' if is_relay.get(peer) else 'peer'} {_short(peer)}" for peer in sorted(outlook.level_since)
-    ]
-    more = f" and {len(names) - _PEERS_NAMED_MAX} more" if len(names) > _PEERS_NAMED_MAX else ""
-    return ", ".join(names[:_PEERS_NAMED_MAX]) + more
+    peers = sorted(outlook.level_since)
+    names = [_called(one, name_of, is_relay=is_relay.get(one, False)) for one in peers[:_PEERS_NAMED_MAX]]
+    more = f" and {len(peers) - _PEERS_NAMED_MAX} more" if len(peers) > _PEERS_NAMED_MAX else ""
+    return ", ".join(names) + more
 
 
-def _short(peer: PeerId) -> str:
-    return id_text(peer)[:_ID_SHOWN_SIZE]
+def _called(peer: PeerId, name_of: Callable[[PeerId], str], *, is_relay: bool) -> str:
+    return name_of(peer) or f"{'relay' if is_relay else 'peer'} {id_text(peer)[:_ID_SHOWN_SIZE]}"
 
 
 def _by_repo(state: PeerState, by_topic: Mapping[TopicKey, Branch]) -> dict[int, list[TopicProgress]]:

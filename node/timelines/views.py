@@ -48,6 +48,7 @@ def repo_view(
         "repo": id_text(repo.repo_id),
         "name": repo.name,
         "permission": "joining" if is_joining else held,
+        "whole": repo.has_members,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
         "requests": requests,

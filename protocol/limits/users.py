@@ -20,6 +20,8 @@ MENTIONS_MAX: Final = 64
 """Words after an @ that are looked up when a post is written, and people that one shows: each is compared with all names."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
+MERGES_LOOKED_MAX: Final = 100
+"""Merges of one branch that are opened to tell whether offers to it are merged: a millisecond or two."""
 FORK_DEPTH_MAX: Final = 64
 """Branches that fork from one another whose commits are looked at to merge or to show one."""
 STATE_COUNT_MAX: Final = 200_000

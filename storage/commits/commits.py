@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, update
 
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
@@ -252,15 +252,24 @@ def load_first_of_kinds(
     connection: Connection, branch_num: int, kinds: Collection[str], limit: int
 ) -> list[TimelineRow]:
     """The first commits of the branch's timeline that have such bodies, in canonical order."""
-    query = (
-        ROWS.where(
-            commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
-        )
-        .order_by(*CANONICAL_ORDER)
-        .limit(limit)
-    )
+    query = _of_kinds(branch_num, kinds).order_by(*CANONICAL_ORDER).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
+def load_last_of_kinds(
+    connection: Connection, branch_num: int, kinds: Collection[str], limit: int
+) -> list[TimelineRow]:
+    """The last commits of the branch's timeline that have such bodies, the last one first."""
+    query = _of_kinds(branch_num, kinds).order_by(*(column.desc() for column in CANONICAL_ORDER)).limit(limit)
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
+def _of_kinds(branch_num: int, kinds: Collection[str]) -> Select[Any]:
+    return ROWS.where(
+        commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
+    )
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:

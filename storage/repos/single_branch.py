@@ -15,10 +15,13 @@ from storage.repos.repos import add_branch
 from storage.schema.schema import branches, repos, topics
 
 
-def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> bool:
+def add_branch_alone(
+    database: Database, connection: Connection, capability: BranchCapability, repo_name: str = ""
+) -> bool:
     """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs.
 
-    Nothing is stored where the branch or its repo is here already as something else. Gives whether any topic is new.
+    The repo is called `repo_name` in parentheses, since its members call it otherwise; without one, as the branch. Nothing
+    is stored where the branch or its repo is here already as something else. Gives whether any topic is new.
     """
     cipher = cipher_of(connection)
     known = connection.execute(
@@ -42,7 +45,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
             insert(repos).values(
                 num=num,
                 repo_id=capability.repo,
-                name=f"({capability.name})",
+                name=f"({repo_name or capability.name})",
                 init_id=capability.init,
                 init_key=cipher.seal(repo_place("init_key", capability.repo), bytes(32)),  # nobody said it
                 epoch_num=0,

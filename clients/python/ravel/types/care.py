@@ -73,6 +73,8 @@ class BackupStatus(TypedDict):
     """A folder that is not there yet."""
     restore_command: str
     """As one types it into a terminal of the node's machine."""
+    stop_command: str
+    """As one types it into a terminal of the node's machine."""
 
 
 class ReportStatus(TypedDict):

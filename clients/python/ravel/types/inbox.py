@@ -59,6 +59,8 @@ class OfferView(TypedDict):
     """This node knows the form of the offer's link."""
     commits: int
     """How many of its commits are on this node."""
+    merged: bool
+    """One of the last 100 merges of the document names all heads that the offered branch has here."""
 
 
 class CommentView(TypedDict):

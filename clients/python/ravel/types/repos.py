@@ -20,6 +20,8 @@ class RepoView(TypedDict):
     """What this user may do; `former`: was a member; `joining`: no peer has answered yet, or the user has asked to
     join; `damaged`: the membership cannot be computed.
     """
+    whole: bool
+    """False: this node follows single branches of it, and knows neither its members nor its name."""
     branches: int
     commits: int
     requests: int

@@ -64,6 +64,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
             "repo": "",
             "name": "notes",
             "permission": "owner",
+            "whole": True,
             "branches": 1,
             "commits": 3,
             "requests": 0,

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from node.membership.inbox import COMMENTS_REPO, Inbox
+from node.membership.inbox import Inbox
 from node.membership.merging import Merging
+from node.membership.offers import COMMENTS_REPO
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
@@ -135,13 +136,20 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         await meet(alice, bob)
         (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
         assert (shown["kind"], shown["note"], shown["commits"]) == ("pull", "please take it", 0)
+
+        async def is_merged() -> bool:
+            (one,) = (await _inbox(alice).list_offers("repo"))["offers"]
+            return one["merged"]
+
         with pytest.raises(ServiceError, match="was accepted"):
             await _inbox(alice).merge("repo", offer)
         await _inbox(alice).answer("repo", offer, accepts=True)
         with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
             await _inbox(alice).merge("repo", offer)
         await meet(alice, bob)
+        assert not await is_merged()
         merged = await _inbox(alice).merge("repo", offer)
+        assert await is_merged()
         assert merged["carried"] == 1, "what came from here is known"
         items = (await Merging(alice.hub, alice.author, alice.branch).state("main", 100))["items"]
         (taken,) = [item for item in items if item["text"] == "better"]
@@ -151,7 +159,10 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         bob.author.write(_branch(bob, "mine:main"), Post("and better"))
         await meet(alice, bob)
         await meet(alice, bob)
+        assert not await is_merged(), "there is more now"
         assert (await _inbox(alice).merge("repo", offer))["carried"] == 1
+        fork = _repo(alice, f"(mine by {id_text(bob.author.user)[:8]})")
+        assert [one.name for one in alice.replica.branches.values() if one.repo_num == fork.num] == ["main"]
 
 
 @pytest.mark.slow

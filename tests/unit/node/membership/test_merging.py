@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.content.files import FileService
-from node.membership.merging import MergePlan, Merging
+from node.membership.merging import MergePlan, Merging, run_merge
 from node.runtime.errors import ServiceError
 from protocol import body
 from protocol.body import Carried, Remove, encode_body
@@ -17,6 +17,7 @@ from protocol.codec import DecodeError
 from protocol.content import Imported, Post
 from protocol.ids import BranchId, UserId
 from protocol.text import id_text
+from storage.repos.repos import Branch
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, members_of, open_nodes, share, together, until_equal
@@ -120,6 +121,57 @@ async def test_what_was_carried_already_is_known_to_forks_of_the_repo(
             merge = MergePlan(alice.replica, source, target)
             with alice.replica.database.read() as connection:
                 assert merge.plan(connection) == [], "it is all there"
+
+
+def _branch_of(node: Node, repo: str, name: str = "main") -> Branch:
+    return next(
+        one
+        for one in node.replica.branches.values()
+        if (node.replica.repos[one.repo_num].name, one.name) == (repo, name)
+    )
+
+
+@pytest.mark.slow
+async def test_a_fork_of_a_repo_that_has_only_files_is_merged_back(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _ = nodes
+    with fail_after(120):
+        repo, _ = alice.create_repo()
+        await FileService(alice.hub, alice.author, alice.branch).add("main", "plan", _stream(b"step one"))
+        await _merging(alice).fork("main", "draft", "")
+        made = await _merging(alice).fork_repo(repo, "mine")
+        assert made["files_left"] == ["plan", "plan"], "of main, and of draft, which continues it"
+        assert [one["carried"] for one in made["branches"]] == [0, 0]
+        alice.write(_branch_of(alice, "mine"), "better")
+        merge = MergePlan(alice.replica, _branch_of(alice, "mine"), _branch_of(alice, "repo"))
+        merged = await run_merge(alice.hub, alice.author, merge)
+        assert (merged["carried"], merged["files_left"]) == (1, [])
+        assert "better" in await _texts(alice, "main")
+        alice.write(_branch_of(alice, "mine", "draft"), "better still")
+        merge = MergePlan(alice.replica, _branch_of(alice, "mine", "draft"), _branch_of(alice, "repo"))
+        assert (await run_merge(alice.hub, alice.author, merge))["carried"] == 1, "of a fork in the repo"
+        alice.write(_branch_of(alice, "repo"), "meanwhile")
+        merge = MergePlan(alice.replica, _branch_of(alice, "repo"), _branch_of(alice, "mine"))
+        assert (await run_merge(alice.hub, alice.author, merge))["carried"] == 2, "the other way round"
+
+
+@pytest.mark.slow
+async def test_a_merge_within_a_repo_makes_it_no_fork_of_another(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _ = nodes
+    with fail_after(120):
+        alice.create_repo()
+        alice.create_repo("other")
+        merging = Merging(alice.hub, alice.author, lambda name: _branch_of(alice, "other", name))
+        alice.write(await merging.fork("main", "draft", ""), "of the draft")
+        await merging.merge("draft", "main")
+        with (
+            alice.replica.database.read() as connection,
+            pytest.raises(ServiceError, match="no common ancestor"),
+        ):
+            MergePlan(alice.replica, _branch_of(alice, "other"), _branch_of(alice, "repo")).plan(connection)
 
 
 async def test_branches_without_a_common_ancestor_are_not_merged(

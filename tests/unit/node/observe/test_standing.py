@@ -246,10 +246,18 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
 def test_each_state_has_its_sentence(name: str) -> None:
     facts, outlook, counted, state, sentence = CASES[name]
     unheld = _unheld_of(counted)
-    said = describe_standing(facts, outlook, unheld)
+    said = describe_standing(facts, outlook, unheld, lambda _: "")
     assert (said["state"], said["sentence"], said["unheld"]) == (state, sentence, unheld.commits)
     assert said["unfetched_files"] == unheld.files
     assert said["held_at"] == (None if outlook.last is None else 0)
+
+
+@pytest.mark.parametrize("name", [one for one in CASES if SHORT in CASES[one][4]])
+def test_a_peer_with_a_petname_is_called_by_it(name: str) -> None:
+    facts, outlook, counted, _, sentence = CASES[name]
+    said = describe_standing(facts, outlook, _unheld_of(counted), {PEER: "Bob's laptop"}.__getitem__)
+    named = sentence.replace(f"peer {SHORT}", "Bob's laptop").replace(f"relay {SHORT}", "Bob's laptop")
+    assert said["sentence"] == named
 
 
 def _unheld_of(counted: Unheld | int | None) -> Unheld:
@@ -259,7 +267,7 @@ def _unheld_of(counted: Unheld | int | None) -> Unheld:
 @pytest.mark.parametrize("name", CASES)
 def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
     facts, outlook, unheld, state, _ = CASES[name]
-    shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld)))
+    shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld), lambda _: ""))
     assert (shown["state"], shown["in_sync_with"]) == (state, [])
     assert SHORT not in shown["sentence"]
     assert shown["sentence"]

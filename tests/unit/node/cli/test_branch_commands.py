@@ -1,0 +1,32 @@
+"""What commands on branches print."""
+
+import pytest
+
+from node.cli.branch_commands import print_merge
+from ravel.types.branches import MergeResult
+
+DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left": 0, "files_left": []}
+
+
+@pytest.mark.parametrize(
+    "answer, out, notes",
+    [
+        (DONE, "carried  2", ""),
+        ({**DONE, "commit": None, "carried": 0}, "Nothing to merge: the target has it all.", ""),
+        (
+            {**DONE, "commit": None, "carried": 0, "files_left": ["a.txt", "b\u202e.txt"]},
+            "Nothing was merged.",
+            "note: not carried, since other keys encrypt them: a.txt, b�.txt. "
+            "Save them with `ravel file get` and add them with `ravel file add`",
+        ),
+        ({**DONE, "left": 1}, "carried  2", "note: 1 commits are too large to be carried with their origin"),
+    ],
+)
+def test_a_merge_says_what_it_left_and_what_to_do(
+    answer: MergeResult, out: str, notes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_merge(answer, as_json=False)
+    printed = capsys.readouterr()
+    assert out in printed.out
+    assert printed.err.strip().startswith(notes)
+    assert bool(notes) == bool(printed.err)
