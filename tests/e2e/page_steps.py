@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.browser import Browser
+from tests.e2e.browser import Browser, JsonObject
 from tests.e2e.cluster import Peer, run_ravel
 
 ROWS: Final = "document.querySelectorAll('#timeline > li')"
@@ -76,6 +76,50 @@ def tab_to(page: Browser, selector: str, presses_max: int = 60) -> None:
             return
         page.press("Tab", 9)
     raise AssertionError(f"{presses_max} presses of Tab do not reach {selector}")
+
+
+def press_on(page: Browser, selector: str) -> None:
+    """Go to an element by Tab once it is there, and press Enter on it."""
+    page.until(f"document.querySelector({json.dumps(selector)})")
+    tab_to(page, selector)
+    page.press("Enter", 13, "\r")
+
+
+def retype(page: Browser, selector: str, said: str) -> None:
+    """Go to a field by Tab, type something in place of what is there, and press Enter."""
+    page.until(f"document.querySelector({json.dumps(selector)})")
+    tab_to(page, selector)
+    page.call(
+        "Input.dispatchKeyEvent",
+        type="keyDown",
+        key="a",
+        windowsVirtualKeyCode=65,
+        modifiers=2,
+        commands=["selectAll"],
+    )
+    page.type(said)
+    page.press("Enter", 13, "\r")
+
+
+def choose_by_key(page: Browser, selector: str, path: Path) -> None:
+    """Press a button that asks for files, and choose one."""
+    page.call("Page.setInterceptFileChooserDialog", enabled=True)
+    press_on(page, selector)
+    opened: list[JsonObject] = []
+    while not opened:
+        page.evaluate("0")  # events come with answers
+        opened = [one["params"] for one in page.events if one.get("method") == "Page.fileChooserOpened"]
+    page.call("DOM.setFileInputFiles", files=[str(path)], backendNodeId=opened[-1]["backendNodeId"])
+    page.call("Page.setInterceptFileChooserDialog", enabled=False)
+
+
+def write_by_keys(page: Browser, said: str) -> None:
+    """Write a post in the branch that is shown."""
+    by_command(page, "write a")
+    page.until("document.activeElement.id === 'text'")
+    page.type(said)
+    press_with(page, "Enter", 13, 2)
+    page.until(says(said, f"{ROWS}[0]"))
 
 
 def press_with(page: Browser, key: str, code: int, modifiers: int) -> None:

@@ -3,6 +3,8 @@
 With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
 """
 
+import gzip
+import json
 import struct
 import zlib
 from pathlib import Path
@@ -12,7 +14,19 @@ from pycrdt import Doc, Text
 
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
-from tests.e2e.page_steps import PHONE, ROWS, WIDE, enter, open_panel, picture, press_with, says, submit
+from tests.e2e.page_steps import (
+    PHONE,
+    ROWS,
+    WIDE,
+    by_command,
+    enter,
+    open_panel,
+    picture,
+    press_on,
+    press_with,
+    says,
+    submit,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -76,6 +90,7 @@ def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path
         page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
         page.press("Escape", 27)
         page.until("!document.getElementById('verdict')")
+        page.until("document.activeElement.tagName === 'ARTICLE'")
         assert page.complaints() == []
 
 
@@ -221,6 +236,27 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('written apart'))")
         page.until(says("Merged", "document.querySelector('.notices')"))
         picture(page, "branches")
+        lines = [{"id": "1", "parents": []}, {"id": "2", "parents": ["1"]}]
+        told = [
+            {**one, "author": "Kim", "time": 1_700_000_000, "text": f"told long ago {one['id']}"}
+            for one in lines
+        ]
+        packed = tmp_path / "old.jsonl.gz"
+        packed.write_bytes(gzip.compress("\n".join(map(json.dumps, told)).encode()))
+        page.evaluate("document.getElementById('import').parentElement.open = true")
+        page.choose_files("#import [name=file]", packed)
+        page.click("#import > button")
+        page.until(says("2 commits imported", "document.querySelector('.notices')"))
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('told long ago 2'))")
+        assert alice.client.list_imported("main", source="old.jsonl")["items"] == ["1", "2"]
+        packed.with_suffix("").write_text("{}\n")
+        page.choose_files("#import [name=file]", packed.with_suffix(""))
+        page.click("#import > button")
+        page.until(says("Line 1 of old.jsonl is no commit", "document.getElementById('problem')"))
+        picture(page, "import")
+        assert page.evaluate(says("Line 1", "document.getElementById('problem')")), (
+            "it stays until it is seen"
+        )
         page.click("#branches li:nth-child(2) button")
         page.until("document.querySelectorAll('[data-branch]').length === 1")
         page.click(".notices p:last-child button")
@@ -245,7 +281,7 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
             page.until(says(item, "document.getElementById('items')"))
         page.click("#items button")
         page.until("document.querySelectorAll('#items > li').length === 1")
-        page.click(".notices p:last-child button")
+        by_command(page, "undo")
         page.until("document.querySelectorAll('#items > li').length === 2")
         picture(page, "set")
         open_panel(page, "dict")
@@ -316,7 +352,7 @@ def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Brow
         assert page.complaints() == []
 
 
-def test_a_void_commit_is_explained_and_made_to_count(tmp_path: Path, page: Browser) -> None:
+def test_a_void_commit_is_explained_and_made_to_count_by_keys_alone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
         carol.client.join_repo(
@@ -335,12 +371,18 @@ def test_a_void_commit_is_explained_and_made_to_count(tmp_path: Path, page: Brow
         enter(page, alice)
         struck = "document.querySelectorAll('#timeline > li.void').length"
         page.until(f"{struck} === 1")
-        page.click("#timeline > li.void .when")
+        by_command(page, "shared : main")
+        page.until("document.activeElement.tagName === 'ARTICLE'")
+        while not page.evaluate("document.activeElement.closest('li').matches('.void, :last-child')"):
+            page.press("ArrowDown", 40)
+        page.press("Enter", 13, "\r")
         page.until("document.getElementById('verdict')?.textContent === 'Void'")
         picture(page, "void")
-        page.click("#adopt")
+        press_on(page, "#adopt")
         page.until("document.getElementById('verdict').textContent === 'Accepted'")
         page.until(f"{struck} === 0")
+        page.press("Escape", 27)
+        page.until("document.activeElement.tagName === 'ARTICLE'")
         assert page.complaints() == []
 
 

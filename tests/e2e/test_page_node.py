@@ -9,7 +9,17 @@ import pytest
 from ravel import RavelError, connect
 from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
-from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says, submit
+from tests.e2e.page_steps import (
+    ROWS,
+    by_command,
+    enter,
+    open_panel,
+    picture,
+    press_on,
+    retype,
+    says,
+    submit,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -111,16 +121,18 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         picture(page, "report")
         page.press("Escape", 27)
 
-        open_panel(page, "backup")
-        page.evaluate("document.querySelector('.panel details').open = true")
-        page.click("#show-words > button")
+        by_command(page, "backup")
+        press_on(page, "#restore > summary")
+        picture(page, "restore")
+        press_on(page, "details:has(> #show-words) > summary")
+        press_on(page, "#show-words > button")
         page.until("document.querySelectorAll('#words > li').length === 24")
         picture(page, "words")
         words = page.evaluate("[...document.querySelectorAll('#words > li')].map((one) => one.textContent)")
         assert words == json.loads(run_ravel(alice, "key", "words", "--json").stdout)["words"]
-        page.click(".link-box button")
+        press_on(page, ".link-box button")
         page.until("!document.getElementById('words')")
-        submit(page, "#start-backup", folder=str(tmp_path / "saved"))
+        retype(page, "#start-backup [name=folder]", str(tmp_path / "saved"))
         page.until("document.getElementById('backup-done')", 60)
         picture(page, "backup")
         refused_ones = [one for one in page.complaints() if "status of 400" in one]

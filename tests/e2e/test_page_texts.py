@@ -4,12 +4,14 @@ from pathlib import Path
 
 from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
+from tests.e2e.page_steps import by_command as _by_command
 from tests.e2e.page_steps import enter as _enter
 from tests.e2e.page_steps import open_panel as _open
 from tests.e2e.page_steps import picture as _picture
 from tests.e2e.page_steps import press_with as _press_with
 from tests.e2e.page_steps import says as _says
 from tests.e2e.page_steps import submit as _submit
+from tests.e2e.page_steps import tab_to as _tab_to
 from tests.e2e.test_page_journeys import pytestmark
 
 __all__ = ["pytestmark"]
@@ -34,10 +36,13 @@ def _in_kept_changes(steps: str) -> str:
 
 
 def _edit(opened: Browser, argument: str = "") -> None:
-    """Open the text, and go into the editor."""
-    _open(opened, "text", argument)
+    """Open the text, and go into the editor, by keys where it is the main text."""
+    if argument:
+        _open(opened, "text", argument)
+    else:
+        _by_command(opened, "text")
     opened.until(f"{INSIDE}?.querySelector('.cm-content')")
-    opened.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+    _tab_to(opened, "#text-editor")
 
 
 def _is_standing(state: str) -> str:
@@ -74,7 +79,7 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         address = bob.client.url.removeprefix("http://")
         bob.stop()
         other.until(_is_standing("offline"))
-        other.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        _tab_to(other, "#text-editor")
         other.type("(bob, away) ")
         other.until("Number(document.getElementById('text-state').dataset.unsaved) > 0")
         other.until(_says("kept in this browser", "document.getElementById('text-state')"))

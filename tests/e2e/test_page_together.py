@@ -11,12 +11,15 @@ from tests.e2e.page_steps import (
     ROWS,
     WIDE,
     by_command,
+    choose_by_key,
     enter,
     open_panel,
     picture,
+    press_on,
+    retype,
     says,
-    submit,
     tab_to,
+    write_by_keys,
 )
 from tests.e2e.test_page_journeys import pytestmark
 
@@ -48,54 +51,54 @@ def _show(page: Browser, branch: str, panel: str = "") -> None:
     page.until("document.getElementById('timeline')")
 
 
-def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged(
+def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alone(
     pair: tuple[Peer, Peer, str], tmp_path: Path, page: Browser, bobs: Browser
 ) -> None:
-    alice, bob, branch = pair
+    alice, bob, _ = pair
     plan = tmp_path / "plan.txt"
     plan.write_bytes(b"step one" * 20_000)
     saved = tmp_path / "saved"
     saved.mkdir()
     enter(page, alice)
     enter(bobs, bob)
-    _show(page, branch)
-    page.choose_files("#attach", plan)
-    page.fill("#text", "the plan, step one")
-    page.click("#write .main")
+    by_command(page, "write a")
+    choose_by_key(page, "#write button[type=button]:not(.quiet)", plan)
+    page.until(says("plan.txt", "document.querySelector('.chosen-files')"))
+    write_by_keys(page, "the plan, step one")
     bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
-    _show(bobs, branch)
     bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
-    bobs.click("article .save[aria-label='Save plan.txt']")
+    by_command(bobs, "shared : main")
+    bobs.until("document.activeElement.tagName === 'ARTICLE'")
+    bobs.press("ArrowDown", 40)
+    press_on(bobs, "article .save[aria-label='Save plan.txt']")
     until(lambda: (saved / "plan.txt").exists(), "bob has it")
     assert (saved / "plan.txt").read_bytes() == plan.read_bytes()
 
-    open_panel(bobs, "about")
-    bobs.evaluate("document.getElementById('fork-repo').parentElement.open = true")
-    submit(bobs, "#fork-repo", name="mine")
+    by_command(bobs, "about this")
+    press_on(bobs, "details:has(> #fork-repo) > summary")
+    retype(bobs, "#fork-repo [name=name]", "mine")
     bobs.until(says("mine", "document.getElementById('branch-name')"))
+    bobs.until(says("These files stay in the original: plan.txt", "document.querySelector('.notices')"))
     picture(bobs, "forked")
-    bobs.fill("#text", "a better step two")
-    bobs.click("#write .main")
-    bobs.until(says("a better step two", f"{ROWS}[0]"))
-    _show(bobs, branch, "inbox")
-    bobs.until("document.getElementById('make-offer')")
-    bobs.evaluate("""(() => {
-      const form = document.getElementById("make-offer");
-      form.parentElement.open = true;
-      const source = form.querySelector("[name=source]");
-      source.value = [...source.options].find((one) => one.text === "mine : main").value;
-    })()""")
-    submit(bobs, "#make-offer", note="please take it")
+    write_by_keys(bobs, "a better step two")
+    by_command(bobs, "comments and")
+    press_on(bobs, "details:has(> #offer-this) > summary")
+    assert bobs.evaluate("document.querySelector('#offer-this [name=other]').selectedOptions[0].text") == (
+        "shared : main"
+    )
+    retype(bobs, "#offer-this [name=note]", "please take it")
     bobs.until(says("The offer was made"))
     picture(bobs, "offered")
 
-    open_panel(page, "inbox")
+    by_command(page, "comments and")
     page.until(says("please take it", "document.getElementById('offers')"), 60)
     picture(page, "offer")
-    page.click("#offers button")
-    page.click("#offers .main")  # once its commits have come
-    page.until(says("Merged", "document.querySelector('.notices')"), 60)
+    press_on(page, "#offers button")
+    page.until("document.querySelector('#offers .main')", 60)  # once its commits have come
+    press_on(page, "#offers .main")
+    page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
     page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")
+    page.until(says("(mine by Bob)", "document.getElementById('repos')"))
     picture(page, "offer-merged")
     assert page.complaints() == bobs.complaints() == []
 
@@ -236,11 +239,7 @@ def test_two_people_need_no_mouse(tmp_path: Path, page: Browser, bobs: Browser) 
         bobs.press("Enter", 13, "\r")
         bobs.until(f"{ROWS}.length === 1", 60)
         bobs.until("document.getElementById('write')")
-        by_command(bobs, "write a")
-        bobs.until("document.activeElement.id === 'text'")
-        bobs.type("the lamp is in the attic")
-        tab_to(bobs, "#write .main")
-        bobs.press("Enter", 13, "\r")
+        write_by_keys(bobs, "the lamp is in the attic")
         page.until(says("in the attic", f"{ROWS}[0]"), 60)
 
         until(lambda: len(alice.client.search(text="attic")["hits"]) == 1, "the index")
@@ -253,10 +252,8 @@ def test_two_people_need_no_mouse(tmp_path: Path, page: Browser, bobs: Browser) 
 
         by_command(page, "members")
         page.until(says("Bob", "document.getElementById('members')"))
-        tab_to(page, "#members .more summary")
-        page.press("Enter", 13, "\r")
-        tab_to(page, "#members .more .danger")
-        page.press("Enter", 13, "\r")
+        press_on(page, "#members .more summary")
+        press_on(page, "#members .more .danger")
         page.until("document.querySelector('dialog[open]')")
         tab_to(page, "dialog .danger")
         picture(page, "exclude-by-keys")

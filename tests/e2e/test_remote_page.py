@@ -14,7 +14,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from node.home.home import OWN_CERTIFICATE_NAME
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, run_ravel
-from tests.e2e.page_steps import PHONE, ROWS, WIDE, enter, open_panel, says
+from tests.e2e.page_steps import (
+    PHONE,
+    ROWS,
+    WIDE,
+    by_command,
+    enter,
+    open_panel,
+    press_on,
+    retype,
+    says,
+    write_by_keys,
+)
 from tests.e2e.page_steps import picture as look_at
 
 pytestmark = [
@@ -34,10 +45,9 @@ def _trust(peer: Peer) -> str:
 def _pair(phone: Browser, link: str, name: str) -> None:
     phone.open(link)
     phone.until("document.querySelector('#pair-form [name=code]')?.value.length > 9")
-    phone.fill("#pair-form [name=name]", name)
     look_at(phone, "pair")
     phone.show(*PHONE, "light")
-    phone.click("#pair-form > button")
+    retype(phone, "#pair-form [name=name]", name)
 
 
 def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
@@ -51,9 +61,10 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
         ):
             laptop.show(*WIDE, "light")
             enter(laptop, alice)
-            open_panel(laptop, "browsers")
+            by_command(laptop, "phones")
+            laptop.until("document.getElementById('pair')")
             look_at(laptop, "no-browsers")
-            laptop.click("#pair")
+            press_on(laptop, "#pair")
             laptop.until("document.getElementById('pairing-link')?.value.startsWith('https://127.0.0.1:')")
             look_at(laptop, "pairing-code")
             link = laptop.evaluate("document.getElementById('pairing-link').value")
@@ -62,9 +73,8 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
             phone.until("document.getElementById('repos') && !document.querySelector('#repos .skeleton')")
             assert phone.evaluate("[location.hash, sessionStorage.length, localStorage.length]") == ["", 0, 1]
 
-            phone.click("[data-branch]")
-            phone.fill("#text", "from my phone")
-            phone.click("#write .main")
+            press_on(phone, "[data-branch]")
+            write_by_keys(phone, "from my phone")
             laptop.until(says("from my phone", f"{ROWS}[0]"))
             look_at(phone, "phone")
             phone.show(*PHONE, "light")
@@ -79,9 +89,9 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
             laptop.until(says("Ann's phone", "document.getElementById('browsers')"))
             laptop.until("!document.getElementById('pairing-link')")
             look_at(laptop, "browsers")
-            laptop.click("#browsers .danger")
+            press_on(laptop, "#browsers .danger")
             laptop.until("document.querySelector('dialog[open]')")
-            laptop.click("dialog .danger")
+            press_on(laptop, "dialog .danger")
             laptop.until("document.getElementById('browsers').children.length === 0")
 
             phone.until("document.getElementById('login')", 60)  # its stream ends within 15 s

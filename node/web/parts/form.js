@@ -10,7 +10,7 @@ import { html } from "./html.js";
 
 const READ_MS = 60_000; // by then a browser has begun to read what it saves
 
-/** `send(values, form)` gets the fields' values. The form is emptied when that went well. */
+/** `send(values, form)` gets the fields' values. The form is emptied when that went well. A disabled button would lose the focus. */
 export function Form({ id, class: name = "form", send, button, children, keep = false }) {
   const [isBusy, setBusy] = useState(false);
   const submit = async (event) => {
@@ -24,22 +24,30 @@ export function Form({ id, class: name = "form", send, button, children, keep = 
   };
   return html`<form id=${id} class=${name} onSubmit=${submit}>
     ${children}
-    <button disabled=${isBusy}>${isBusy ? text.working : button}</button>
+    <button aria-busy=${isBusy}>${isBusy ? text.working : button}</button>
   </form>`;
 }
 
 /** A button that does `act`, after a question if it has one. */
 export function Action({ act, children, question = "", class: name = "", id, label, tab }) {
   const [isBusy, setBusy] = useState(false);
-  const press = async () => {
+  const press = async (event) => {
+    const pane = event.currentTarget.closest(".pane");
     if (isBusy || (question && !(await ask(question, children)))) return;
     setBusy(true);
     await attempt(act);
     setBusy(false);
+    setTimeout(() => keepFocus(pane), 0); // when what it did is drawn
   };
   return html`<button
     type="button" id=${id} class=${name} aria-label=${label} title=${label} tabindex=${tab}
     aria-busy=${isBusy} onClick=${press}>${children}</button>`;
+}
+
+/** Where a button has gone with what it acted on, the keyboard stays in the same view. */
+function keepFocus(pane) {
+  if (document.activeElement !== document.body) return;
+  pane?.querySelector("#panel-title, article[tabindex='0']")?.focus({ preventScroll: true });
 }
 
 /**

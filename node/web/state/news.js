@@ -4,7 +4,7 @@ import { effect, signal } from "../vendor/signals.js";
 import { text } from "../strings/en.js";
 import { changes, chosenBranch, view } from "./node.js";
 import { noteNews } from "./notices.js";
-import { actions, api, attempt, session } from "./session.js";
+import { actions, api, attemptItself, session } from "./session.js";
 
 /** Branch -> `{ unseen, more, mentions, latest_mention }`. */
 export const news = signal(new Map());
@@ -55,7 +55,7 @@ function isInView() {
 }
 
 function lookSoon() {
-  if (session.value === "open") setTimeout(() => attempt(look), 0); // after the view was drawn
+  if (session.value === "open") setTimeout(() => attemptItself(look), 0); // after the view was drawn
 }
 
 effect(() => {

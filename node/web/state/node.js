@@ -1,7 +1,7 @@
 // What the node holds, as it changes: repos with their branches, peers, members of the chosen repo; and what is chosen.
 
 import { batch, computed, effect, signal } from "../vendor/signals.js";
-import { actions, api, attempt, onOpen, session } from "./session.js";
+import { actions, api, attemptItself, onOpen, session } from "./session.js";
 
 const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
@@ -108,7 +108,7 @@ onOpen(async (signal) => {
     isLive.value = live;
   };
   for await (const { name, data } of api.followNodeStream({}, { signal, onState })) {
-    await attempt(async () => {
+    await attemptItself(async () => {
       if (name === "peers") peers.value = withRates(data.peers);
       if (name === "repos") takeRepos(await listed(data.repos));
     });
@@ -134,7 +134,7 @@ function takeRepos(found) {
 
 effect(() => {
   if (session.value !== "open" || !changes.value || !actions.value.includes("node")) return;
-  attempt(async () => {
+  attemptItself(async () => {
     status.value = await api.showStatus();
   });
 });
@@ -143,7 +143,7 @@ effect(() => {
   const repo = chosenRepo.value;
   if (session.value !== "open" || !repo || !changes.value) return;
   if (current.peek().repo?.permission === "joining") return;
-  attempt(async () => {
+  attemptItself(async () => {
     let found = null;
     try {
       found = (await api.listMembers({ repo })).members;

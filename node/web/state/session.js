@@ -36,6 +36,7 @@ let ends = new AbortController();
 let retry = 0;
 let failures = 0; // to reach the node, in a row
 let noticeCount = 0;
+let isProblemOfAction = false; // what the last action failed with stays until the next one, or until it is dismissed
 const beginnings = [];
 
 /** Runs `work(signal)` whenever the page was opened; the signal is aborted when it is locked. */
@@ -111,7 +112,7 @@ export async function enter(token) {
   session.value = "open";
   problem.value = "";
   ends = new AbortController();
-  for (const work of beginnings) attempt(() => work(ends.signal));
+  for (const work of beginnings) attemptItself(() => work(ends.signal));
 }
 
 /** Remembers the token for this tab; a paired browser's lies where other tabs find it, too. */
@@ -130,27 +131,37 @@ export function lock(why = "") {
   if (why) loginError.value = why;
 }
 
-/** Runs what may fail, and says what went wrong. True: it went well. A token that is good no more locks the page. */
-export async function attempt(work) {
+/** Runs what a person asked for, and says what went wrong. True: it went well. A token that is good no more locks the page. */
+export function attempt(work) {
+  return run(work, true);
+}
+
+/** As `attempt`, of what the page does by itself: that it goes well says nothing of what a person asked for before. */
+export function attemptItself(work) {
+  return run(work, false);
+}
+
+async function run(work, isAsked) {
   try {
     await work();
-    problem.value = "";
+    if (isAsked || !isProblemOfAction) problem.value = "";
     return true;
   } catch (error) {
     if (error?.name === "AbortError") return false;
     if (["unauthorized", "token_expired"].includes(error.code)) lock(sentenceOf(error));
     else problem.value = sentenceOf(error);
+    isProblemOfAction = isAsked;
     if (!(error instanceof RavelError)) reportError(error); // a defect of the page
     return false;
   }
 }
 
-/** Tells what was done, with what takes it back, if anything does. */
-export function tell(said, undo = null) {
+/** Tells what was done, with what takes it back, if anything does. What one has to act on `stays` until it is dismissed. */
+export function tell(said, undo = null, stays = false) {
   noticeCount += 1;
   const notice = { key: noticeCount, said, undo };
   notices.value = [...notices.value, notice].slice(-NOTICES_MAX);
-  setTimeout(() => dismiss(notice.key), NOTICE_MS);
+  if (!stays) setTimeout(() => dismiss(notice.key), NOTICE_MS);
 }
 
 export function dismiss(key) {

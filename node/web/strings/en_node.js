@@ -58,7 +58,7 @@ export const ofNode = {
 
   // Notices of this browser
   notices: "Notifications",
-  noticesAbout: "When this tab is hidden: somebody mentions you, joins a repo, or asks to be let in.",
+  noticesAbout: "When this tab is hidden: a person mentions you, joins a repo, or asks to be let in.",
   noticesOn: "Notifications are on in this browser.",
   noticesRefused: "This browser refuses them. Allow notifications for this page in its settings.",
   noticesImpossible: "This browser has none, or gives them only to pages over TLS or on the node's own machine.",
@@ -66,7 +66,7 @@ export const ofNode = {
   turnOff: "Turn off",
   mentionedYou: (who) => `${who} mentions you`,
   somebodyJoined: (count, repo) => (count === 1 ? `A new member in ${repo}` : `${count} new members in ${repo}`),
-  somebodyAsks: (repo) => `Somebody asks to be let into ${repo}`,
+  somebodyAsks: (repo) => `A person asks to be let into ${repo}`,
 
   // Unread
   unreadWord: "unread",
@@ -95,6 +95,19 @@ export const ofNode = {
   backedUp: (folder, size, time) => `Backed up into ${folder}: ${size}, ${time}.`,
   restoreAbout: "To restore it, run this on a machine with Ravel; NEW is a folder for the new node:",
   restoreWarning: "Never run the restored node beside this one: it is the same node and the same person.",
+  restoreTitle: "Restore a backup",
+  restoreWhy: "A restored node is the same node and the same person, and the two must never run at once. So this one is stopped first, in a terminal on its machine. NEW is a folder for the restored node, BACKUP the folder of the backup.",
+  restoreSteps: (stop) => [
+    ["Stop this node:", stop],
+    ["Check the backup, and make a node of it:", "ravel --home NEW restore BACKUP"],
+    ["Start that node and open its page:", "ravel --home NEW up && ravel --home NEW open"],
+  ],
+  restoreAfter: "The restored node writes to a repo once it has met a peer that follows the repo: what was written after the backup comes from there.",
+  restoreWords: "Without a backup, your 24 words make you yourself again on a new node. Other members then let you in again.",
+  restoreWordsCommand: "ravel --home NEW init --words",
+  restoreDevice: "If another device of yours still works, you need neither: make this node a device of it.",
+  copyCommand: (command) => `Copy ${command}`,
+  welcomeBack: "Were you here before, on another machine?",
   keys: "Keys",
   protections: {
     none: "The keys lie in the clear. Anyone who copies the node's folder is you.",
@@ -103,7 +116,7 @@ export const ofNode = {
   },
   sealAbout: "A passphrase seals them. In a terminal on the node's machine:",
   showWords: "Show my 24 words",
-  wordsWarning: "The words are your key on paper: with them you are yourself again on a new machine. Anyone who reads them is you, for ever. Look that nobody sees your screen.",
+  wordsWarning: "The words are your key on paper: with them you are yourself again on a new machine. Anyone who reads them is you, for ever. Take care that no one sees your screen.",
   wordsAbout: "Write them on paper, in this order, and keep it safe. Take no picture of them.",
   wordsWritten: "I wrote them down",
   passphrase: "Passphrase",
@@ -135,6 +148,21 @@ export const ofNode = {
   revokeToken: (name) => `Revoke ${name}`,
   revokeQuestion: (name) => `Revoke the token ${name}? What uses it is refused from now on.`,
   revoked: (name) => `${name} was revoked.`,
+
+  // Import
+  importTitle: "Import a history",
+  importAbout: (branch) => `From a file of JSON Lines into ${branch}: a line has id, parents, author, time and text, and parents stand before their children. What was imported before is passed over.`,
+  import: "Import",
+  importFile: "File (.jsonl, also .gz)",
+  importSource: "What these ids belong to",
+  importSourceHint: "empty: the file's name",
+  importedSoFar: (imported, already) => `${many(imported, "commit")} imported${already ? `, ${already} were there` : ""}…`,
+  importDone: (imported, already) => `${many(imported, "commit")} imported${already ? `; ${already} were there before` : ""}.`,
+  importElsewhere: "A git repository or a log of Scuttlebutt is imported on the node's machine, in a terminal:",
+  importCommands: (repo, branch) => [`ravel import git PATH --branch ${branch}`, `ravel import ssb LOG.jsonl --repo ${repo}`],
+  fileUnreadable: (name) => `${name} is no text in UTF-8, or not packed by gzip.`,
+  lineTooLong: (name) => `A line of ${name} has over 2 MiB. Nothing after it was imported.`,
+  lineUnreadable: (name, line) => `Line ${line} of ${name} is no commit. Mend it and import the file again: it goes on from there.`,
 
   // An account at a relay
   joinRelay: "Use a relay by its link",

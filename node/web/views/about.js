@@ -6,6 +6,7 @@ import { go, may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { namesOf } from "./branches.js";
 import { factsOf } from "./members.js";
 
 export function About({ repo, branch }) {
@@ -32,7 +33,8 @@ export function About({ repo, branch }) {
         const made = await api.forkRepo({ repo: repo.repo, name });
         await refresh();
         go(made.branches[0]?.branch ?? made.repo);
-        tell(text.forked(made.name));
+        const left = made.files_left.length ? ` ${text.filesNotForked(namesOf([...new Set(made.files_left)]))}` : "";
+        tell(text.forked(made.name) + left);
       }}><label>${text.nameOfRepo} <input name="name" required maxlength="255" autocomplete="off" /></label><//>
     </details>
     ${isMember && html`<details><summary>${text.leaveTitle}</summary>

@@ -4,11 +4,12 @@ import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
+import { beside } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 
-export function Backup() {
+export function Backup({ argument }) {
   const loaded = usePolled(() => api.showBackup());
   return html`<p>${text.backupAbout}</p>
     <${Loaded} of=${loaded} lines=${4}>${(backup) => html`
@@ -17,8 +18,24 @@ export function Backup() {
         await api.startBackup({ folder: folder.trim() });
         await loaded.again();
       }}><label>${text.backupFolder} <input key=${backup.suggested} name="folder" required maxlength="1024" autocomplete="off" spellcheck="false" defaultValue=${backup.suggested} /></label><//>`}`}<//>
+    <${Restore} stop=${loaded.data?.stop_command ?? ""} isOpen=${argument === "restore"} />
     <h3>${text.keys}</h3>
     <${Keys} />`;
+}
+
+/** How one goes back to a backup, or on with the 24 words: not from here, since this node has to be stopped. */
+function Restore({ stop, isOpen }) {
+  return html`<details id="restore" open=${isOpen || undefined}><summary>${text.restoreTitle}</summary>
+    <p>${text.restoreWhy}</p>
+    <ol class="steps">${text.restoreSteps(stop).map(([said, command]) => html`<li>${said} <${Command} command=${command} /></li>`)}</ol>
+    <p>${text.restoreAfter}</p>
+    <p>${text.restoreWords} <${Command} command=${text.restoreWordsCommand} /></p>
+    <p class="facts">${text.restoreDevice} <a href=${beside("devices")}>${text.panels.devices}</a></p></details>`;
+}
+
+/** A command with a way to copy it. */
+function Command({ command }) {
+  return html`<span class="command"><code>${command}</code> <${Action} class="quiet" label=${text.copyCommand(command)} act=${() => navigator.clipboard.writeText(command)}>${text.copy}<//></span>`;
 }
 
 function State({ backup }) {
@@ -31,8 +48,7 @@ function State({ backup }) {
   if (!backup.finished_at) return null;
   return html`<div id="backup-done" class="asked" role="status">
     <p class="good">${text.backedUp(backup.folder, bytes(backup.size), when(backup.finished_at))}</p>
-    <p>${text.restoreAbout}</p><p><code>${backup.restore_command}</code></p>
-    <${Action} act=${() => navigator.clipboard.writeText(backup.restore_command)}>${text.copy}<//>
+    <p>${text.restoreAbout}</p><p><${Command} command=${backup.restore_command} /></p>
     <p class="facts">${text.restoreWarning}</p></div>`;
 }
 
@@ -40,7 +56,7 @@ function Keys() {
   const loaded = useLoaded(() => api.showKeys(), [], true);
   return html`<${Loaded} of=${loaded} lines=${2}>${(keys) => html`
     <p class=${keys.protection === "none" ? "alarm" : ""}>${text.protections[keys.protection]}</p>
-    ${keys.protection === "none" && html`<p class="facts">${text.sealAbout} <code>${keys.seal_command}</code></p>`}
+    ${keys.protection === "none" && html`<p class="facts">${text.sealAbout} <${Command} command=${keys.seal_command} /></p>`}
     ${isPerson.value && html`<${Words} protection=${keys.protection} />`}`}<//>`;
 }
 

@@ -6,6 +6,9 @@ import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { Import } from "./import.js";
+
+const NAMES_SHOWN = 5; // of files, in one notice
 
 export function Branches({ repo, branch }) {
   const mayManage = may(repo, "manage");
@@ -32,6 +35,7 @@ export function Branches({ repo, branch }) {
         <label>${text.from} <select name="source">${others.map((one) => html`<option value=${one.branch}>${one.name}</option>`)}</select></label><//>`}
     <h3>${text.tags}</h3>
     <${Tags} repo=${repo} mayManage=${mayManage} />
+    ${may(repo, "write") && branch && html`<details><summary>${text.importTitle}</summary><${Import} repo=${repo} branch=${branch} /></details>`}
     ${mayManage && branch && html`<details><summary>${text.careOf(branch.name)}</summary>
       <p>${text.compactAbout}</p>
       <${Action} id="compact" act=${() => compact(branch)}>${text.compact}<//>
@@ -79,7 +83,20 @@ async function compact(branch) {
 async function merge(branch, source) {
   const done = await api.mergeBranch({ branch: branch.branch, source });
   await refresh();
-  tell(done.commit ? text.merged(done.carried, done.left) : text.nothingToMerge);
+  tellMerge(done);
+}
+
+/** Tells what a merge did, and what it could not do. */
+export function tellMerge({ commit, carried, left, files_left: files }) {
+  const isAll = !left && !files.length;
+  const said = commit ? text.merged(carried, left) : isAll ? text.nothingToMerge : text.mergedNothing(left);
+  tell(files.length ? `${said} ${text.filesLeft(namesOf(files))}` : said, null, !isAll);
+}
+
+/** Some names in a sentence. */
+export function namesOf(names) {
+  const shown = names.slice(0, NAMES_SHOWN).join(", ");
+  return names.length > NAMES_SHOWN ? `${shown} ${text.andMore(names.length - NAMES_SHOWN)}` : shown;
 }
 
 function Tags({ repo, mayManage }) {

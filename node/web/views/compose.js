@@ -81,7 +81,7 @@ export function Compose({ repo, branch }) {
         onChange=${(event) => { attach(event.target.files); event.target.value = ""; }} />
       <button type="button" onClick=${() => chooser.current.click()}>${text.attach}</button>
       <span class="facts" role="status">${doing}</span>
-      <button class="main" disabled=${Boolean(doing)} title=${text.ctrlEnter}>${text.write}</button>
+      <button class="main" aria-busy=${Boolean(doing)} title=${text.ctrlEnter}>${text.write}</button>
     </div>
   </form>`;
 }

@@ -1,7 +1,7 @@
 // The third view: panels about the chosen repo and branch, about one commit, and about the node.
 
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, current, route } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
 import { text } from "../strings/en.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
@@ -26,6 +26,7 @@ import { Search } from "./search.js";
 import { Settings } from "./settings.js";
 import { Storage } from "./storage.js";
 import { Text } from "./text.js";
+import { focusTimeline } from "./timeline.js";
 import { Tokens } from "./tokens.js";
 
 /** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
@@ -57,6 +58,18 @@ export const PANELS = {
   log: { needs: "", action: "node", show: Log },
 };
 
+let opener = null; // what had the focus when the panel was opened
+
+/** Closes the panel. The keyboard goes back to where it was, else to the timeline. */
+export function closePanel() {
+  const back = opener;
+  go(chosenBranch.value);
+  setTimeout(() => { // when the views are drawn
+    if (back?.isConnected) back.focus();
+    if (document.activeElement !== back) focusTimeline();
+  }, 0);
+}
+
 export function DetailsView() {
   const { repo, branch } = current.value;
   const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "people";
@@ -68,6 +81,8 @@ export function DetailsView() {
     // Keyboards and screen readers go where one asked to go. What is only shown beside the timeline takes nothing away.
     if (before.current === opened) return;
     before.current = opened;
+    const from = document.activeElement;
+    if (!from?.closest(".pane.details") && from !== document.body) opener = from;
     if (route.value.panel) (place.current?.querySelector("[data-first]") ?? place.current?.querySelector("h2"))?.focus();
   }, [opened]);
   if (panel.needs && !repo) return null;

@@ -7,10 +7,15 @@ import { Markdown } from "../parts/markdown.js";
 import { may, members, repos } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { tellMerge } from "./branches.js";
 
 const COMMENTS = 100;
 
 export function Inbox({ repo, branch }) {
+  return repo.whole ? html`<${Whole} repo=${repo} branch=${branch} />` : html`<${Empty}><p>${text.noInbox}</p><//>`;
+}
+
+function Whole({ repo, branch }) {
   const id = branch.branch;
   const offers = useLoaded(() => api.listOffers({ repo: repo.repo }), [repo.repo]);
   const comments = useLoaded(() => api.listComments({ branch: id, limit: COMMENTS }), [id]);
@@ -34,7 +39,7 @@ export function Inbox({ repo, branch }) {
       all.length
         ? html`<ul class="plain" id="offers">${all.map((one) => html`<${Offer} key=${one.offer} offer=${one} repo=${repo} again=${again} />`)}</ul>`
         : html`<${Empty}><p>${text.noOffers}</p><//>`}<//>
-    <${MakeOffer} branch=${branch} again=${again} />`;
+    <${MakeOffer} repo=${repo} branch=${branch} again=${again} />`;
 }
 
 function Offer({ offer, repo, again }) {
@@ -51,26 +56,34 @@ function Offer({ offer, repo, again }) {
     ${may(repo, "admin") && offer.kind === "pull" && offer.status === "open" && html`<p class="facts">${text.acceptAbout}</p>`}
     ${may(repo, "admin") && html`<p class="buttons">
       ${offer.status === "open" && html`<${Action} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//>`}
-      ${offer.kind === "pull" && offer.status === "accepted" && (!offer.commits ? text.offerComes : html`<${Action} class="main" act=${async () => {
+      ${offer.kind === "pull" && offer.status === "accepted" && (offer.merged ? text.offerMerged : !offer.commits ? text.offerComes : html`<${Action} class="main" act=${async () => {
         const done = await api.mergeOffer({ repo: repo.repo, offer: offer.offer });
         await again();
-        tell(done.commit ? text.merged(done.carried, done.left) : text.nothingToMerge);
+        tellMerge(done);
       }}>${text.merge}<//>`)}</p>`}
   </li>`;
 }
 
-/** Of another branch that this node has: to be pulled into this one. */
-function MakeOffer({ branch, again }) {
-  const sources = repos.value.flatMap((repo) => repo.branches.map((one) => ({ id: one.branch, name: `${repo.name} : ${one.name}` })));
-  const others = sources.filter(({ id }) => id !== branch.branch);
-  if (!others.length) return null;
-  return html`<details><summary>${text.makeOffer}</summary>
-    <p>${text.makeOfferAbout(branch.name)}</p>
-    <${Form} id="make-offer" button=${text.offer} send=${async ({ source, note }) => {
-      await api.makeOffer({ branch: branch.branch, source, note, pulls: true });
-      await again();
-      tell(text.offerMade);
-    }}>
-      <label>${text.from} <select name="source">${others.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}</select></label>
-      <label>${text.note} <input name="note" maxlength="1024" autocomplete="off" /></label><//></details>`;
+/** Between this branch and one of another repo: commits of this one for that, or of that one for this. */
+function MakeOffer({ repo, branch, again }) {
+  const isMember = (one) => one.whole && may(one, "read");
+  const others = repos.value
+    .filter((one) => one !== repo && isMember(one))
+    .flatMap((one) => one.branches.filter(({ archived }) => !archived).map(({ branch: id, name }) => ({ id, name: `${one.name} : ${name}` })));
+  if (!others.length || !isMember(repo)) return null;
+  const offer = (target, source) => async ({ other, note }) => {
+    await api.makeOffer({ branch: target ?? other, source: source ?? other, note, pulls: true });
+    await again();
+    tell(text.offerMade);
+  };
+  const form = (id, label, send) => html`<${Form} id=${id} button=${text.offer} send=${send}>
+    <label>${label} <select name="other">${others.map((one) => html`<option value=${one.id}>${one.name}</option>`)}</select></label>
+    <label>${text.note} <input name="note" maxlength="1000" autocomplete="off" /></label><//>`;
+  return html`
+    ${may(repo, "owner") && html`<details><summary>${text.offerThis(branch.name)}</summary>
+      <p>${text.offerThisAbout(branch.name)}</p>
+      ${form("offer-this", text.offerTo, offer(null, branch.branch))}</details>`}
+    <details><summary>${text.makeOffer}</summary>
+      <p>${text.makeOfferAbout(branch.name)}</p>
+      ${form("make-offer", text.from, offer(branch.branch, null))}</details>`;
 }

@@ -21,6 +21,7 @@ function Token({ isFirst = false }) {
   }, []);
   const send = async (event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     await enter(token.current.value.trim());
     setBusy(false);
@@ -29,7 +30,7 @@ function Token({ isFirst = false }) {
     <form id="login-form" onSubmit=${send}>
       <label for="token">${text.login.token}</label>
       <input id="token" ref=${token} type="password" autocomplete="off" required />
-      <button disabled=${isBusy}>${text.login.button}</button>
+      <button aria-busy=${isBusy}>${text.login.button}</button>
     </form>`;
 }
 
@@ -41,6 +42,7 @@ function Pair() {
   useEffect(() => form.current.elements[code ? "name" : "code"].focus(), [code]);
   const send = async (event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     await pair(form.current.elements.code.value.trim(), form.current.elements.name.value.trim());
     setBusy(false);
@@ -49,7 +51,7 @@ function Pair() {
     <form id="pair-form" class="form" ref=${form} onSubmit=${send}>
       <label>${text.pairing.code} <input name="code" key=${code} defaultValue=${code} autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="64" required /></label>
       <label>${text.pairing.name} <input name="name" defaultValue=${text.pairing.kindOf(navigator.userAgent)} autocomplete="off" maxlength="64" required /></label>
-      <button class="main" disabled=${isBusy}>${text.pairing.button}</button>
+      <button class="main" aria-busy=${isBusy}>${text.pairing.button}</button>
     </form>
     ${fingerprint && html`<p>${text.pairing.compare}</p>
       <p class="id" id="fingerprint">${fingerprint.toUpperCase().match(/../g).join(":")}</p>`}

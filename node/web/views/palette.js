@@ -2,12 +2,13 @@
 
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
-import { actions, session } from "../state/session.js";
+import { actions, attempt, dismiss, notices, session } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
 import { PANELS } from "./details.js";
+import { showInTimeline } from "./timeline.js";
 
 const SHOWN_MAX = 50;
 const isOpen = signal(false);
@@ -59,6 +60,8 @@ function Open() {
 function commands() {
   const to = (address) => () => (location.hash = address);
   const list = [{ name: text.goWrite, run: write }];
+  const last = notices.value.findLast((one) => one.undo);
+  if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
   for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
     if (needs === "commit" || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
@@ -66,11 +69,16 @@ function commands() {
   }
   for (const repo of repos.value ?? []) {
     for (const branch of repo.branches) {
-      list.push({ name: text.goBranch(repo.name, branch.name), run: to(addressOf(branch.branch)) });
+      list.push({ name: text.goBranch(repo.name, branch.name), run: () => show(branch.branch) });
     }
   }
   list.push({ name: text.lock, run: leave });
   return list;
+}
+
+function show(branch) {
+  location.hash = addressOf(branch);
+  showInTimeline(branch);
 }
 
 function write() {

@@ -3,15 +3,15 @@
 import { Question } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, current, go, isLive, route, status, view } from "../state/node.js";
+import { addressOf, chosenBranch, current, isLive, route, status, view } from "../state/node.js";
 import { dismiss, notices, problem, attempt } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Lost } from "./away.js";
 import { leave } from "./browsers.js";
-import { DetailsView } from "./details.js";
+import { DetailsView, closePanel } from "./details.js";
 import { ListView } from "./list.js";
 import { Palette, openPalette } from "./palette.js";
-import { TimelineView } from "./timeline.js";
+import { TimelineView, focusTimeline } from "./timeline.js";
 
 export function Shell() {
   return html`<div id="node" class=${isLive.value ? "node" : "node lost-node"} data-view=${view.value} data-panel=${route.value.panel}>
@@ -35,7 +35,7 @@ export function Shell() {
 
 function skip(event) {
   event.preventDefault(); // the address is the route
-  (document.querySelector("#timeline article[tabindex='0']") ?? document.getElementById("middle")).focus();
+  focusTimeline();
 }
 
 function Head() {
@@ -78,6 +78,6 @@ addEventListener("keydown", (event) => {
     event.preventDefault();
     openPalette();
   } else if (event.key === "Escape" && route.value.panel && !document.querySelector("dialog[open]")) {
-    if (!["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName)) go(chosenBranch.value);
+    if (!["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName)) closePanel();
   }
 });

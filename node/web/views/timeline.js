@@ -8,7 +8,7 @@ import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
 import { addressOf, beside, chosenBranch, current, go, may, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
-import { api, attempt } from "../state/session.js";
+import { actions, api, attempt, attemptItself } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { Component } from "../vendor/preact.js";
@@ -31,8 +31,8 @@ let keys = new Map(); // commit -> the key of the group of several that shows it
 
 const wanted = signal(null); // a commit to go to, once its timeline is loaded
 
-/** Shows a commit in its branch's timeline: now, or when that is shown. */
-export function showInTimeline(branch, commit) {
+/** Puts the keyboard on a commit in its branch's timeline, else on the row that it left last: now, or when that is shown. */
+export function showInTimeline(branch, commit = "") {
   wanted.value = { branch, commit };
 }
 
@@ -40,9 +40,21 @@ effect(() => {
   const [asked, timeline] = [wanted.value, shown.value];
   if (!asked || timeline?.branch !== asked.branch || !timeline.rows.value) return;
   wanted.value = null;
-  attempt(async () => {
-    if (await timeline.goToCommit(asked.commit)) setTimeout(() => focusRow(asked.commit), 0); // when it is drawn
+  attemptItself(async () => {
+    if (!asked.commit) setTimeout(focusTimeline, 0); // when it is drawn
+    else if (await timeline.goToCommit(asked.commit)) setTimeout(() => focusRow(asked.commit), 0);
   });
+});
+
+let before = null; // the branch that was chosen; null: nothing came yet
+
+// Where a form or a link went away with the view that it led from, the keyboard goes on in the new branch.
+effect(() => {
+  const id = repos.value && chosenBranch.value;
+  if (id === null || id === before) return;
+  const isFirst = before === null;
+  before = id;
+  if (!isFirst && id) setTimeout(() => document.activeElement === document.body && showInTimeline(id), 0);
 });
 
 export function TimelineView() {
@@ -51,10 +63,10 @@ export function TimelineView() {
   useEffect(() => {
     if (!id) return undefined;
     const stop = new AbortController();
-    const timeline = new Timeline(api, id, (error) => attempt(() => Promise.reject(error)));
+    const timeline = new Timeline(api, id, (error) => attemptItself(() => Promise.reject(error)));
     shown.value = timeline;
     focused.value = "";
-    attempt(() => timeline.follow(stop.signal));
+    attemptItself(() => timeline.follow(stop.signal));
     return () => {
       stop.abort();
       shown.value = null;
@@ -74,7 +86,8 @@ function Welcome() {
   return html`<section aria-labelledby="welcome"><h2 id="welcome">${text.welcome}</h2>
     <p>${text.welcomeAbout}</p>
     <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a>
-      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p></section>`;
+      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p>
+    ${actions.value.includes("node") && html`<p>${text.welcomeBack} <a href=${beside("backup", "restore")}>${text.restoreTitle}</a></p>`}</section>`;
 }
 
 function Heading({ repo, branch }) {
@@ -128,8 +141,8 @@ function FirstUnread() {
 function Rows({ timeline, branch }) {
   const rows = timeline?.rows.value;
   const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
-  const newer = () => timeline.hasNewer.value && attempt(() => timeline.loadNewer());
-  const older = () => timeline.hasOlder.value && attempt(() => timeline.loadOlder());
+  const newer = () => timeline.hasNewer.value && attemptItself(() => timeline.loadNewer());
+  const older = () => timeline.hasOlder.value && attemptItself(() => timeline.loadOlder());
   useKeyboardPlace();
   if (!rows) return html`<${Skeleton} lines=${6} />`;
   const groups = groupsOf(rows, new Set(keys.values()));
@@ -231,9 +244,18 @@ export function What({ item, branch, tab }) {
   if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
   const panel = documentOf(item.kind);
-  const said = text.kinds[item.kind] ?? item.kind;
+  const said = ofOther(item) ?? text.kinds[item.kind] ?? item.kind;
   if (!panel) return said;
   return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
+}
+
+/** Of a merge and of a fork's first commit: which branch it names, where that is here. */
+function ofOther(item) {
+  const named = (item.merged ?? item.continues)?.branch;
+  const repo = named && (repos.value ?? []).find((one) => one.branches.some(({ branch }) => branch === named));
+  if (!repo) return null;
+  const name = `${repo.name} : ${repo.branches.find(({ branch }) => branch === named).name}`;
+  return item.merged ? text.mergedFrom(name) : text.continues(name);
 }
 
 /** Up and down by arrows or by j and k; Enter opens the details. */
@@ -252,6 +274,11 @@ function walk(event, branch) {
     if ("several" in row.dataset) row.querySelector("[aria-expanded]").click();
     else go(branch, "commit", row.dataset.commit);
   }
+}
+
+/** Puts the keyboard into the timeline: on the row that it left last, else on the newest. */
+export function focusTimeline() {
+  (document.querySelector("#timeline article[tabindex='0']") ?? document.getElementById("middle"))?.focus();
 }
 
 function focusRow(commit) {
