@@ -1,7 +1,7 @@
-"""Serves the API (ASGI) under trio with hypercorn, on a socket that is already open: of loopback, or for others over TLS.
+"""Serves the API (ASGI) on a socket that is already open: of loopback, or for others over TLS.
 
-hypercorn's parts serve one connection each; which connections there are, and what becomes of one that goes wrong, is
-decided here: hypercorn's own loop ends the whole server when a client upgrades to HTTP/2 or WebSocket with nonsense.
+Which connections there are, how long they may go without the token, and what becomes of one that goes wrong, is decided
+here. `http_connection` serves each.
 """
 
 import math
@@ -12,17 +12,13 @@ from functools import partial
 
 import structlog
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.trio.worker_context import WorkerContext
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.authentication import TRUSTED
 from node.api.event_streams import CUT
+from node.api.http_connection import HttpConnection
 from node.api.remote import REMOTE, Remote
 from node.runtime.subnets import address_of, subnet_of
-from protocol.limits.formats import KIB
 from protocol.limits.users import (
     API_CONNECTIONS_MAX,
     API_STRANGER_SECONDS,
@@ -34,9 +30,8 @@ from protocol.limits.users import (
 
 log = structlog.get_logger()
 
-_HEADERS_SIZE_MAX = 16 * KIB
-_AFTER_CLIENT_LEFT_SECONDS = 1.0
-"""What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
+_CLOSE_SECONDS = 1.0
+"""TLS says that it ends, which a client that reads nothing does not let it send."""
 _BACKLOG = 128
 
 
@@ -91,53 +86,46 @@ async def serve_connection(
     if remote is not None and subnet and not remote.limits.may_connect(subnet):
         await trio.aclose_forcefully(stream)
         return
-    config = Config()
-    config.accesslog = None
-    config.errorlog = None
-    config.h11_max_incomplete_size = _HEADERS_SIZE_MAX
-    # No read_timeout: hypercorn would end a long answer with it. Until a request's headers have come whole, its idle
-    # limit (keep_alive_timeout, 5 s) holds; for its body, the API's own; for both, until it shows the token, Stranger's.
-    config.include_server_header = False
-    config.include_date_header = False  # hypercorn's reading of a clock past 2262 would end each answer
-    watched, stranger = _Watched(stream, remote), Stranger(subnet)
+    stranger = Stranger(subnet)
 
-    async def cuttable(scope: Scope, receive: Receive, send: Send) -> None:
-        extensions = scope.setdefault("extensions", {})
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        extensions = scope["extensions"]
         extensions[CUT] = partial(trio.aclose_forcefully, stream)
         extensions[TRUSTED] = stranger.trust
         if remote is not None:
             extensions[REMOTE] = remote
-
-        async def send_together(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                watched.hold_head(message)
-            await send(message)
-
         with stranger.asking(scope):
-            await app(scope, partial(stranger.listen, receive), send_together)
+            await app(scope, partial(stranger.listen, receive), send)
 
-    server = _Http1Server(ASGIWrapper(cuttable), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
-    idle = server.idle_task = _IdleLimit(config.keep_alive_timeout)  # type: ignore[assignment]  # has what hypercorn calls
     try:
+        client, server = stream.socket.getpeername()[:2], stream.socket.getsockname()[:2]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(_watch, watched, nursery.cancel_scope))
             with strangers.admitting(stranger, nursery.cancel_scope):
-                if await watched.begin():
-                    with idle.scope:
-                        await server.run()
-            nursery.cancel_scope.cancel()
+                inner = await _begin(stream, remote)
+                if inner is not None:
+                    scheme = "http" if remote is None else "https"
+                    await HttpConnection(serve, inner, scheme=scheme, client=client, server=server).run()
+                    with trio.move_on_after(_CLOSE_SECONDS):
+                        await inner.aclose()
+    except OSError:  # the client left before it was asked who it is
+        pass
     except Exception as error:  # the border of one connection
         log.warning("API connection failed", error=repr(error))
-
-
-async def _watch(stream: "_Watched", scope: trio.CancelScope) -> None:
-    """End what a client that has left would keep alive; and when cancelled, whatever hypercorn shields."""
-    try:
-        await stream.client_left.wait()
-        await trio.sleep(_AFTER_CLIENT_LEFT_SECONDS)
-        scope.cancel()
     finally:
-        await trio.aclose_forcefully(stream.stream)
+        await trio.aclose_forcefully(stream)
+
+
+async def _begin(stream: trio.SocketStream, remote: Remote | None) -> trio.abc.Stream | None:
+    """The connection's stream, over TLS for other machines. None: the client speaks something else, or left."""
+    if remote is None:
+        return stream
+    # Browsers close without a word, and most others too.
+    tls = trio.SSLStream(stream, remote.context, server_side=True, https_compatible=True)
+    try:
+        await tls.do_handshake()
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return None
+    return tls
 
 
 def _subnet_at(stream: trio.SocketStream, remote: Remote | None) -> str:
@@ -215,41 +203,6 @@ class Strangers:
         stranger.scope.cancel()
 
 
-class _Http1Server(TCPServer):
-    """One connection, by HTTP/1 alone.
-
-    hypercorn changes to HTTP/2 on any connection whose client asks for it, as Java's does by default. Answers would come
-    side by side there, and `_Watched` holds one head. An `Upgrade` header may be ignored (RFC 9110, 7.8).
-    """
-
-    async def _read_data(self) -> None:
-        self.protocol.protocol._check_protocol = _keep_protocol  # type: ignore[method-assign, union-attr]  # before the first byte it is HTTP/1's
-        await super()._read_data()
-
-
-async def _keep_protocol(_request: object) -> None:
-    """Change to no other protocol. HTTP/2's preface is a request like others then, which no route is for."""
-
-
-class _IdleLimit:
-    """Ends a connection that no request comes on, by a deadline.
-
-    hypercorn starts a task before each request and cancels it when the request has come: a tenth of what a write takes.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.scope = trio.CancelScope()
-        self._seconds = seconds
-
-    async def restart(self, _task_group: object, _action: object) -> None:
-        """Wait for a request from now on."""
-        self.scope.deadline = trio.current_time() + self._seconds
-
-    async def stop(self) -> None:
-        """A request has come."""
-        self.scope.deadline = math.inf
-
-
 class _Turnstile(trio.abc.Listener[trio.SocketStream]):
     """Accepts a connection when a slot is free; who serves it gives the slot back."""
 
@@ -269,60 +222,3 @@ class _Turnstile(trio.abc.Listener[trio.SocketStream]):
     async def aclose(self) -> None:
         """Accept no more."""
         await self._listener.aclose()
-
-
-class _Watched:
-    """A connection's stream, over TLS for other machines, that remembers when its client has said its last byte.
-
-    hypercorn is not shown that there is TLS: it would do the handshake with a deadline of its own.
-    """
-
-    def __init__(self, stream: trio.SocketStream, remote: Remote | None) -> None:
-        self.stream = stream
-        self.socket = stream.socket
-        self.client_left = trio.Event()
-        self._holds_next = False
-        self._held = b""
-        self._tls = (
-            None
-            if remote is None
-            # Browsers close without a word, and most others too.
-            else trio.SSLStream(stream, remote.context, server_side=True, https_compatible=True)
-        )
-        self._inner: trio.SocketStream | trio.SSLStream[trio.SocketStream] = self._tls or stream
-
-    async def begin(self) -> bool:
-        """Agree on TLS, where there is any. False: the client speaks something else, or left."""
-        if self._tls is not None:
-            try:
-                await self._tls.do_handshake()
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                return False
-        return True
-
-    async def receive_some(self, count_max: int) -> bytes | bytearray:
-        data = await self._inner.receive_some(count_max)
-        if not data:
-            self.client_left.set()
-        return data
-
-    def hold_head(self, start: Message) -> None:
-        """Send the head of an answer of known length together with its body: one system call, one wake of the client."""
-        length = next((value for name, value in start.get("headers", ()) if name == b"content-length"), b"0")
-        self._holds_next = length != b"0"
-
-    async def send_all(self, data: bytes) -> None:
-        if self._holds_next:
-            self._holds_next, self._held = False, data
-            return
-        if self._held:
-            data, self._held = self._held + data, b""
-        if data:  # hypercorn sends the end of an answer too, which has no bytes
-            await self._inner.send_all(data)
-
-    async def send_eof(self) -> None:
-        if self._tls is None:  # TLS ends with `aclose`
-            await self.stream.send_eof()
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 import msgspec
 import trio
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from node.api.plain_errors import describe_error
@@ -26,17 +25,23 @@ async def answer_json(answer: Awaitable[Mapping[str, object]]) -> Response:
 
 
 async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
-    """The request's body as it comes. Raises ServiceError `interrupted` when it stops coming."""
-    async with aclosing(request.stream()) as chunks:
-        while True:
-            with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
-                try:
-                    chunk = await anext(chunks)
-                except StopAsyncIteration:
-                    return
-            if waiting.cancelled_caught:
-                raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s")
+    """The request's body as it comes. Raises ServiceError `interrupted` when it stops coming, and ClientDisconnect."""
+    has_more = True
+    while has_more:
+        chunk, has_more = await _receive_chunk(request)
+        if chunk:
             yield chunk
+
+
+async def _receive_chunk(request: Request) -> tuple[bytes, bool]:
+    """What comes next of a request's body, and whether there is more. Raises as `read_chunks`."""
+    with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+        message = await request.receive()
+    if waiting.cancelled_caught:
+        raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s")
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("body", b""), message.get("more_body", False)
 
 
 async def read_json(request: Request, kind: type[T], size_max: int | None = None) -> T:
@@ -47,12 +52,12 @@ async def read_json(request: Request, kind: type[T], size_max: int | None = None
 async def read_content(request: Request, size_max: int | None = None) -> bytes:
     """The request's body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
     limit = REQUEST_SIZE_MAX if size_max is None else size_max
-    content = bytearray()
-    async with aclosing(read_chunks(request)) as chunks:
-        async for chunk in chunks:
-            content += chunk
-            if len(content) > limit:
-                raise ServiceError("too_large", f"a request has at most {limit} bytes", "send less at once")
+    content, has_more = bytearray(), True
+    while has_more:
+        chunk, has_more = await _receive_chunk(request)
+        content += chunk
+        if len(content) > limit:
+            raise ServiceError("too_large", f"a request has at most {limit} bytes", "send less at once")
     return bytes(content)
 
 

@@ -35,7 +35,7 @@ _LIBRARIES: Final = (
     "alembic",
     "pyarrow",
     "fsspec",
-    "hypercorn",
+    "h11",
     "starlette",
     "structlog",
 )

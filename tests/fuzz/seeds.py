@@ -311,6 +311,9 @@ def _conversations() -> Seeds:
         # Ignored: only HTTP/1.1 is spoken.
         "upgrade": request("GET /api/v1/status", b"", "Connection: Upgrade", "Upgrade: h2c"),
         "health": b"GET /healthz HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+        # Other protocols are offered in vain.
+        "websocket": request("GET /api/v1/status", b"", "Connection: Upgrade", "Upgrade: websocket"),
+        "h2c": request("GET /api/v1/status", b"", "Connection: Upgrade", "Upgrade: h2c"),
     }
 
 
