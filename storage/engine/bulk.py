@@ -87,6 +87,29 @@ def select_in(
     return _find(connection, text, (*before, *filled, *after))
 
 
+def run_plain(connection: Connection, statement: str) -> None:
+    """Run a statement without parameters or rows: the beginning or the end of a transaction."""
+    driver = _sqlite(connection)
+    if driver is None:
+        connection.exec_driver_sql(statement)
+        return
+    try:
+        driver.execute(statement)
+    except _FAULTS as error:
+        raise _explained(connection, statement, error) from error
+
+
+def roll_back(connection: Connection) -> None:
+    """Undo a transaction, if one is open. SQLAlchemy does not know of one in which it has run no statement."""
+    driver = _driver(connection)
+    if driver is not None:
+        try:
+            driver.rollback()
+        except _FAULTS as error:
+            raise _explained(connection, "ROLLBACK", error) from error
+    connection.rollback()
+
+
 def _run(connection: Connection, statement: str, rows: list[Row]) -> None:
     driver = _sqlite(connection)
     if driver is None:
@@ -117,9 +140,16 @@ def _read(connection: Connection, driver: sqlite3.Connection, statement: str, va
 
 def _sqlite(connection: Connection) -> sqlite3.Connection | None:
     """SQLite's driver, where it is to be called."""
-    driver = connection.connection.driver_connection
     is_heard = bool(connection.dispatch.before_cursor_execute)
-    return driver if isinstance(driver, sqlite3.Connection) and not is_heard else None
+    return None if is_heard else _driver(connection)
+
+
+def _driver(connection: Connection) -> sqlite3.Connection | None:
+    """SQLite's driver. Another database's is not asked for: where its server has gone, that raises."""
+    if connection.dialect.name != "sqlite":
+        return None
+    driver = connection.connection.driver_connection
+    return driver if isinstance(driver, sqlite3.Connection) else None
 
 
 def _explained(connection: Connection, statement: str, error: Exception) -> Exception:

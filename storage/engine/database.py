@@ -16,6 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from protocol.keys import StoreKey
 from storage.engine.backends import Backend, choose_backend
+from storage.engine.bulk import roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, as_option
 from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
@@ -149,7 +150,7 @@ class Database:
                 try:
                     yield connection
                 finally:
-                    connection.rollback()
+                    roll_back(connection)
         except FAILURES as error:
             raise StorageError(explain(self._backend, error)) from error
         except BadSecret as error:
@@ -215,21 +216,21 @@ class Database:
     def _begin(self, connection: Connection, statement: str) -> None:
         """Begin a transaction; where the server has gone since the last one, and come back, on a new connection."""
         try:
-            connection.exec_driver_sql(statement)
+            run_plain(connection, statement)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
             connection.rollback()
-            connection.exec_driver_sql(statement)
+            run_plain(connection, statement)
 
     def _begin_write(self) -> Connection:
         """Begin on the connection that holds the claim: a new one, with a new claim, where the last one broke."""
         if self._writer is not None and not self._is_stale:
             try:
-                self._writer.exec_driver_sql(self._backend.begin_write)
+                run_plain(self._writer, self._backend.begin_write)
             except DBAPIError as error:
                 if not error.connection_invalidated:
-                    self._writer.rollback()
+                    roll_back(self._writer)
                     raise
                 self._drop_writer()
             else:
@@ -243,7 +244,7 @@ class Database:
             # What is kept in memory was told that this write had been undone.
             self.fault = "the server has kept a write whose end was not heard; start the daemon again"
             raise StorageError(self.fault)
-        self._writer.exec_driver_sql(self._backend.begin_write)
+        run_plain(self._writer, self._backend.begin_write)
         return self._writer
 
     def _was_committed(self, writer: Connection, known_by: str) -> bool:
@@ -253,7 +254,7 @@ class Database:
 
     def _commit(self, writer: Connection, known_by: str) -> None:
         try:
-            writer.exec_driver_sql("COMMIT")
+            run_plain(writer, "COMMIT")
             writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
         except DBAPIError as error:
             is_unheard = error.connection_invalidated and known_by
@@ -273,7 +274,7 @@ class Database:
         if writer.invalidated:
             self._drop_writer()
         else:
-            writer.rollback()
+            roll_back(writer)
 
     def _drop_writer(self) -> None:
         """Leave a broken connection; the next write makes another, and its claim."""

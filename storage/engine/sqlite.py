@@ -17,6 +17,7 @@ from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from storage.engine.bulk import run_plain
 from storage.engine.errors import StorageError
 from storage.engine.last_write import LastWrite, next_count, read_last_write
 from storage.engine.losses import check_count, guard_log, guard_unused
@@ -143,7 +144,7 @@ class SqliteBackend:
             # Without SQLAlchemy, which would take longer than SQLite does: this is read in each write.
             (count,) = driver.execute("PRAGMA user_version").fetchone()
             self._prepared = next_count(count & _COUNT_MASK)
-            writer.exec_driver_sql(f"PRAGMA user_version = {_signed(self._prepared)}")
+            run_plain(writer, f"PRAGMA user_version = {_signed(self._prepared)}")
         return ""
 
     def committed(self) -> None:

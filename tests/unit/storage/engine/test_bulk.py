@@ -44,6 +44,12 @@ def test_an_error_of_the_driver_is_one_of_the_store(tmp_path: Path) -> None:
     assert isinstance(caught.value.__cause__, DBAPIError)
     with world.replica.database.read() as connection:
         assert b"a" * 32 not in connection.execute(select(authors.c.user)).scalars().all()
+    with (
+        world.replica.database.write() as connection
+    ):  # the transaction is undone, of which SQLAlchemy knows nothing
+        insert_rows(connection, authors, ("num", "user"), rows[1:])
+    with world.replica.database.read() as connection:
+        assert b"b" * 32 in connection.execute(select(authors.c.user)).scalars().all()
     world.close()
 
 
