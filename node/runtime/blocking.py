@@ -7,9 +7,15 @@ injects `threads()`.
 import gc
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import trio
+
+if TYPE_CHECKING:
+    from outcome import Outcome
 
 T = TypeVar("T")
 
@@ -38,11 +44,37 @@ def tune_interpreter() -> None:
 
 
 def threads() -> RunBlocking:
-    """Work runs in a bounded number of worker threads."""
+    """Work runs in a bounded number of worker threads.
+
+    As `trio.to_thread.run_sync` does it, which also names the thread anew for each work, and lets other tasks run before it
+    begins. Work that calls back into trio has to bring trio's token.
+    """
     limiter = trio.CapacityLimiter(_THREADS_MAX)
 
     async def run(work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
-        return await trio.to_thread.run_sync(work, *args, limiter=limiter)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        place = object()
+        try:
+            limiter.acquire_on_behalf_of_nowait(place)
+        except trio.WouldBlock:
+            await limiter.acquire_on_behalf_of(place)
+        task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
+
+        def resume(result: "Outcome[T]") -> None:
+            limiter.release_on_behalf_of(place)
+            trio.lowlevel.reschedule(task, result)
+
+        def deliver(result: "Outcome[T]") -> None:
+            with suppress(trio.RunFinishedError):  # the loop has ended, and with it the task
+                token.run_sync_soon(resume, result)
+
+        try:
+            trio.lowlevel.start_thread_soon(partial(copy_context().run, work, *args), deliver)
+        except BaseException:  # no thread can be started
+            limiter.release_on_behalf_of(place)
+            raise
+        found: T = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+        return found
 
     return run
 
