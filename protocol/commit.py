@@ -162,7 +162,7 @@ def create_commit(
     plaintext = encode(_CommitEncoding(links, content, signature))
     block, key = encrypt_block(plaintext, convergence_secret, acks=acks)
     # Parsed like a stranger's commit: an illegal value must not leave this node.
-    return open_commit(block, key, convergence_secret), block
+    return _parse_commit(block, key, plaintext), block
 
 
 def open_commit(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> Commit:
@@ -170,7 +170,11 @@ def open_commit(block: Block, key: BlockKey, convergence_secret: ConvergenceSecr
 
     Raises WrongKey, UnknownVersion, or DecodeError when the plaintext is not a commit of consistent shape.
     """
-    plaintext = decrypt_block(block, key, convergence_secret)
+    return _parse_commit(block, key, decrypt_block(block, key, convergence_secret))
+
+
+def _parse_commit(block: Block, key: BlockKey, plaintext: bytes) -> Commit:
+    """The commit that a block's plaintext is. Raises as `open_commit`."""
     if is_other_version(peek_tag(plaintext), COMMIT_TAG):
         raise UnknownVersion(peek_tag(plaintext))
     if block.child_ids:

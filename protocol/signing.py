@@ -15,6 +15,8 @@ from protocol.ids import Digest, InvitationKey, PeerId, PublicKey, RepoId, Signa
 from protocol.keys import InvitationSeed, NodeSeed, RepoSeed, Seed, SigningKey, TopicSeed, UserSeed
 
 _KEYS_REMEMBERED_MAX: Final = 4096  # about 1 MB
+_SEEDS_REMEMBERED_MAX: Final = 256
+"""Of topics and users that are written to and with at a time: 50 KB. Their seeds are in memory anyway."""
 _FIELD_PRIME: Final = 2**255 - 19
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 
@@ -46,8 +48,7 @@ def key_pair(seed: InvitationSeed) -> tuple[InvitationKey, SigningKey]: ...
 def key_pair(seed: TopicSeed) -> tuple[TopicKey, SigningKey]: ...
 def key_pair(seed: Seed) -> tuple[Any, SigningKey]:
     """(public key of 32 bytes, secret key of 64 bytes as libsodium holds it) of a 32-byte seed."""
-    public, secret = bindings.crypto_sign_seed_keypair(seed)
-    return public, SigningKey(secret)
+    return _key_pair(seed)
 
 
 @overload
@@ -63,6 +64,13 @@ def public_key(seed: TopicSeed) -> TopicKey: ...
 def public_key(seed: Seed) -> Any:
     """The public key of a seed."""
     return bindings.crypto_sign_seed_keypair(seed)[0]
+
+
+@lru_cache(maxsize=_SEEDS_REMEMBERED_MAX)
+def _key_pair(seed: Seed) -> tuple[bytes, SigningKey]:
+    """Making one takes as long as a signature, and each commit is signed with the keys of the same few topics."""
+    public, secret = bindings.crypto_sign_seed_keypair(seed)
+    return public, SigningKey(secret)
 
 
 def sign(secret_key: SigningKey, message: bytes) -> Signature:

@@ -96,7 +96,8 @@ class FeedEncoder:
                     tuple(GivenKey(file.key) for file in draft.files),
                 ),
             )
-            draft = replace(draft, deps=deps)
+            if deps:
+                draft = replace(draft, deps=deps)
             item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
             previous = feed[sequence] = item.commit_id
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
