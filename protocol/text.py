@@ -6,12 +6,14 @@ An id has exactly one text form; ids given by people may be prefixes, which the 
 import base64
 import binascii
 import re
+from functools import lru_cache
 from typing import Final
 
 from protocol.codec import DecodeError
 from protocol.ids import AnyId, Id
 
 _ID_TEXT_SIZE: Final = 52
+_IDS_REMEMBERED_MAX: Final = 1024  # 300 KB
 ID_TEXT: Final = re.compile(r"[a-z2-7]{52}")
 """What every full text id matches."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
@@ -19,6 +21,12 @@ _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 def id_text(raw: Id) -> str:
     """The text form of 32 bytes: 52 characters."""
+    return _id_text(raw)
+
+
+@lru_cache(maxsize=_IDS_REMEMBERED_MAX)
+def _id_text(raw: Id) -> str:
+    """Those of repos, branches and authors are asked for again and again."""
     return base32_text(raw)
 
 
