@@ -47,8 +47,8 @@ def bind(endpoint: AnyEndpoint, service: NodeService, access: Access, repeats: R
             arguments |= {name: getattr(body, field.name) for name, field in endpoint.body_fields.items()}
             await access.admit(endpoint, caller, arguments, of_body=True)
         if endpoint.takes_key:
-            fingerprint = fingerprint_of(endpoint, request, content)
-            return await repeats.answer(caller, request, fingerprint, lambda: method(**arguments))
+            find_fingerprint = partial(fingerprint_of, endpoint, request, content)
+            return await repeats.answer(caller, request, find_fingerprint, lambda: method(**arguments))
         answer = await method(**arguments)
         return JSONResponse(keep_readable(caller, answer) if is_list else answer)
 

@@ -59,7 +59,11 @@ class Repeats:
         self._size = 0  # bytes of answers
 
     async def answer(
-        self, caller: Caller, request: Request, fingerprint: bytes, act: Callable[[], Awaitable[object]]
+        self,
+        caller: Caller,
+        request: Request,
+        find_fingerprint: Callable[[], bytes],
+        act: Callable[[], Awaitable[object]],
     ) -> Response:
         """What `act` answers, or what it answered to this request before. Raises ServiceError as it does or did.
 
@@ -74,6 +78,7 @@ class Repeats:
                 "answer_lost", "the node was started again since the request was first sent", _LOOK
             )
         self._forget()
+        fingerprint = find_fingerprint()
         place = ("" if caller.token is None else caller.token.digest, key)
         while (kept := self._kept.get(place)) is not None:
             if kept.fingerprint != fingerprint:

@@ -141,7 +141,7 @@ class _Acts:
 
 
 async def _count(repeats: Repeats, key: str, act: Callable[[], Awaitable[object]]) -> int:
-    answer: Response = await repeats.answer(HOME, _request(key), b"f", act)
+    answer: Response = await repeats.answer(HOME, _request(key), lambda: b"f", act)
     count: int = json.loads(bytes(answer.body))["count"]
     return count
 
@@ -184,7 +184,7 @@ async def test_a_request_that_was_cut_short_is_not_done_again() -> None:
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
             nursery.start_soon(_cancel_when_blocked, scope)
-            await repeats.answer(HOME, _request("b"), b"f", hang)
+            await repeats.answer(HOME, _request("b"), lambda: b"f", hang)
     with pytest.raises(ServiceError, match="cut short") as caught:
         await _count(repeats, "b", act)
     assert caught.value.code == "answer_lost"
@@ -202,5 +202,5 @@ async def test_where_the_store_failed_a_repetition_tries_again() -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        await repeats.answer(HOME, _request("a"), b"f", fail)
+        await repeats.answer(HOME, _request("a"), lambda: b"f", fail)
     assert await _count(repeats, "a", act) == 1
