@@ -137,11 +137,11 @@ class SearchIndexer:
     def _go_on(self, state: IndexState) -> bool:
         """Read the next commits; enter them when they are many, or the last."""
         replica, batch = self._hub.replica, self._batch
-        began = _Beginning()
+        slice_ = _Slice()
         with replica.database.read() as connection:
             while True:
                 found = load_next(connection, max(batch.upto, state.upto), SEARCH_OPENED_AT_ONCE)
-                items, rest, damaged = self._read(connection, found.rows, began)
+                items, rest, damaged = self._read(connection, found.rows, slice_)
                 batch.items += items
                 batch.size += sum(len(item.keys) for item in items)
                 batch.upto = rest[0].num - 1 if rest else found.upto
@@ -150,7 +150,7 @@ class SearchIndexer:
                 batch.queued |= _as_read(queued, found.rows)
                 batch.text_branches |= found.text_branches
                 is_last = found.is_all and not rest
-                if is_last or batch.is_full(state) or _is_over(began):
+                if is_last or batch.is_full(state) or slice_.is_over:
                     break
         if not batch.is_full(state) and not is_last:
             return True
@@ -170,7 +170,7 @@ class SearchIndexer:
         database = self._hub.replica.database
         with database.read() as connection:
             nums, rows = load_queued(connection, state.upto, SEARCH_OPENED_AT_ONCE)
-            items, rest, damaged = self._read(connection, rows, _Beginning())
+            items, rest, damaged = self._read(connection, rows, _Slice())
             later = {row.num for row in rest}
             done = [num for num in nums if num not in later]
             parts = find_parts(connection, rows[0].branch_num, done) if rows else []
@@ -189,7 +189,7 @@ class SearchIndexer:
         return True
 
     def _read(
-        self, connection: Connection, rows: list[TimelineRow], began: "_Beginning"
+        self, connection: Connection, rows: list[TimelineRow], slice_: "_Slice"
     ) -> tuple[list[IndexItem], list[TimelineRow], set[int]]:
         """What is to be entered of the first of these commits; those for which the slice has no time; the damaged ones.
 
@@ -199,7 +199,7 @@ class SearchIndexer:
         damaged = {row.num for row in rows if row.num not in blocks}
         items: list[IndexItem] = []
         for place, row in enumerate(rows):
-            if place and _is_over(began):
+            if place and slice_.is_over:
                 return items, rows[place:], damaged
             keys = index_keys(self._texts_of(row, blocks.get(row.num)))
             if keys:
@@ -227,16 +227,19 @@ def _as_read(nums: Iterable[int], rows: Sequence[TimelineRow]) -> dict[int, Pack
     return {num: blocks.get(num) for num in nums}
 
 
-@dataclass(slots=True, frozen=True)
-class _Beginning:
-    """When a slice began."""
+class _Slice:
+    """The time that a slice has of the processor."""
 
-    at: float = field(default_factory=time.perf_counter)
-    used: float = field(default_factory=time.thread_time)
+    def __init__(self) -> None:
+        self._began = time.thread_time()
+        self._look_at = time.perf_counter() + SEARCH_SLICE_SECONDS
 
-
-def _is_over(began: _Beginning) -> bool:
-    """Whether a slice has used its time of the processor."""
-    # A thread uses no more of it than time passes, and asking for that is several times as fast.
-    has_passed = time.perf_counter() - began.at > SEARCH_SLICE_SECONDS
-    return has_passed and time.thread_time() - began.used > SEARCH_SLICE_SECONDS
+    @property
+    def is_over(self) -> bool:
+        """Whether it is used up. A thread uses no more of the processor than time passes, and asking for that is cheap."""
+        now = time.perf_counter()
+        if now <= self._look_at:
+            return False
+        left = SEARCH_SLICE_SECONDS - (time.thread_time() - self._began)
+        self._look_at = now + left
+        return left < 0

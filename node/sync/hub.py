@@ -367,13 +367,19 @@ class Hub:
         """Of one slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
         began, visits = self.cpu_clock(), self.replica.walks.visits
         # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
-        passed_since = time.perf_counter() if self.cpu_clock is time.thread_time else -math.inf
+        is_threads = self.cpu_clock is time.thread_time
+        look_at = time.perf_counter() + SLICE_SECONDS if is_threads else -math.inf
 
         def is_over() -> bool:
+            nonlocal look_at
             if self.replica.walks.visits - visits > SLICE_VISITS_MAX:
                 return True
-            has_passed = time.perf_counter() - passed_since > SLICE_SECONDS
-            return has_passed and self.cpu_clock() - began > SLICE_SECONDS
+            now = time.perf_counter()
+            if now <= look_at:
+                return False
+            left = SLICE_SECONDS - (self.cpu_clock() - began)
+            look_at = now + left if is_threads else -math.inf
+            return left < 0
 
         return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
 
