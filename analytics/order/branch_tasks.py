@@ -179,11 +179,12 @@ def digest_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def join_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The ids of each batch as one value `ids`."""
+    """The ids of each batch as one value `ids`, and the position of its `first`."""
     for batch in batches:
         if batch.num_rows:
             ids = columns.ids(pa.chunked_array([batch["commit_id"]])).tobytes()
-            yield pa.RecordBatch.from_pydict({"ids": pa.array([ids], pa.binary())})
+            first = batch["position"].slice(0, 1)
+            yield pa.RecordBatch.from_pydict({"first": first, "ids": pa.array([ids], pa.binary())})
 
 
 @dataclass(frozen=True, slots=True)

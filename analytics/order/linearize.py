@@ -53,7 +53,8 @@ class OrderedBranches:
 
     order: DataFrame
     giants: Mapping[bytes, int]  # branch -> its commits
-    range_size: int  # commits that a task of a giant gets, about
+    places: DataFrame | None = None
+    """The giants' part of the order alone, where a branch's places stand in their order; None without giants."""
 
 
 def linearize(
@@ -96,7 +97,7 @@ def order_branches(
     at_once = _shuffle_partitions(commits)
     if commits_max is not None and commits_max < min(threshold, limits.TASK_COMMITS):
         small = _linearize_small(rows, at_once, carried, with_shapes, with_digests)
-        return OrderedBranches(small, {}, threshold)
+        return OrderedBranches(small, {})
     is_large = F.col("size") >= threshold
     found = (
         rows.groupBy("branch_id")
@@ -119,20 +120,17 @@ def order_branches(
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
         small = _linearize_small(rows, partitions, carried, with_shapes, with_digests)
-        return OrderedBranches(small, {}, threshold)
+        return OrderedBranches(small, {})
     is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     range_size = max(1, threshold // 2)
-    ordered = order_giants(rows, giants, range_size).order
+    ordered = order_giants(rows, giants, range_size, carried).order
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
-    large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
-    if with_shapes:
-        large = _add_shapes(large, rows.where(is_large), giants)
-    if carried:
-        large = large.join(rows.where(is_large).select(*_KEY, *carried), on=_KEY)
+    places = ordered.withColumn("fault", fault).select(*LINEARIZATION_COLUMNS, *carried)
+    large = _add_shapes(places, rows.where(is_large), giants) if with_shapes else places
     if with_digests:
         large = large.withColumn("digest", F.lit(None).cast("string"))
     small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests)
-    return OrderedBranches(small.unionByName(large), giants, range_size)
+    return OrderedBranches(small.unionByName(large), giants, places)
 
 
 def _linearize_small(
@@ -218,24 +216,24 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
 def digest_giants(ordered: OrderedBranches) -> list[BranchDigest]:
     """The digests of branches that many tasks ordered: no task holds one of them, and neither does the driver.
 
-    A digest is one hash over all ids in order. Tasks sort the ids of some places each, and the driver hashes those of one
-    task after another: 32 bytes a commit.
+    A digest is one hash over all ids in order. Tasks have the ids of places that follow one another, and the driver hashes
+    those of one task after another: 32 bytes a commit.
     """
+    if ordered.places is None:
+        return []
     _ship_code()
     found: list[BranchDigest] = []
-    for branch_id, size in ordered.giants.items():
-        places = ordered.order.where((F.col("branch_id") == F.lit(branch_id)) & F.col("fault").isNull())
-        pieces = (
-            places.select("commit_id", "position")
-            .repartitionById(
-                -(-size // ordered.range_size), F.floor(F.col("position") / ordered.range_size).cast("int")
+    for branch_id in ordered.giants:
+        places = ordered.places.where((F.col("branch_id") == F.lit(branch_id)) & F.col("fault").isNull())
+        pieces = places.select("position", "commit_id").mapInArrow(join_ids, "first bigint, ids binary")
+        digester, count = OrderDigester(), 0
+        for piece in pieces.toLocalIterator(prefetchPartitions=True):
+            ids = bytes(piece["ids"])
+            assert piece["first"] == count, (
+                "Spark gives partitions in their order, or this digest would be a false one"
             )
-            .sortWithinPartitions("position")
-            .mapInArrow(join_ids, "ids binary")
-        )
-        digester = OrderDigester()
-        for piece in pieces.toLocalIterator():
-            digester.add(branch_id, bytes(piece["ids"]))
+            digester.add(branch_id, ids)
+            count += len(ids) // kernel.ID_SIZE
         found += digester.finish()
     return found
 

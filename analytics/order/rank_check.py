@@ -4,6 +4,8 @@ The equation of a commit is *rank = 0 without acks, else 1 + the largest rank of
 giants` says. Where ranks are true, what a commit acks has a rank that is little smaller, since people ack what is new. So
 rows are cut into ranges by stated rank, each looked through by one task, where nearly all causes are found; a join with all
 commits is left for the few that are not. Where ranks are false that join has much to do, and is as exact.
+
+Where ranks are true and nothing but ranks orders a branch, these ranges stand in its order already. So they are kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,13 +69,20 @@ class Checked:
     forward_by_sequence: Ints  # acks of each commit, as in Verdict
 
 
-def judge(rows: DataFrame, sizes: Sequence[int], range_size: int) -> dict[int, RankCheckResult]:
+def sort_by_stated_rank(rows: DataFrame, sizes: Sequence[int], range_size: int) -> DataFrame:
+    """All rows in the order of tangle, stated rank and id, cut into ranges of about `range_size`, and pinned."""
+    by = ("tangle", "stated", "commit_id")
+    return pin(rows.repartitionByRange(-(-sum(sizes) // range_size), *by).sortWithinPartitions(*by))
+
+
+def judge(ranges: DataFrame, rows: DataFrame, sizes: Sequence[int]) -> dict[int, RankCheckResult]:
     """Put the stated ranks of tangles 0, 1, ... of these sizes into the equations.
 
-    `rows` have `tangle`, `commit_id`, `acks`, `sequence`, `stated`, `mark`. No task gets much more than `range_size`.
+    `rows` have `tangle`, `commit_id`, `acks`, `sequence`, `stated`, `mark`; `ranges` are the same as
+    `sort_by_stated_rank` leaves them.
     """
-    ranges = rows.repartitionByRange(-(-sum(sizes) // range_size), "tangle", "stated", "commit_id")
-    checked = pin(ranges.mapInArrow(_check_task, _CHECKED_SCHEMA))
+    needed = ranges.select("tangle", "commit_id", "acks", "sequence", "stated", "mark")
+    checked = pin(needed.mapInArrow(_check_task, _CHECKED_SCHEMA))
     found = (
         checked.unionByName(_look_elsewhere(checked, rows))
         .where(F.col("elsewhere").isNull())
