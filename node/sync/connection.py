@@ -136,6 +136,7 @@ class Connection:
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
+        self._has_ended = False
         self._circuits = CircuitPort(self, circuits)
         self._across = across
         self._seen = seen
@@ -168,8 +169,9 @@ class Connection:
         return self._session.circuits.new_number()
 
     def happen(self, event: Event) -> None:
-        """Tell the session machine of an event, and start what it asks for. Never waits."""
-        self._perform_all(self._session.handle(event))
+        """Tell the session machine of an event, and start what it asks for. Never waits. After the end nothing happens."""
+        if not self._has_ended:
+            self._perform_all(self._session.handle(event))
 
     async def run(self) -> Ended:
         """Converse until either side ends it, this node stops, or something fails."""
@@ -195,7 +197,17 @@ class Connection:
             else:
                 with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
                     await self._stream.aclose()
+            self._let_go()
         return Ended(self._reason)
+
+    def _let_go(self) -> None:
+        """Drop the parts that know this connection.
+
+        In a circle with it they would wait for Python's collector, and with them all that the peer has made this node
+        remember: 10 MB for each connection. The collector counts objects and not their bytes, so it would come late.
+        """
+        self._has_ended = True
+        del self._circuits, self.relaying, self._work, self._presence
 
     async def _converse(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._write)
@@ -216,6 +228,8 @@ class Connection:
 
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
+        if self._has_ended:
+            return
         if topic in self._followed:
             self._work.note_news(topic, len(nums))
         self.happen(CommitsAccepted(topic, nums))
@@ -225,6 +239,8 @@ class Connection:
 
         What is beyond the bound of one connection is not followed on it.
         """
+        if self._has_ended:
+            return
         for topic, place in self._followed.items():
             followed = self._hub.find_followed(topic)
             if followed is None or topic_place(followed) != place:
@@ -271,7 +287,10 @@ class Connection:
         Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time. A peer
         whose version knows no files is not asked: it would pass over the question.
         """
-        if not has_feature(self._session.peer_features, FILES) or self.relaying.has_none(wanted):
+        if self._has_ended:
+            raise NotFetched
+        relaying = self.relaying  # this connection may have ended when the peer's answer is looked at
+        if not has_feature(self._session.peer_features, FILES) or relaying.has_none(wanted):
             return None
 
         def say() -> bool:
@@ -286,7 +305,7 @@ class Connection:
             self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None
         if found is None:
-            self.relaying.note_absent(wanted)
+            relaying.note_absent(wanted)
         return found
 
     async def _read(self) -> None:
@@ -417,6 +436,8 @@ class Connection:
         self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...] = (), reason: str = ""
     ) -> None:
         """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
+        if self._has_ended:
+            return
         outputs = self._session.handle(TopicsRefused(refused, reason))
         for one in kept:
             if self.topic_room and one.topic not in self._followed:

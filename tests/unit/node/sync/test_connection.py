@@ -1,5 +1,6 @@
 """What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
 
+import gc
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -87,6 +88,29 @@ async def test_a_goodbye_is_answered_with_one(tmp_path: Path, autojump_clock: Mo
             await stranger.say(Goodbye("bye"))
             assert await stranger.hear(Goodbye) == Goodbye("peer_left")
             assert await stranger.stream.receive_frame() is None, "and the direction ends"
+
+
+async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """By itself: Python's collector counts objects and not bytes, and strangers come as often as they like."""
+    gc.collect()
+    gc.disable()
+    try:
+        with open_nodes(tmp_path, "alice") as (alice,):
+            before = _count_connections()
+            for _ in range(3):
+                async with met(alice) as stranger:
+                    await stranger.say(Announce(tuple(AnnouncedTopic(bytes([n]) * 32) for n in range(99))))
+                    await stranger.say(Goodbye("bye"))
+                    await stranger.hear(Goodbye)
+            assert _count_connections() == before
+    finally:
+        gc.enable()
+
+
+def _count_connections() -> int:
+    return sum(isinstance(one, Connection) for one in gc.get_objects())
 
 
 async def test_signs_of_life_come_every_thirty_seconds(tmp_path: Path, autojump_clock: MockClock) -> None:
