@@ -153,6 +153,8 @@ class Session:
         ] = {}  # how the peer would announce a followed topic -> blinded topic
         self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
         self._is_dead = False
+        self.joined_count = 0
+        """Topics that were joined so far."""
 
     @property
     def peer_is_relay(self) -> bool:
@@ -284,6 +286,7 @@ class Session:
         outputs = self._comparison.joined(blind)
         if not is_first:
             return outputs
+        self.joined_count += 1
         self._transfer.joined(progress)
         return [*outputs, *self._introducing.joined(progress), *self._may_meet(progress)]
 

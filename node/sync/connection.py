@@ -38,7 +38,6 @@ from protocol.limits.peers import (
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
-    Announce,
     Blocks,
     Features,
     Goodbye,
@@ -348,10 +347,12 @@ class Connection:
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
+            joined_count = self._session.joined_count
             self.happen(MessageReceived(message))
             if isinstance(message, Features) and self.newer_features:
                 log.info("peer of a newer version", peer=id_text(self.peer), features=self.newer_features)
-            if self.is_stranger and isinstance(message, Announce):
+            # Not at each announcement: this looks at all topics, and a stranger may say the same one without end.
+            if self.is_stranger and self._session.joined_count > joined_count:
                 self._look_whether_known()
 
     def _charge(self, seconds: float) -> None:

@@ -109,6 +109,21 @@ async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
         gc.enable()
 
 
+async def test_announcing_what_is_not_followed_makes_a_node_look_at_none_of_its_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    looks: list[Connection] = []
+    monkeypatch.setattr(Connection, "_look_whether_known", lambda self: looks.append(self))
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            said = [Announce(()), *[Announce((AnnouncedTopic(b"t" * 32),))] * 20]
+            for one in said:
+                await stranger.say(one)
+            await stranger.say(Goodbye("bye"))
+            await stranger.hear(Goodbye)
+    assert len(looks) <= 1, "at the beginning at most"
+
+
 def _count_connections() -> int:
     return sum(isinstance(one, Connection) for one in gc.get_objects())
 
