@@ -23,7 +23,7 @@ def add(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a peer and stay connected to it. Anyone who answers at the address must prove that key."""
+    """Add a peer, or another address of one, and stay connected. Anyone who answers there must prove that key."""
     answer = client(context).add_peer(address, peer, relay=relay)
     if as_json:
         print_json(answer)

@@ -54,16 +54,32 @@ class Peers:
         """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
         check_dialable(address, "bad_request")
         key = _parse_peer(peer)
+        await self.add_configured(key, [address], is_relay=relay)
+        return next(view for view in self.views() if view["peer"] == id_text(key))
+
+    async def add_configured(self, key: PeerId, addresses: Sequence[str], *, is_relay: bool) -> None:
+        """Keep a connection to a peer that this user has named, at these addresses, too. Raises ServiceError.
+
+        A connection that lasts stays, unless it is to keep more or less than before: that is told when one begins.
+        """
         if key == self._node_key:
             raise ServiceError(
                 "bad_request", "that is this node itself", "`ravel id` on the other node prints that one's id"
             )
         if key in self._network.banned:
             raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
-        await self._hub.write(self._store, key, address, relay)
-        (self._network.relays.add if relay else self._network.relays.discard)(key)
-        self._network.keep(key, address)
-        return next(view for view in self.views() if view["peer"] == id_text(key))
+        await self._hub.write(self._store, key, addresses, is_relay)
+        was_relay = key in self._network.relays
+        (self._network.relays.add if is_relay else self._network.relays.discard)(key)
+        self._network.keep(key, addresses[0], others=addresses[1:])
+        if is_relay != was_relay:
+            self.begin_anew(key)
+
+    def begin_anew(self, key: PeerId) -> None:
+        """End the connections with a peer: what it is to keep is told when one begins. It is dialed again."""
+        for state in self._network.peers:
+            if state.peer == key and state.connection is not None:
+                state.connection.part("trust_changed")
 
     async def keep(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str] = ()) -> None:
         """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.
@@ -126,9 +142,11 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
-    def _store(self, key: PeerId, address: str, is_relay: bool) -> None:
+    def _store(self, key: PeerId, addresses: Sequence[str], is_relay: bool) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, source=AddressSource.CONFIGURED, is_relay=is_relay)
+            address, *others = addresses
+            source = AddressSource.CONFIGURED
+            keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
 
     def _store_linked(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str]) -> None:
         with self._hub.replica.database.write() as connection:

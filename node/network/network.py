@@ -186,18 +186,19 @@ class Network:
         source: AddressSource = AddressSource.CONFIGURED,
         others: Sequence[str] = (),
     ) -> None:
-        """Dial this peer from now on, whenever there is no connection with it; unless it is banned.
-
-        `others` are its further addresses.
-        """
+        """Dial this peer here, too, from now on, whenever there is no connection with it; unless it is banned."""
         if peer in self.banned:
             log.info("not dialed", peer=id_text(peer), reason="banned")
             return
-        old = self._dialed.pop(peer, None)
-        if old is not None:
-            old.scope.cancel()
+        old = self._dialed.get(peer)
         state = self._new_state(peer, address, "out", "waiting", source)
         state.others = tuple(others)
+        if old is not None:
+            old.add_addresses(address, others, source)
+            if old.connection is not None:
+                return  # where it is connected may be the only address that this network lets through
+            old.scope.cancel()
+            state.address, state.others = old.address, old.others
         self._dialed[peer] = state
         assert self._nursery is not None, "run() comes first"
         self._nursery.start_soon(self._keep_dialing, state)

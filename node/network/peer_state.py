@@ -1,6 +1,6 @@
 """The state of one peer, kept by `node.network.network`, and the rule which of two connections with one peer stays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from protocol.ids import PeerId
 from protocol.limits.peers import DUPLICATE_SECONDS
+from storage.peers.peers import add_addresses
 
 
 @dataclass(slots=True)
@@ -44,6 +45,15 @@ class PeerState:
     missed_since: float | None = None
     """When it was first dialed after the last connection, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    def add_addresses(self, address: str, others: Sequence[str], source: AddressSource) -> None:
+        """Dial the peer at these, too. While it is connected, `address` stays where that is."""
+        known = (self.address, *self.others)
+        first, *rest = add_addresses(known, (address, *others), source)
+        if self.connection is None:
+            self.address = first
+        self.others = tuple(one for one in (first, *rest) if one != self.address)
+        self.source = source
 
     @property
     def through(self) -> PeerId | None:

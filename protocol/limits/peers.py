@@ -250,6 +250,8 @@ OBSERVERS_MAX: Final = 64
 OBSERVERS_AGREED_MIN: Final = 2
 """Of them, those in different subnets that must see the same host: keys are free, subnets are not. More would leave nodes
 with a relay and a friend without an address."""
+PEER_ADDRESSES_MAX: Final = 8
+"""Addresses at which one kept peer is dialed: as many as a link names. Each costs a dial in every round."""
 OWN_ADDRESSES_TOLD_MAX: Final = 4
 """Own addresses in one link, which names LINK_PEER_COUNT_MAX: peers that have the repo need places, too."""
 

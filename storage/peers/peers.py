@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select
 
 from protocol.ids import PeerId, RepoId
+from protocol.limits.peers import PEER_ADDRESSES_MAX
 from storage.peers.addresses import forget_reached
 from storage.schema.peer_schema import link_peers, peer_addresses, peers
+
+CONFIGURED: Final = "configured"
+"""Where an address is from that a user has named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,27 @@ def keep_peer(
     is_relay: bool | None = None,
     others: Sequence[str] = (),
 ) -> None:
-    """Keep a peer to be dialed, with its newest addresses; None leaves as it is whether it may keep all topics."""
+    """Keep a peer to be dialed at these addresses, too; None leaves as it is whether it may keep all topics."""
+    row = connection.execute(select(peers).where(peers.c.peer == peer, ~peers.c.is_banned)).one_or_none()
+    known: list[str] = []
+    if row is not None:
+        further = select(peer_addresses.c.address).where(peer_addresses.c.peer == peer)
+        known = [row.address, *connection.execute(further.order_by(peer_addresses.c.place)).scalars()]
     if is_relay is None:
-        query = select(peers.c.is_relay).where(peers.c.peer == peer)
-        is_relay = bool(connection.execute(query).scalar())
-    _put(connection, peer, address, is_banned=False, is_relay=is_relay, source=source)
-    for place, other in enumerate(others):
+        is_relay = row is not None and row.is_relay
+    first, *rest = add_addresses(known, [address, *others], source)
+    _put(connection, peer, first, is_banned=False, is_relay=is_relay, source=source)
+    for place, other in enumerate(rest):
         connection.execute(insert(peer_addresses).values(peer=peer, place=place, address=other))
+
+
+def add_addresses(known: Sequence[str], new: Sequence[str], source: str) -> list[str]:
+    """A peer's addresses, each once, after new ones were named: what a user names comes first, what a link names second.
+
+    So a link takes the place of no address that a user has named, and of too many the oldest go.
+    """
+    first = () if source == CONFIGURED else known[:1]
+    return list(dict.fromkeys([*first, *new, *known]))[:PEER_ADDRESSES_MAX]
 
 
 def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
@@ -91,7 +110,7 @@ def _put(
     *,
     is_banned: bool,
     is_relay: bool = False,
-    source: str = "configured",
+    source: str = CONFIGURED,
 ) -> None:
     for table in (peers, peer_addresses):
         connection.execute(delete(table).where(table.c.peer == peer))

@@ -119,6 +119,41 @@ async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_cho
                 assert (load_peers(connection), load_links(connection)) == ([], {})
 
 
+async def test_another_address_of_a_peer_is_added_and_cuts_no_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The one in use may be the only one that this network lets through."""
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, _ = alice.create_repo()
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            peers = Peers(alice.hub, at_alice, alice.key)
+            there = at_bob.introducer.own.address
+            await peers.add("127.0.0.1:1", id_text(bob.key), relay=False)
+            await peers.add(there, id_text(bob.key), relay=False)
+            await until(lambda: at_alice.is_connected(bob.key))
+            (state,) = at_alice.peers
+            before = state.connection
+            await peers.add("127.0.0.1:2", id_text(bob.key), relay=False)
+            await peers.keep(bob.key, "127.0.0.1:3", repo.repo_id, ("127.0.0.1:4",))
+            await trio.sleep(10)
+            assert at_alice.peers == [state]
+            assert state.connection is before
+            assert state.address == there
+            assert state.others == tuple(f"127.0.0.1:{port}" for port in (3, 4, 2, 1))
+            with alice.replica.database.read() as connection:
+                (row,) = load_peers(connection)
+            assert row.address == "127.0.0.1:2"
+            assert set(row.others) == {there, "127.0.0.1:1", "127.0.0.1:3", "127.0.0.1:4"}
+            await peers.add(there, id_text(bob.key), relay=True)
+            await until(lambda: state.connection not in (None, before))  # so it is told what to keep
+            await peers.remove(id_text(bob.key))
+            with alice.replica.database.read() as connection:
+                assert load_peers(connection) == []
+            await peers.add("127.0.0.1:9", id_text(bob.key), relay=False)
+            (state,) = at_alice.peers
+            assert (state.address, state.others) == ("127.0.0.1:9", ()), "a new beginning"
+
+
 class _Sleeper:
     """The wall clock of a machine that may sleep, while trio's clock stands still."""
 

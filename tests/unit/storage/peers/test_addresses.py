@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import REACHED_PEERS_MAX
+from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, load_peers
@@ -31,19 +31,26 @@ def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_peer_is_kept_with_the_addresses_that_were_named_last(tmp_path: Path) -> None:
+def test_a_peer_is_kept_at_all_addresses_that_were_named(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as connection:
         keep_peer(connection, BOB, "a:1", source="link", others=("b:1", "a:1", "c:1"))
         keep_peer(connection, CAROL, "d:1", source="configured")
         assert {row.peer: (row.address, row.others) for row in load_peers(connection)} == {
-            BOB: ("a:1", ("b:1", "a:1", "c:1")),
+            BOB: ("a:1", ("b:1", "c:1")),
             CAROL: ("d:1", ()),
         }
-        keep_peer(connection, BOB, "e:1", source="link", others=("f:1",))
-        assert [row.others for row in load_peers(connection) if row.peer == BOB] == [("f:1",)]
+        keep_peer(connection, CAROL, "e:1", source="configured")
+        keep_peer(connection, CAROL, "f:1", source="link", others=("d:1",))
+        keep_peer(connection, BOB, "g:1", source="link", others=tuple(f"{number}:1" for number in range(9)))
+        found = {row.peer: (row.address, *row.others) for row in load_peers(connection)}
+        assert found[CAROL] == ("e:1", "f:1", "d:1"), "what a user has named stays first"
+        assert found[BOB] == ("a:1", "g:1", *(f"{number}:1" for number in range(6))), "of too many some"
+        assert len(found[BOB]) == PEER_ADDRESSES_MAX
         ban_peer(connection, BOB)
         assert [row.others for row in load_peers(connection) if row.peer == BOB] == [()]
+        keep_peer(connection, BOB, "a:1", source="configured")
+        assert [row.address for row in load_peers(connection) if row.peer == BOB] == ["a:1"]
     database.close()
 
 
