@@ -1,8 +1,9 @@
 """Reads the texts of branches for the search index, one after another, each in a process of its own as `texts` does it.
 
-A text is read again when commits of it came, went, or count otherwise. It may be the work of thousands of commits: so it is
-read at most once in SEARCH_TEXT_PAUSE_SECONDS, however often it changes, and readings take a tenth of one processor while
-others bring commits, else a half. Posts do not wait for it.
+A text is read again when commits of it came, went, or count otherwise. That of a fork which is here before all that it
+continues is looked at in each round, and read again when that has come. A text may be the work of thousands of commits:
+so it is read at most once in SEARCH_TEXT_PAUSE_SECONDS, however often it changes, and readings take a tenth of one
+processor while others bring commits, else a half. Posts do not wait for it.
 """
 
 from contextlib import suppress
@@ -17,14 +18,14 @@ from node.content.search_words import RULES, index_keys
 from node.content.texts import ClearText, Texts
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.timelines.lineage import lineage
+from node.timelines.lineage import whole_lineage
 from protocol.ids import CommitId
 from protocol.limits.users import SEARCH_TEXT_PAUSE_SECONDS, SEARCH_TEXT_SIZE_MAX, SEARCH_TEXT_WORDS_MAX
 from storage.commits.blocks import DamagedBlock
 from storage.commits.search_index import IndexItem, load_posts, load_state, replace_text
 from storage.commits.search_texts import DueText, keep_content, load_due
 from storage.engine.errors import StorageError
-from storage.engine.id_keys import pack_nums
+from storage.engine.id_keys import PackedNums, pack_nums
 from storage.repos.repos import Branch
 
 _RETRY_SECONDS: Final = 60.0
@@ -75,6 +76,10 @@ class TextIndexer:
     async def _read(self, due: DueText) -> bool:
         """Read one; False where the machine has no room or no time for it now."""
         branch = self._hub.replica.branches.get(due.branch_num)
+        # Before it is read: what comes meanwhile is not in it.
+        sources = await self._hub.run_blocking(self._find_sources, branch)
+        if not due.due and not sources:
+            return True
         last: CommitId | None = None
         clear: list[ClearText] = []
         if branch is not None:
@@ -87,7 +92,7 @@ class TextIndexer:
                 log.info("a text is left out of the search index", branch=branch.name, error=str(error))
             except DamagedBlock as error:  # the same, until it is repaired
                 log.info("a text is left out of the search index", branch=branch.name, error=str(error))
-        await self._hub.run_blocking(self._keep, due, branch, last, clear)
+        await self._hub.run_blocking(self._keep, due, sources, last, clear)
         return True
 
     # --- in threads ---
@@ -97,20 +102,21 @@ class TextIndexer:
             state = load_state(connection)
             return None if state is None or state.rules != RULES else load_due(connection, after)
 
-    def _keep(
-        self, due: DueText, branch: Branch | None, last: CommitId | None, clear: list[ClearText]
-    ) -> None:
+    def _find_sources(self, branch: Branch | None) -> PackedNums:
+        """Numbers of the branches that a text is made of; none while what the branch continues is not here whole."""
+        nums: list[int] = []
+        if branch is not None:
+            replica = self._hub.replica
+            with replica.database.read() as connection, suppress(ServiceError, DamagedBlock):
+                nums = [part.num for part, _ in whole_lineage(replica, connection, branch)]
+        return pack_nums(nums)
+
+    def _keep(self, due: DueText, sources: PackedNums, last: CommitId | None, clear: list[ClearText]) -> None:
         content = msgspec.msgpack.encode(clear) if last is not None and clear else None
         keys = index_keys((said for one in clear for said in (one.title, one.text)), SEARCH_TEXT_WORDS_MAX)
-        database, replica = self._hub.replica.database, self._hub.replica
-        nums: list[int] = []  # none: whatever changes in the repo may change the text
-        if branch is not None:
-            # What it continues may not be here.
-            with database.read() as connection, suppress(ServiceError, DamagedBlock):
-                nums = [part.num for part, _ in lineage(replica, connection, branch)]
-        with database.write(is_patient=True) as connection:
+        with self._hub.replica.database.write(is_patient=True) as connection:
             state = load_state(connection)
-            if state is None or not keep_content(connection, due, pack_nums(nums), content):
+            if state is None or not keep_content(connection, due, sources, content):
                 return
             item = None
             if last is not None and keys:

@@ -24,7 +24,7 @@ from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, stored_fields
-from node.timelines.lineage import check_whole, lineage, load_state
+from node.timelines.lineage import lineage, load_state, whole_lineage
 from node.timelines.post_views import find_gone, show_changes
 from node.timelines.why import find_commit
 from protocol.block import Reference
@@ -184,7 +184,8 @@ class MergePlan:
         if not self._is_foreign:
             self._check_ancestor(connection)
         for one in (self.source, self.target):
-            check_whole(self.replica, connection, one)
+            # Else what is not here would be carried as if it were new.
+            whole_lineage(self.replica, connection, one)
         there: dict[CommitId, TimelineRow] = {}
         merged_here: set[BranchId] = set()
         merged_there: set[BranchId] = set()

@@ -40,9 +40,15 @@ def lineage(
     return found
 
 
-def check_whole(replica: Replica | Tables, connection: Connection, branch: Branch) -> None:
-    """Raise ServiceError unless what a branch continues is here: else it would be carried as if it were new."""
-    for part, commits in lineage(replica, connection, branch):
+def whole_lineage(
+    replica: Replica | Tables, connection: Connection, branch: Branch
+) -> list[tuple[Branch, tuple[CommitId, ...]]]:
+    """The same, where all of it is here. Raises ServiceError `incomplete`.
+
+    A fork may be here before the commits that it continues: they are no causes of its own.
+    """
+    parts = lineage(replica, connection, branch)
+    for part, commits in parts:
         rows = load_rows(connection, commits)
         if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
             raise ServiceError(
@@ -50,6 +56,7 @@ def check_whole(replica: Replica | Tables, connection: Connection, branch: Branc
                 f"what {branch.name!r} continues has not come here whole",
                 "merge when this node is in sync",
             )
+    return parts
 
 
 def load_state(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from protocol.body import Carried, kind_name
 from protocol.document_kinds import TEXT
@@ -25,7 +25,10 @@ TEXT_KINDS: Final = frozenset({kind_name(Carried), *map(kind_name, TEXT.bodies)}
 
 @dataclass(frozen=True, slots=True)
 class DueText:
-    """A branch whose text is to be read anew. `due` counts how often that was noted."""
+    """A branch whose text is to be read anew. `due` counts how often that was noted.
+
+    0: it was read without all of what the branch continues, which may have come since.
+    """
 
     branch_num: int
     due: int
@@ -70,9 +73,9 @@ def withdraw_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool
 
 
 def load_due(connection: Connection, after: int) -> DueText | None:
-    """The next text that is to be read anew, of a branch with a number behind this one."""
+    """The next text that is to be read anew, or was read in part, of a branch with a number behind this one."""
     query = select(search_texts.c.branch_num, search_texts.c.due).where(
-        search_texts.c.due > 0, search_texts.c.branch_num > after
+        or_(search_texts.c.due > 0, search_texts.c.sources == b""), search_texts.c.branch_num > after
     )
     row = connection.execute(query.order_by(search_texts.c.branch_num).limit(1)).first()
     return None if row is None else DueText(*row)
@@ -99,7 +102,7 @@ def load_content(connection: Connection, branch_num: int) -> bytes | None:
 def keep_content(connection: Connection, text: DueText, sources: PackedNums, content: bytes | None) -> bool:
     """Keep what a text was read as; False where it was noted again since then, and nothing is kept.
 
-    `sources`: the packed numbers of the branches that it is made of.
+    `sources`: the packed numbers of the branches that it is made of; none where not all of them was here.
     """
     place = search_text_place(text.branch_num)
     sealed = None if content is None else cipher_of(connection).seal(place, content)

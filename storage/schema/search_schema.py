@@ -50,7 +50,7 @@ search_texts = Table(
     ),  # how often it was noted that it is to be read anew; 0: it is not
     Column(
         "sources", Bytes(), nullable=False
-    ),  # numbers of the branches that it is made of; none before it was read
+    ),  # numbers of the branches that it is made of; none before it was read with all of what they have in it
     Column("content", Bytes()),  # sealed; null: a search finds nothing in it
 )
 """Texts of branches. What the index has of a text is the part with the branch's number, negative."""

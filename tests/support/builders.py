@@ -107,12 +107,17 @@ class World:
 
     def publications(self, branch: Branch) -> list[bytes]:
         """All publications of a branch, causes before effects."""
-        with self.replica.database.read() as connection:
-            nums = plan_sending(connection, branch.topic_num, ()).nums
-            found: list[bytes] = []
-            while len(found) < len(nums):
-                found += load_publications(connection, branch, nums[len(found) :], 1 << 20)
-        return found
+        return publications_of(self.replica, branch)
+
+
+def publications_of(replica: Replica, branch: Branch) -> list[bytes]:
+    """All publications of a branch, causes before effects."""
+    with replica.database.read() as connection:
+        nums = plan_sending(connection, branch.topic_num, ()).nums
+        found: list[bytes] = []
+        while len(found) < len(nums):
+            found += load_publications(connection, branch, nums[len(found) :], 1 << 20)
+    return found
 
 
 def give(replica: Replica, branch: Branch, items: list[bytes]) -> IngestResult:

@@ -30,9 +30,10 @@ from storage.commits.blocks import DamagedBlock
 from storage.commits.search_texts import load_content
 from storage.commits.void_marks import mark_void
 from storage.repos.deletion import forget_repo
-from storage.repos.repos import Branch
+from storage.repos.repos import Branch, add_repo
 from storage.schema.schema import commits
 from storage.schema.search_schema import search_parts, search_texts, search_words
+from tests.support.builders import give, publications_of
 from tests.support.nodes import Node, open_nodes
 
 
@@ -221,6 +222,29 @@ async def test_a_fork_is_found_once_it_says_something_of_its_own(
     assert await desk.hits("common") == [], "it was a part of both"
 
 
+async def test_a_fork_that_is_here_before_what_it_continues_is_read_again(
+    desk: Desk, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    await desk.say("a common draft")
+    await Merging(desk.node.hub, desk.node.author, desk.node.branch).fork("main", "side", "")
+    editor, here = desk.editor, desk.node.replica
+    await desk.texts.push("side", editor.write("a common draft, continued"))
+    with open_nodes(tmp_path, "bob") as (bob,):
+        repo = desk.node.repo()
+        with bob.replica.change() as change:
+            add_repo(bob.replica.database, change.connection, repo, desk.node.epoch())
+        there = Desk(bob, desk.main)
+        found: list[list[str]] = []
+        for branch in (here.root_branch(repo), desk.node.branch("side"), desk.main):
+            give(bob.replica, bob.replica.by_topic[branch.topic], publications_of(here, branch))
+            await there.catch_up()
+            found.append([one["branch_name"] for one in await there.hits("common continued")])
+        assert found == [[], [], ["side"]]
+        await there.indexer.work()
+        view = await Search(bob.hub, is_enabled=True).view()
+        assert view["texts_due"] == 0
+
+
 async def test_a_note_that_comes_while_a_text_is_read_is_not_lost(
     desk: Desk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,10 +309,12 @@ async def test_a_text_whose_branch_continues_what_is_not_here_stops_nothing(
 
     await desk.say("some words")
     with monkeypatch.context() as broken:
-        broken.setattr(texts_indexer_module, "lineage", fail)
+        broken.setattr(texts_indexer_module, "whole_lineage", fail)
         broken.setattr(document_operations, "lineage", fail)
         await desk.catch_up()
     assert await desk.find("words") == []
+    await desk.catch_up()
+    assert await desk.find("words") == ["some words"], "what it continues has come"
     post = desk.node.write(desk.main, "a post")  # the posts' indexer goes on
     assert post
     await desk.say("other words")  # and what comes makes it due again
