@@ -109,11 +109,20 @@ def page_routes(give_token: Handler, show_report: Handler, send_export: Handler)
     contents = {path: (_FOLDER / name).read_bytes() for path, (name, _) in _FILES.items()}
     files = [Route(path, _serve(contents[path], kind)) for path, (_, kind) in _FILES.items()]
     files.append(Route(SHELL_PATH, _serve(_list_shell(contents), "application/json")))
-    given = [
-        Route(REPORT_PATH, show_report, methods=["GET"]),
-        Route(EXPORT_PATH, send_export, methods=["GET"]),
-    ]
+    given = [_route_once(REPORT_PATH, show_report), _route_once(EXPORT_PATH, send_export)]
     return [*files, Route(CODE_PATH, give_token, methods=["POST"]), *given]
+
+
+def _route_once(path: str, handler: Handler) -> Route:
+    """A route of GET alone, for what is given once: HEAD would use up its code, and make an export that nobody gets."""
+
+    async def serve(request: Request) -> Response:
+        if request.method == "HEAD":  # starlette adds it to GET
+            await trio.lowlevel.checkpoint()
+            return Response(status_code=405, headers={**_HEADERS, "Allow": "GET"})
+        return await handler(request)
+
+    return Route(path, serve, methods=["GET"])
 
 
 def report_response(content: bytes) -> Response:

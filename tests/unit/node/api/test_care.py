@@ -183,6 +183,7 @@ async def test_the_report_is_shown_once_for_a_code_and_can_do_nothing(tmp_path: 
         assert (await one.client.get(f"{API}/report")).json()["finished_at"] is not None
         made = (await one.client.post(f"{API}/report/codes")).json()
         del one.client.headers["Authorization"]
+        assert (await one.client.head(made["path"])).status_code == 405, "the code is good still"
         shown = await one.client.get(made["path"])
         assert shown.text == '<h1>the report</h1><a class="file" data-path="csv/lags.csv">CSV</a>', (
             "no file is there"

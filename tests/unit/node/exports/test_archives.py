@@ -92,6 +92,8 @@ async def test_a_browser_gets_it_once_for_a_code(tmp_path: Path) -> None:
         assert (shown["made_at"], shown["size"] > 2_500_000) == (MADE_AT, True)
         made, other = [(await one.client.post(f"{API}/export/codes")).json() for _ in range(2)]
         del one.client.headers["Authorization"]
+        refused = await one.client.head(made["path"])
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET"), "the code is good still"
         saved = await one.client.get(made["path"])
         assert (
             saved.headers["content-disposition"] == "attachment; filename*=UTF-8''ravel-export-2023-11-14.zip"
