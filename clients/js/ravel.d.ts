@@ -153,7 +153,7 @@ export interface RouterView {
   state: "off" | "not needed" | "asking" | "mapped" | "none";
 }
 
-/** How far the index is. Posts that it has not come to are not found. */
+/** How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not found. */
 export interface SearchIndexView {
   percent: number;
   state: "off" | "building" | "ready";

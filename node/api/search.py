@@ -63,7 +63,7 @@ class SearchHandler:
         names: list[NameHit] = []
         if not (author or after or since is not None or until is not None):
             names = await self._service.run_blocking(self._find_names, terms, branches)
-        view = await self._service.search.view()
+        view = await self._service.search.view(branches)  # that others have work must not show
         return {"hits": found.hits, "names": names, "next": found.cursor, "index": view}
 
     def _find_branches(self, caller: Caller, repo: str, branch: str) -> list[Branch]:

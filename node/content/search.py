@@ -105,16 +105,17 @@ class Search:
             )
         return await self._hub.run_blocking(self._find, question)
 
-    async def view(self) -> SearchIndexView:
-        """How far the index is. Raises StorageError."""
-        return await self._hub.run_blocking(self._view)
+    async def view(self, branches: Sequence[Branch] | None = None) -> SearchIndexView:
+        """How far the index is, for these branches or for all. Raises StorageError."""
+        nums = None if branches is None else [branch.num for branch in branches]
+        return await self._hub.run_blocking(self._view, nums)
 
-    def _view(self) -> SearchIndexView:
+    def _view(self, branch_nums: Sequence[int] | None) -> SearchIndexView:
         if not self._is_enabled:
             return {"state": "off", "percent": 0, "texts_due": 0}
         with self._hub.replica.database.read() as connection:
-            upto, last = measure_progress(connection)
-            texts_due = count_due(connection)
+            upto, last = measure_progress(connection, branch_nums)
+            texts_due = count_due(connection, branch_nums)
         is_ready = upto >= last
         return {
             "state": "ready" if is_ready else "building",

@@ -12,7 +12,7 @@ from protocol.limits.users import SEARCH_WINDOW_MAX
 
 
 class SearchIndexView(TypedDict):
-    """How far the index is. Posts that it has not come to are not found."""
+    """How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not found."""
 
     state: Annotated[str, one_of("off", "building", "ready", description="`off`: `search.enabled` is false.")]
     percent: Annotated[

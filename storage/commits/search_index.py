@@ -421,11 +421,19 @@ def load_posts(
     return found
 
 
-def measure_progress(connection: Connection) -> tuple[int, int]:
-    """The number up to which commits were looked at, and the highest that there is."""
-    upto = connection.execute(select(search_state.c.upto)).scalar()
+def measure_progress(connection: Connection, branch_nums: Collection[int] | None = None) -> tuple[int, int]:
+    """The number up to which commits were looked at, and the highest that there is.
+
+    With `branch_nums`, a few commits of other branches that were not looked at do not count: both are the same then.
+    """
+    upto = connection.execute(select(search_state.c.upto)).scalar() or 0
     last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
-    return upto or 0, int(last)
+    if branch_nums is not None and upto < last:
+        ahead = select(commits.c.branch_num).where(commits.c.num > upto).order_by(commits.c.num)
+        some = connection.execute(ahead.limit(_LOOKED_THROUGH)).scalars().all()
+        if len(some) < _LOOKED_THROUGH and not set(some).intersection(branch_nums):
+            return upto, upto
+    return upto, int(last)
 
 
 # --- steps ---

@@ -6,11 +6,11 @@ commit. When a commit that a text is made of becomes void, or its body goes, the
 transaction: a search finds nothing in it until it was read anew. What was added changes nothing until then.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from protocol.body import Carried, kind_name
 from protocol.document_kinds import TEXT
@@ -81,10 +81,10 @@ def load_due(connection: Connection, after: int) -> DueText | None:
     return None if row is None else DueText(*row)
 
 
-def count_due(connection: Connection) -> int:
-    """How many texts are to be read anew."""
-    query = select(func.count()).select_from(search_texts).where(search_texts.c.due > 0)
-    return int(connection.execute(query).scalar_one())
+def count_due(connection: Connection, branch_nums: Collection[int] | None = None) -> int:
+    """How many texts are to be read anew, of these branches or of all."""
+    due = connection.execute(select(search_texts.c.branch_num).where(search_texts.c.due > 0)).scalars().all()
+    return len(due if branch_nums is None else set(due).intersection(branch_nums))
 
 
 def load_content(connection: Connection, branch_num: int) -> bytes | None:

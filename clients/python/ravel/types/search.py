@@ -22,7 +22,9 @@ class SearchResult(TypedDict):
 
 
 class SearchIndexView(TypedDict):
-    """How far the index is. Posts that it has not come to are not found."""
+    """How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not
+    found.
+    """
 
     state: str
     """`off`: `search.enabled` is false."""

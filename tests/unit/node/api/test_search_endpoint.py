@@ -7,6 +7,7 @@ import pytest
 from node.content.search_indexer import SearchIndexer
 from protocol.limits.users import SEARCH_QUERY_SIZE_MAX
 from protocol.text import id_text
+from storage.commits.search_texts import note_texts
 from tests.support.served import Served, served
 
 BASE = "/api/v1"
@@ -89,6 +90,17 @@ async def test_a_token_finds_in_its_own_repos_and_branches(tmp_path: Path) -> No
             refusals.append((answer.status_code, answer.json()["error"]["message"].replace(repo, "")))
         assert refusals[0] == refusals[1]
         assert refusals[0][0] == 404
+        main = one.node.branch("main")
+        assert main.repo_num == one.node.branch("side").repo_num, "of notes"
+        await one.client.post(f"{BASE}/branches/notes:main/commits", json={"text": "not looked at yet"})
+        with one.node.replica.database.write() as connection:
+            note_texts(connection, [main.num])
+        due = {"state": "building", "texts_due": 1}
+        for known, expected in (("", due), (of_repo, due), (of_branch, {"state": "ready", "texts_due": 0})):
+            headers = {"Authorization": f"Bearer {known}"} if known else {}
+            answer = await one.client.get(f"{BASE}/search", params={"text": "hello"}, headers=headers)
+            index = answer.json()["index"]
+            assert {name: index[name] for name in expected} == expected
         writer = await token(may=["write"])
         headers = {"Authorization": f"Bearer {writer}"}
         answer = await one.client.get(f"{BASE}/search", params={"text": "hello"}, headers=headers)
