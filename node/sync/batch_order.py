@@ -67,7 +67,12 @@ class ByteBudget:
             self._shrunk.set()
             self._shrunk = trio.Event()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is room now."""
+        return self._size < self._size_max
+
     async def has_room(self) -> None:
         """Return when there is room. What is there is being worked on, so it comes."""
-        while self._size >= self._size_max:
+        while not self.is_open:
             await self._shrunk.wait()

@@ -309,21 +309,8 @@ class Connection:
 
     async def _read(self) -> None:
         while not self._is_ending():
-            self._reading = trio.CancelScope()
-            with self._reading:
-                pause = self.account.pop_pause()
-                if pause:
-                    await trio.sleep(pause)
-                await self._hub.byte_budget.has_room()
-                self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
-                try:
-                    frame = await self._stream.receive_frame()
-                except TransportError as error:
-                    self.part(error.reason)
-            if self._is_ending():
-                return
-            if self._reading.cancelled_caught or frame is None:
-                self.part("idle" if self._reading.cancelled_caught else "closed")
+            frame = await self._receive()
+            if frame is None:
                 return
             self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
             if self._is_ending():
@@ -354,6 +341,33 @@ class Connection:
             # Not at each announcement: this looks at all topics, and a stranger may say the same one without end.
             if self.is_stranger and self._session.joined_count > joined_count:
                 self._look_whether_known()
+
+    async def _receive(self) -> bytes | None:
+        """The next frame, or None where the connection ends."""
+        pause = self.account.pop_pause()
+        frame: bytes | None = None
+        try:
+            if not pause and self._hub.byte_budget.is_open:
+                frame = self._stream.take_frame()  # most have been read with the one before
+            if frame is None:
+                frame = await self._wait_for_frame(pause)
+        except TransportError as error:
+            self.part(error.reason)
+        return None if self._is_ending() else frame
+
+    async def _wait_for_frame(self, pause: float) -> bytes | None:
+        """The next frame after a pause of some seconds, or None where the connection ends. Raises TransportError."""
+        frame: bytes | None = None
+        self._reading = trio.CancelScope()
+        with self._reading:
+            if pause:
+                await trio.sleep(pause)
+            await self._hub.byte_budget.has_room()
+            self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
+            frame = await self._stream.receive_frame()
+        if frame is None:
+            self.part("idle" if self._reading.cancelled_caught else "closed")
+        return frame
 
     def _charge(self, seconds: float) -> None:
         """Charge work of this peer, and part from it where its budget is used up."""

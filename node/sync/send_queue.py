@@ -47,15 +47,7 @@ class SendQueue:
     async def write(self, stream: SecureStream) -> str:
         """Write until it is closed; why it could not go on, or an empty text."""
         with self._receive:
-            async for frame in self._receive:
-                frames = [frame]
-                size = len(frame)
-                while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
-                    try:
-                        frames.append(self._receive.receive_nowait())
-                    except (trio.WouldBlock, trio.EndOfChannel):
-                        break
-                    size += len(frames[-1])
+            while frames := await self._next_frames():
                 try:
                     with trio.fail_after(SEND_TIMEOUT_SECONDS):
                         await stream.send_frames(frames)
@@ -63,6 +55,24 @@ class SendQueue:
                     return "peer_does_not_read"
                 except TransportError as error:
                     return error.reason
-                self._size -= size
+                self._size -= sum(map(len, frames))
                 self.count -= len(frames)
         return ""
+
+    async def _next_frames(self) -> list[bytes]:
+        """What one write takes: all that waits, up to a bound; none once the queue is closed. Waits for the first alone."""
+        frames: list[bytes] = []
+        size = 0
+        try:
+            while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
+                try:
+                    frame = self._receive.receive_nowait()
+                except trio.WouldBlock:
+                    if frames:
+                        break
+                    frame = await self._receive.receive()
+                frames.append(frame)
+                size += len(frame)
+        except trio.EndOfChannel:
+            pass
+        return frames

@@ -46,7 +46,10 @@ _ENCRYPTED_LENGTH_SIZE: Final = _LENGTH_SIZE + TAG_SIZE
 _HANDSHAKE_LENGTH_SIZE: Final = 2
 _REFUSED: Final = b"\0\0"
 _READ_SIZE: Final = 64 * KIB
-"""Bytes asked of the stream at a time; with one frame under way, all that a peer can make this hold."""
+"""Bytes asked of the stream at a time, while it has less."""
+_READ_SIZE_MAX: Final = 256 * KIB
+"""Bytes asked of a stream that had as many as were asked for; with one frame under way, all that a peer can make this hold.
+Each read costs a turn of the other tasks, and of a relay each wave of frames one write."""
 _WRITE_SIZE_TARGET: Final = 256 * KIB
 """Bytes of encrypted frames after which they are written, before more are encrypted."""
 CLOSE_TIMEOUT_SECONDS: Final = 1.0
@@ -138,6 +141,10 @@ class SecureStream:
         """
         return await self._receiving.receive()
 
+    def take_frame(self) -> bytes | None:
+        """The next frame, if all of it has been read already and other tasks are not due; never waits."""
+        return self._receiving.take()
+
     async def aclose(self) -> None:
         """Tell the peer that this is the end, if it can be told within CLOSE_TIMEOUT_SECONDS, and close."""
         try:
@@ -208,26 +215,38 @@ class _Receiving:
         self._fault: TransportError | None = None
         self._unyielded = 0
         """Frames handed out since other tasks had their turn."""
+        self._read_size = _READ_SIZE
 
     async def receive(self) -> bytes | None:
         while True:
-            if self._fault is not None:
-                raise TransportError(self._fault.reason, self._fault.message)
+            frame = self.take()
+            if frame is not None:
+                return frame
             if self._is_ended:
                 return None
             if self._unyielded >= FRAMES_WITHOUT_YIELD_MAX:
                 self._unyielded = 0
                 await trio.lowlevel.checkpoint()
+                continue
             try:
-                frame = self._next_frame()
-                if frame is not None:
-                    self._unyielded += 1
-                    return frame
-                if not self._is_ended:
-                    await self._read_more()
+                await self._read_more()
             except TransportError as error:
                 self._fault = error
                 raise
+
+    def take(self) -> bytes | None:
+        if self._fault is not None:
+            raise TransportError(self._fault.reason, self._fault.message)
+        if self._is_ended or self._unyielded >= FRAMES_WITHOUT_YIELD_MAX:
+            return None
+        try:
+            frame = self._next_frame()
+        except TransportError as error:
+            self._fault = error
+            raise
+        if frame is not None:
+            self._unyielded += 1
+        return frame
 
     def _next_frame(self) -> bytes | None:
         """The next frame if the buffer has all of it."""
@@ -260,7 +279,8 @@ class _Receiving:
         del self._buffer[: self._start]
         self._start = 0
         with _stream_faults():
-            received = await self._stream.receive_some(_READ_SIZE)
+            received = await self._stream.receive_some(self._read_size)
+        self._read_size = _READ_SIZE_MAX if len(received) >= _READ_SIZE else _READ_SIZE
         self._unyielded = 0
         if received:
             self._buffer += received

@@ -1,6 +1,7 @@
 """The secure stream over memory streams and loopback TCP: order, closing, deadlines, cancellation."""
 
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ import trio.testing
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId
 from protocol.keys import UserSeed
+from protocol.limits.formats import KIB
 from protocol.limits.peers import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
 from protocol.signing import public_key
 from tests.support.machine import fail_after
@@ -314,3 +316,50 @@ async def test_other_tasks_get_turns_while_one_read_brings_many_frames() -> None
                 assert await acceptor.receive_frame() == b"k"
                 received += 1
         assert turns >= 9
+
+
+async def test_frames_of_one_read_are_taken_without_waiting() -> None:
+    with fail_after(DEADLINE_SECONDS):
+        dialer, acceptor = await connected()
+        assert acceptor.take_frame() is None
+        await dialer.send_frames([b"k"] * (FRAMES_WITHOUT_YIELD_MAX + 1))
+        await dialer.aclose()
+        assert acceptor.take_frame() is None  # nothing has been read
+        assert await acceptor.receive_frame() == b"k"
+        taken = [acceptor.take_frame() for _ in range(FRAMES_WITHOUT_YIELD_MAX)]
+        assert taken == [b"k"] * (FRAMES_WITHOUT_YIELD_MAX - 1) + [None]  # other tasks are due
+        assert await acceptor.receive_frame() == b"k"
+        assert await acceptor.receive_frame() is None
+        assert acceptor.take_frame() is None
+
+
+async def test_a_fault_of_the_peer_shows_also_where_nothing_is_awaited() -> None:
+    with fail_after(DEADLINE_SECONDS):
+        ours, theirs = trio.testing.memory_stream_pair()
+        dialer, acceptor = await connected(lambda: (ours, theirs))
+        await dialer.send_frame(b"first")
+        await ours.send_all(b"x" * 20)
+        assert await acceptor.receive_frame() == b"first"
+        for _ in range(2):
+            with pytest.raises(TransportError, match="not authentic"):
+                acceptor.take_frame()
+
+
+async def test_more_is_read_at_a_time_while_more_waits() -> None:
+    @dataclass(eq=False)
+    class Noting(Recording):
+        asked: list[int | None] = field(default_factory=list)
+
+        async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+            self.asked.append(max_bytes)
+            return await super().receive_some(max_bytes)
+
+    with fail_after(DEADLINE_SECONDS):
+        ours, theirs = trio.testing.memory_stream_pair()
+        noting = Noting(theirs, bytearray())
+        dialer, acceptor = await connected(lambda: (ours, noting))
+        noting.asked.clear()
+        for size in (400 * KIB, 1, 1):
+            await dialer.send_frame(bytes(size))
+            await acceptor.receive_frame()
+        assert noting.asked == [size * KIB for size in (64, 256, 256, 256, 64)]
