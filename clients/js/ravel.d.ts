@@ -1620,6 +1620,25 @@ export interface PeerRequest {
   relay?: boolean;
 }
 
+/** What a user or links asked for of a peer that this node keeps a connection to. */
+export interface PeerSettings {
+  address: string;
+  from_link: boolean;
+  others: string[];
+  peer: string;
+  relay: boolean;
+  repos: string[];
+}
+
+/** Settings of a peer, as they were answered. */
+export interface PeerSettingsRequest {
+  address: string;
+  others: string[];
+  from_link: boolean;
+  relay: boolean;
+  repos: string[];
+}
+
 /** Whether a peer is banned. */
 export interface PeerBan {
   banned: boolean;
@@ -2174,6 +2193,10 @@ export class Ravel {
   listPeers(values?: {}, options?: RequestOptions): Promise<PeerList>;
   /** Keep a connection to a peer. */
   addPeer(values: {} & PeerRequest, options?: RequestOptions): Promise<PeerView>;
+  /** Show what a user or links asked for of a peer that this node keeps a connection to. */
+  showPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerSettings>;
+  /** Keep a connection to a peer, of the full id, with just these settings: to take back its removal. */
+  restorePeer(values: { peer: string } & PeerSettingsRequest, options?: RequestOptions): Promise<PeerView>;
   /** Disconnect from a peer and stop dialing it. */
   removePeer(values: { peer: string }, options?: RequestOptions): Promise<Empty>;
   /** Disconnect from a peer, and neither dial nor serve it. */

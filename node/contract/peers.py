@@ -7,7 +7,8 @@ from msgspec import Meta
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
 from node.contract.values import ByteCount, Count, Empty, Id, Request, UnixSeconds, one_of
-from protocol.limits.formats import NAME_SIZE_MAX
+from protocol.limits.formats import LINK_PEER_COUNT_MAX, NAME_SIZE_MAX
+from protocol.limits.users import PEER_REPOS_MAX
 
 AddressSourceText = Annotated[
     str,
@@ -23,6 +24,34 @@ class PeerRequest(Request, frozen=True):
     ]
     peer: Annotated[str, Meta(max_length=64, description="The peer's id, in full.")]
     relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")] = False
+
+
+class PeerSettings(TypedDict):
+    """What a user or links asked for of a peer that this node keeps a connection to."""
+
+    peer: Id
+    address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
+    others: Annotated[list[str], Meta(description="Its further addresses.")]
+    from_link: Annotated[
+        bool, Meta(description="A link named the addresses. They are dialed with more restraint.")
+    ]
+    relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")]
+    repos: Annotated[
+        list[Id],
+        Meta(description="Repos whose links named the peer: if it is a relay, it may keep their topics."),
+    ]
+
+
+class PeerSettingsRequest(Request, frozen=True):
+    """Settings of a peer, as they were answered."""
+
+    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    others: Annotated[
+        list[Annotated[str, Meta(max_length=NAME_SIZE_MAX)]], Meta(max_length=LINK_PEER_COUNT_MAX)
+    ]
+    from_link: bool
+    relay: bool
+    repos: Annotated[list[Id], Meta(max_length=PEER_REPOS_MAX)]
 
 
 class TopicView(TypedDict):
@@ -253,6 +282,28 @@ ADD_PEER: Final = Endpoint(
     summary="Keep a connection to a peer.",
     service="peers.add",
     request=PeerRequest,
+    answer=PeerView,
+    errors=("not_permitted",),
+)
+SHOW_PEER: Final = Endpoint(
+    name="show_peer",
+    method="GET",
+    path="/peers/{peer}",
+    stability="may change",
+    needs=NODE,
+    summary="Show what a user or links asked for of a peer that this node keeps a connection to.",
+    service="peers.show",
+    answer=PeerSettings,
+)
+RESTORE_PEER: Final = Endpoint(
+    name="restore_peer",
+    method="PUT",
+    path="/peers/{peer}",
+    stability="may change",
+    needs=NODE,
+    summary="Keep a connection to a peer, of the full id, with just these settings: to take back its removal.",
+    service="peers.restore",
+    request=PeerSettingsRequest,
     answer=PeerView,
     errors=("not_permitted",),
 )

@@ -1,8 +1,8 @@
-"""User actions on peers: list, add, remove, ban."""
+"""User actions on peers: list, show, add, remove, restore, ban."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from node.contract.peers import PeerBan, PeerList, PeerView
+from node.contract.peers import PeerBan, PeerList, PeerSettings, PeerView
 from node.contract.values import Empty
 from node.home.config import address_problem, is_dialable
 from node.network.network import Network
@@ -50,24 +50,51 @@ class Peers:
             "banned": sorted(map(id_text, self._network.banned)),
         }
 
+    async def show(self, peer: str) -> PeerSettings:
+        """What was asked for of a kept peer. Raises ServiceError `not_found`, also of one that is only connected."""
+        key = self._find(peer, filter(self._network.is_kept, self._known()))
+        # Circuits and learned addresses of the same peer come after what is kept.
+        state = next(one for one in self._network.peers if one.peer == key)
+        return {
+            "peer": id_text(key),
+            "address": state.address,
+            "others": list(state.others),
+            "from_link": state.source is AddressSource.LINK,
+            "relay": key in self._network.relays,
+            "repos": sorted(map(id_text, self._network.linked.get(key, ()))),
+        }
+
+    async def restore(
+        self, peer: str, address: str, others: list[str], *, from_link: bool, relay: bool, repos: list[str]
+    ) -> PeerView:
+        """Keep a connection to a peer with just these settings. Raises ServiceError `bad_request`, `not_permitted`."""
+        for one in (address, *others):
+            check_dialable(one, "bad_request")
+        key = self._parse_other(peer)
+        linked = set(map(_parse_repo, repos))
+        source = AddressSource.LINK if from_link else AddressSource.CONFIGURED
+        await self._hub.write(self._store_settings, key, address, others, source, relay, linked)
+        self._network.forget(key)  # else addresses that it had meanwhile would stay
+        if relay:
+            self._network.relays.add(key)
+        if linked:
+            self._network.linked[key] = linked
+        self._network.keep(key, address, source, others)
+        return self._view(key)
+
     async def add(self, address: str, peer: str, *, relay: bool) -> PeerView:
         """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
         check_dialable(address, "bad_request")
-        key = _parse_peer(peer)
+        key = self._parse_other(peer)
         await self.add_configured(key, [address], is_relay=relay)
-        return next(view for view in self.views() if view["peer"] == id_text(key))
+        return self._view(key)
 
     async def add_configured(self, key: PeerId, addresses: Sequence[str], *, is_relay: bool) -> None:
         """Keep a connection to a peer that this user has named, at these addresses, too. Raises ServiceError.
 
         A connection that lasts stays, unless it is to keep more or less than before: that is told when one begins.
         """
-        if key == self._node_key:
-            raise ServiceError(
-                "bad_request", "that is this node itself", "`ravel id` on the other node prints that one's id"
-            )
-        if key in self._network.banned:
-            raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
+        self._check_other(key)
         await self._hub.write(self._store, key, addresses, is_relay)
         was_relay = key in self._network.relays
         (self._network.relays.add if is_relay else self._network.relays.discard)(key)
@@ -122,6 +149,24 @@ class Peers:
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
 
+    def _parse_other(self, peer: str) -> PeerId:
+        """The id of a peer that may be dialed. Raises ServiceError."""
+        key = _parse_peer(peer)
+        self._check_other(key)
+        return key
+
+    def _check_other(self, key: PeerId) -> None:
+        """Raise ServiceError unless this is another node, and not banned."""
+        if key == self._node_key:
+            raise ServiceError(
+                "bad_request", "that is this node itself", "`ravel id` on the other node prints that one's id"
+            )
+        if key in self._network.banned:
+            raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
+
+    def _view(self, key: PeerId) -> PeerView:
+        return next(view for view in self.views() if view["peer"] == id_text(key))
+
     def _relay_name(self, relay: PeerId | None) -> str:
         """What this user calls a relay, or where it is."""
         if relay is None:
@@ -147,6 +192,21 @@ class Peers:
             address, *others = addresses
             source = AddressSource.CONFIGURED
             keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
+
+    def _store_settings(
+        self,
+        key: PeerId,
+        address: str,
+        others: Sequence[str],
+        source: AddressSource,
+        is_relay: bool,
+        repos: Collection[RepoId],
+    ) -> None:
+        with self._hub.replica.database.write() as connection:
+            forget_peer(connection, key)
+            keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
+            for repo in sorted(repos):
+                link_peer(connection, key, repo)
 
     def _store_linked(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str]) -> None:
         with self._hub.replica.database.write() as connection:
@@ -175,4 +235,13 @@ def _parse_peer(text: str) -> PeerId:
     except DecodeError:
         raise ServiceError(
             "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+        ) from None
+
+
+def _parse_repo(text: str) -> RepoId:
+    try:
+        return RepoId(parse_id(text))
+    except DecodeError:
+        raise ServiceError(
+            "bad_request", f"{text!r} is not a repo id", "`ravel repo list` prints them"
         ) from None

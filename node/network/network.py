@@ -136,7 +136,7 @@ class Network:
 
     @property
     def peers(self) -> list[PeerState]:
-        """Every kept peer, learned ones that are dialed or connected, and every peer that connected to this node."""
+        """Every kept peer, then learned ones that are dialed or connected, and every peer that connected to this node."""
         return [*self._dialed.values(), *self._sought, *self._relayed, *self._inbound]
 
     @property

@@ -247,6 +247,8 @@ SEARCH_TERM_COUNT_MAX: Final = 16
 """Words, beginnings and phrases of one query: each is looked up in every part of the index."""
 SEARCH_WORD_SIZE_MAX: Final = 64
 """Characters of a word that are compared: the longest words of dictionaries have fewer."""
+PEER_REPOS_MAX: Final = 10_000
+"""Repos that one request names for a peer: some 550 KB of ids, and a row each."""
 SEARCH_PREFIX_SIZE_MIN: Final = 3
 """Letters of a beginning of a word that is searched for: a shorter one fits too many words."""
 SEARCH_TEXT_KEYS_MAX: Final = 4096

@@ -1,10 +1,13 @@
 """What two people do with each other on the pages of their nodes: files, forks and offers, approvals; and by keys alone."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ravel import RavelError
+from ravel.types.peers import PeerSettings
 from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import (
@@ -148,6 +151,34 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
     page.click(".changes a")
     page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
     assert page.complaints() == []
+
+
+def test_a_peer_that_was_removed_or_banned_comes_back_as_it_was(
+    pair: tuple[Peer, Peer, str], page: Browser
+) -> None:
+    alice, bob, _ = pair
+    node = alice.client.show_status()["node"]
+
+    def settings() -> PeerSettings | None:
+        with suppress(RavelError):  # `not_found`
+            return bob.client.show_peer(node)
+        return None
+
+    before = settings()
+    assert before is not None
+    assert (before["from_link"], before["relay"], len(before["repos"])) == (True, False, 1)
+    enter(page, bob)
+    open_panel(page, "peers")
+    for button in ("button:not(.danger)", ".danger"):
+        page.evaluate("document.querySelector('#peers details').open = true")
+        page.click(f"#peers .buttons {button}")
+        page.click("dialog[open] .danger")
+        until(lambda: settings() is None, "it is forgotten")
+        page.click(".notices p:last-child button")
+        until(lambda: settings() == before, "it is as it was")
+        page.until("document.querySelector('#peers .buttons')")
+    picture(page, "peers-back")
+    assert [one for one in page.complaints() if "status of 404" not in one] == []
 
 
 def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Path, page: Browser) -> None:

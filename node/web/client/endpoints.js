@@ -110,6 +110,8 @@ export const ENDPOINTS = {
   listImported: {"method": "GET", "path": "/branches/{branch}/imported", "query": ["source", "after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
   listPeers: {"method": "GET", "path": "/peers", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   addPeer: {"method": "POST", "path": "/peers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  showPeer: {"method": "GET", "path": "/peers/{peer}", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  restorePeer: {"method": "PUT", "path": "/peers/{peer}", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   removePeer: {"method": "DELETE", "path": "/peers/{peer}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   banPeer: {"method": "PUT", "path": "/peers/{peer}/ban", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   unbanPeer: {"method": "DELETE", "path": "/peers/{peer}/ban", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

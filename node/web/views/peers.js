@@ -68,15 +68,30 @@ function JoinRelay({ again }) {
   </details>`;
 }
 
-async function remove({ peer, address, relay, direction, through }, name, again) {
+async function remove({ peer }, name, again) {
+  const settings = await settingsOf(peer);
   await api.removePeer({ peer });
   await again();
-  const isDialed = direction === "out" && !through; // else it is unknown where the peer can be dialed
-  tell(text.removed(name), isDialed ? () => api.addPeer({ address, peer, relay }).then(again) : null);
+  tell(text.removed(name), settings && (() => api.restorePeer(settings).then(again)));
 }
 
 async function ban(peer, name, again) {
+  const settings = await settingsOf(peer);
   await api.banPeer({ peer });
   await again();
-  tell(text.bannedNow(name), () => api.unbanPeer({ peer }).then(again));
+  tell(text.bannedNow(name), async () => {
+    await api.unbanPeer({ peer });
+    if (settings) await api.restorePeer(settings);
+    await again();
+  });
+}
+
+/** What a removal forgets of a peer: where it is dialed, and what it may keep. Null: it is only connected. */
+async function settingsOf(peer) {
+  try {
+    return await api.showPeer({ peer });
+  } catch (error) {
+    if (error.code !== "not_found") throw error;
+    return null;
+  }
 }

@@ -8,9 +8,12 @@ from ravel.callers import AsyncCaller, SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Sequence
+
     from ravel.types.peers import (
         PeerBan,
         PeerList,
+        PeerSettings,
         PeerView,
         RelayAllowance,
         RelayedTopic,
@@ -29,6 +32,16 @@ ADD_PEER: Final[Operation[PeerView]] = Operation(
     answer="peers.PeerView",
     body=("address", "peer", "relay"),
     defaults={"relay": False},
+)
+SHOW_PEER: Final[Operation[PeerSettings]] = Operation(
+    name="show_peer", method="GET", path="/peers/{peer}", answer="peers.PeerSettings"
+)
+RESTORE_PEER: Final[Operation[PeerView]] = Operation(
+    name="restore_peer",
+    method="PUT",
+    path="/peers/{peer}",
+    answer="peers.PeerView",
+    body=("address", "others", "from_link", "relay", "repos"),
 )
 REMOVE_PEER: Final[Operation[Empty]] = Operation(
     name="remove_peer", method="DELETE", path="/peers/{peer}", answer="values.Empty"
@@ -69,6 +82,32 @@ class PeersCalls(SyncCaller):
     def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
         """Keep a connection to a peer."""
         return self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
+
+    def show_peer(self, peer: str) -> PeerSettings:
+        """Show what a user or links asked for of a peer that this node keeps a connection to."""
+        return self._call(SHOW_PEER, {"peer": peer})
+
+    def restore_peer(
+        self,
+        peer: str,
+        address: str,
+        others: Sequence[str],
+        from_link: bool,
+        relay: bool,
+        repos: Sequence[str],
+    ) -> PeerView:
+        """Keep a connection to a peer, of the full id, with just these settings: to take back its removal."""
+        return self._call(
+            RESTORE_PEER,
+            {
+                "peer": peer,
+                "address": address,
+                "others": others,
+                "from_link": from_link,
+                "relay": relay,
+                "repos": repos,
+            },
+        )
 
     def remove_peer(self, peer: str) -> Empty:
         """Disconnect from a peer and stop dialing it."""
@@ -117,6 +156,32 @@ class AsyncPeersCalls(AsyncCaller):
     async def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
         """Keep a connection to a peer."""
         return await self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
+
+    async def show_peer(self, peer: str) -> PeerSettings:
+        """Show what a user or links asked for of a peer that this node keeps a connection to."""
+        return await self._call(SHOW_PEER, {"peer": peer})
+
+    async def restore_peer(
+        self,
+        peer: str,
+        address: str,
+        others: Sequence[str],
+        from_link: bool,
+        relay: bool,
+        repos: Sequence[str],
+    ) -> PeerView:
+        """Keep a connection to a peer, of the full id, with just these settings: to take back its removal."""
+        return await self._call(
+            RESTORE_PEER,
+            {
+                "peer": peer,
+                "address": address,
+                "others": others,
+                "from_link": from_link,
+                "relay": relay,
+                "repos": repos,
+            },
+        )
 
     async def remove_peer(self, peer: str) -> Empty:
         """Disconnect from a peer and stop dialing it."""

@@ -48,6 +48,22 @@ class PeerView(TypedDict):
     topics: list[TopicView]
 
 
+class PeerSettings(TypedDict):
+    """What a user or links asked for of a peer that this node keeps a connection to."""
+
+    peer: str
+    address: str
+    """`host:port`, or `wss://host:port/path`."""
+    others: list[str]
+    """Its further addresses."""
+    from_link: bool
+    """A link named the addresses. They are dialed with more restraint."""
+    relay: bool
+    """The peer may keep all topics of this node."""
+    repos: list[str]
+    """Repos whose links named the peer: if it is a relay, it may keep their topics."""
+
+
 class PeerBan(TypedDict):
     """Whether a peer is banned."""
 

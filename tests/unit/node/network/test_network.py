@@ -9,9 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.contract.peers import PeerSettings
 from node.membership.peers import Peers
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
+from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
@@ -152,6 +154,68 @@ async def test_another_address_of_a_peer_is_added_and_cuts_no_connection(
             await peers.add("127.0.0.1:9", id_text(bob.key), relay=False)
             (state,) = at_alice.peers
             assert (state.address, state.others) == ("127.0.0.1:9", ()), "a new beginning"
+
+
+async def test_what_a_removal_or_a_ban_forgets_can_be_put_back(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        linked, _ = alice.create_repo("linked")
+        alice.create_repo("other")
+        branches = list(alice.replica.branches.values())
+        key = id_text(KEY)
+        async with _running(alice) as network:
+            peers = Peers(alice.hub, network, alice.key)
+
+            def facts() -> object:
+                with alice.replica.database.read() as connection:
+                    rows = (load_peers(connection), load_links(connection))
+                return rows, [network.may_keep(KEY, one) for one in branches], peers.views()[0]["source"]
+
+            await peers.keep(KEY, "host:7474", linked.repo_id, ["wss://host"])
+            before, shown = facts(), await peers.show(key)
+            assert (shown["relay"], shown["repos"]) == (False, [id_text(linked.repo_id)])
+            await peers.remove(key)
+            await _restore(peers, shown)
+            assert facts() == before, "it may keep that repo, and no other"
+            await peers.ban(key)
+            with pytest.raises(ServiceError, match="banned"):
+                await _restore(peers, shown)
+            await peers.unban(key)
+            await _restore(peers, shown)
+            assert (facts(), await peers.show(key)) == (before, shown)
+
+            await peers.remove(key)
+            await peers.add("host:7474", key, relay=True)
+            before, shown = facts(), await peers.show(key)
+            await peers.remove(key)
+            await _restore(peers, shown)
+            assert facts() == before, "it has not said what it is, and may keep all that it will take"
+            await _restore(peers, shown | {"relay": False})
+            assert not any(network.may_keep(KEY, branch) for branch in branches)
+
+
+async def _restore(peers: Peers, shown: PeerSettings) -> None:
+    await peers.restore(
+        shown["peer"],
+        shown["address"],
+        shown["others"],
+        from_link=shown["from_link"],
+        relay=shown["relay"],
+        repos=shown["repos"],
+    )
+
+
+async def test_of_a_peer_that_only_connected_nothing_was_asked_for(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            at_bob.keep(alice.key, at_alice.introducer.own.address)
+            await until(lambda: at_alice.is_connected(bob.key))
+            with pytest.raises(ServiceError) as refused:
+                await Peers(alice.hub, at_alice, alice.key).show(id_text(bob.key))
+            assert refused.value.code == "not_found"
 
 
 class _Sleeper:

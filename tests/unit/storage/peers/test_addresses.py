@@ -8,7 +8,15 @@ from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
-from storage.peers.peers import ban_peer, forget_peer, keep_peer, load_peers
+from storage.peers.peers import (
+    ban_peer,
+    forget_peer,
+    keep_peer,
+    link_peer,
+    load_links,
+    load_peers,
+    replace_links,
+)
 
 BOB, CAROL = PeerId(b"b" * 32), PeerId(b"c" * 32)
 REPO = RepoId(b"r" * 32)
@@ -51,6 +59,19 @@ def test_a_peer_is_kept_at_all_addresses_that_were_named(tmp_path: Path) -> None
         assert [row.others for row in load_peers(connection) if row.peer == BOB] == [()]
         keep_peer(connection, BOB, "a:1", source="configured")
         assert [row.address for row in load_peers(connection) if row.peer == BOB] == ["a:1"]
+    database.close()
+
+
+def test_the_repos_whose_links_named_a_peer_are_replaced(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    other = RepoId(b"s" * 32)
+    with database.write() as connection:
+        for peer in (BOB, CAROL):
+            link_peer(connection, peer, REPO)
+        replace_links(connection, BOB, {other, REPO})
+        assert load_links(connection) == {BOB: {REPO, other}, CAROL: {REPO}}
+        replace_links(connection, BOB, ())
+        assert load_links(connection) == {CAROL: {REPO}}
     database.close()
 
 
