@@ -212,6 +212,7 @@ export interface RepoView {
   branches: number;
   commits: number;
   name: string;
+  offers: number;
   permission: "owner" | "admin" | "manage" | "write" | "read" | "former" | "joining" | "damaged";
   repo: string;
   requests: number;

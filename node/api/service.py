@@ -412,7 +412,8 @@ class NodeService:
         asked = {link.repo for _, link in find_asked(replica)}
         views = []
         for repo in repos:
-            permission, was_member, is_damaged, newest_epoch_at, waiting = None, False, False, None, 0
+            permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
+            waiting, offers = 0, 0
             if is_lobby(replica, repo):
                 views += self._ask_views(repo, seen[repo.num])
                 continue
@@ -421,7 +422,7 @@ class NodeService:
                     newest_epoch_at = replica.newest_epoch_at(repo)
                 permission = self.sharing.permission(repo)
                 was_member = replica.was_member(repo, self._author.user)
-                waiting = self.requests.count_waiting(repo)
+                waiting, offers = self.requests.count_waiting(repo), self.inbox.count_waiting(repo)
             except DamagedBlock:
                 is_damaged = True
             current = tables.repos.get(repo.num)
@@ -449,6 +450,7 @@ class NodeService:
                         ),
                         is_joining=is_joining,
                         requests=waiting,
+                        offers=offers,
                         is_damaged=is_damaged,
                     )
                 )
@@ -471,6 +473,7 @@ class NodeService:
                 "branches": 0,
                 "commits": 0,
                 "requests": 0,
+                "offers": 0,
                 "standing": describe_standing(facts, outlook, Unheld(), self._hub.replica.people.peer_name),
             }
         ]

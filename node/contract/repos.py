@@ -127,6 +127,7 @@ class RepoView(TypedDict):
     requests: Annotated[
         int, Meta(ge=0, description="How many users ask to be let in, and wait for an answer of this user.")
     ]
+    offers: Annotated[int, Meta(ge=0, description="How many offers wait for an answer of this user.")]
     standing: RepoStanding
 
 

@@ -90,6 +90,13 @@ class Inbox(RepoActions):
         target = self._find_repo(repo)
         return {"offers": await self._hub.run_blocking(self._views, target)}
 
+    def count_waiting(self, repo: Repo) -> int:
+        """How many offers wait for an answer of this user."""
+        me = self._author.user
+        if (self._hub.replica.permission(repo, me) or 0) < Permission.ADMIN:
+            return 0
+        return sum(one.is_accepted is None and one.operation.author != me for one in self._offers(repo))
+
     async def answer(self, repo: str, offer: str, *, accepts: bool) -> OfferAnswer:
         """Accept an offer, refuse it, or withdraw it."""
         target = self._find_repo(repo)

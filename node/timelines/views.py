@@ -33,6 +33,7 @@ def repo_view(
     standing: RepoStanding,
     is_joining: bool,
     requests: int,
+    offers: int,
     is_damaged: bool = False,
 ) -> RepoView:
     """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
@@ -52,6 +53,7 @@ def repo_view(
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
         "requests": requests,
+        "offers": offers,
         "standing": standing,
     }
 

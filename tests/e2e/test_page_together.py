@@ -93,6 +93,7 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     bobs.until(says("The offer was made"))
     picture(bobs, "offered")
 
+    page.until(says("1 offer to answer", "document.getElementById('repos')"), 60)
     by_command(page, "comments and")
     page.until(says("please take it", "document.getElementById('offers')"), 60)
     picture(page, "offer")
@@ -102,6 +103,7 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
     page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")
     page.until(says("(mine by Bob)", "document.getElementById('repos')"))
+    page.until(says("All that came of it is merged", "document.getElementById('offers')"))
     picture(page, "offer-merged")
     assert page.complaints() == bobs.complaints() == []
 

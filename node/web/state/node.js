@@ -142,13 +142,14 @@ effect(() => {
 effect(() => {
   const repo = chosenRepo.value;
   if (session.value !== "open" || !repo || !changes.value) return;
-  if (current.peek().repo?.permission === "joining") return;
+  const { permission, whole } = current.peek().repo ?? {};
+  if (permission === "joining") return;
   attemptItself(async () => {
     let found = null;
     try {
-      found = (await api.listMembers({ repo })).members;
+      if (whole) found = (await api.listMembers({ repo })).members;
     } catch (error) {
-      // A single branch is followed, or who is a member cannot be computed for damage: the timeline is shown all the same.
+      // A token may be for a branch alone, or who is a member cannot be computed for damage: the timeline is shown all the same.
       if (!["not_permitted", "damaged"].includes(error.code)) throw error;
     }
     if (chosenRepo.value === repo) members.value = found;

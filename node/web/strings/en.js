@@ -244,6 +244,8 @@ export const text = {
 
   // A repo
   permission: "You may",
+  onlyYou: "You are its only member so far.",
+  inviteOthers: "Invite others",
   commitsTitle: "Commits",
   unheld: (count) => `${many(count, "commit")} of yours ${count === 1 ? "is" : "are"} on this node alone.`,
   readRepo: "Let others read this repo",
@@ -436,6 +438,7 @@ export const text = {
   noInbox: "You read this branch alone. Comments and offers stand in the repo for which it was offered.",
   noComments: "No comments. Write one below.",
   offers: "Offers",
+  offersWait: (count) => `${many(count, "offer")} to answer`,
   noOffers: "No offers. Others can offer branches of theirs for merging.",
   offered: { comment: "comments on", pull: "offers commits for" },
   offerStates: { open: "open", accepted: "accepted", refused: "refused" },

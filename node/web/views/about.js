@@ -8,11 +8,12 @@ import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
 import { factsOf } from "./members.js";
+import { Standing } from "./timeline.js";
 
 export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
   return html`
-    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}>${text.sentence(repo.standing.sentence)}</p>
+    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} said=${repo.standing.sentence} /></p>
     ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
     <dl>
       <dt>${text.permission}</dt><dd>${text.permissions[repo.permission] ?? repo.permission}</dd>

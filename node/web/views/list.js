@@ -43,6 +43,7 @@ function Repo({ repo }) {
     <span class="facts">${text.permissions[repo.permission] ?? repo.permission} · ${text.commits(repo.commits)}</span>
     <span class=${`facts standing ${repo.standing.state}`}>${text.standing[repo.standing.state] ?? repo.standing.state}</span>
     ${repo.requests > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "members")}>${text.asking(repo.requests)}</a>`}
+    ${repo.offers > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "inbox")}>${text.offersWait(repo.offers)}</a>`}
     <ul>${branches.map((branch) => html`<li>
       <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
         <bdi>${nameOf(branch)}</bdi> <${New} of=${news.value.get(branch.branch)} /> <span class="facts">${branch.commits}</span></a>

@@ -96,13 +96,21 @@ function Heading({ repo, branch }) {
   const standing = repo.standing;
   const isBad = ["former", "cut_off", "damaged"].includes(standing.state);
   const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
+  // Of a new repo, what the node does not know of others is beside the point.
+  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin");
   return html`<div class="heading-line">
     <h2 id="branch-name"><bdi>${repo.name}</bdi>${branch && html` : <bdi>${branch.name}</bdi>`}</h2>
     <p id="branch-facts" class="facts">${facts.join(" · ")}</p>
-    <p id="standing" class=${isBad ? "error" : "facts"}>${text.sentence(standing.sentence)}</p>
+    <p id="standing" class=${isBad ? "error" : "facts"}>${isOnlyYou ? html`${text.onlyYou} <a href=${panel("members")}>${text.inviteOthers}</a>` : html`<${Standing} said=${standing.sentence} />`}</p>
     ${branch && html`<${Jump} />`}
     <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
   </div>`;
+}
+
+/** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */
+export function Standing({ said }) {
+  const parts = text.sentence(said).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
+  return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
 }
 
 /** A member who has stated no name sees how others see them. */

@@ -26,6 +26,8 @@ class RepoView(TypedDict):
     commits: int
     requests: int
     """How many users ask to be let in, and wait for an answer of this user."""
+    offers: int
+    """How many offers wait for an answer of this user."""
     standing: RepoStanding
 
 

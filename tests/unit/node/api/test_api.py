@@ -68,6 +68,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
             "branches": 1,
             "commits": 3,
             "requests": 0,
+            "offers": 0,
         }
         branch = (await client.get("/api/v1/repos/notes/branches")).json()["branches"][0]
         written = (await _post(client, "/branches/main/commits", {"text": "hello"})).json()

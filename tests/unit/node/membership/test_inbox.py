@@ -137,6 +137,11 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
         assert (shown["kind"], shown["note"], shown["commits"]) == ("pull", "please take it", 0)
 
+        assert (
+            _inbox(alice).count_waiting(_repo(alice, "repo")),
+            _inbox(bob).count_waiting(_repo(bob, "repo")),
+        ) == (1, 0)
+
         async def is_merged() -> bool:
             (one,) = (await _inbox(alice).list_offers("repo"))["offers"]
             return one["merged"]
@@ -144,6 +149,7 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         with pytest.raises(ServiceError, match="was accepted"):
             await _inbox(alice).merge("repo", offer)
         await _inbox(alice).answer("repo", offer, accepts=True)
+        assert _inbox(alice).count_waiting(_repo(alice, "repo")) == 0
         with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
             await _inbox(alice).merge("repo", offer)
         await meet(alice, bob)
