@@ -87,6 +87,15 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         page.until(f"{field}.value !== '0.0.0.0:7475'")
         picture(page, "settings")
 
+        by_command(page, "phones and")
+        press_on(page, "#open-remote")
+        page.until(says(" up", "document.getElementById('remote-waits')"))
+        assert 'tls = "*:7476"' in (alice.home / "config.toml").read_text()
+        picture(page, "open-remote")
+        by_command(page, "undo")
+        page.until("document.getElementById('open-remote')")
+        assert 'tls = ""' in (alice.home / "config.toml").read_text()
+
         alice.client.create_token("shop", may=["read"], origins=["https://shop.example"])
         open_panel(page, "tokens")
         page.until(says("for pages of https://shop.example", "document.getElementById('tokens')"))

@@ -7,6 +7,7 @@ import { api, isPerson, lock, tell, tokenKind } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 
+const PORT = 7476; // beside those that a node listens on by default
 const LOOK_MS = 3000; // while a code waits for its browser
 
 /** A paired browser sees them, and pairs and revokes none. */
@@ -31,7 +32,8 @@ export function Browsers() {
   return html`<p>${text.browsersAbout}</p>
     <${Loaded} of=${loaded}>${({ browsers, remote }) => html`
       ${remote && html`<p class="facts">${text.browsersReach(remote.addresses.join(", "))}</p>`}
-      ${!browsers.length && html`<${Empty}><p>${remote ? text.noBrowsers : text.noRemote} ${!remote && html`<code>${text.openRemote}</code>`}</p><//>`}
+      ${!browsers.length && html`<${Empty}><p>${remote ? text.noBrowsers : text.noRemote}</p><//>`}
+      ${!remote && isPerson.value && html`<${OpenRemote} />`}
       <ul class="plain" id="browsers">${browsers.map((one) => html`<li key=${one.name}>
         <bdi>${one.name}</bdi> <span class="facts">${text.browserFacts(when(one.created_at), one.last_used_at && when(one.last_used_at), when(one.expires_at), one.expired)}</span>
         ${isPerson.value && html`<${Action} class="danger" question=${text.revokeBrowserQuestion(one.name)} act=${async () => {
@@ -46,6 +48,21 @@ export function Browsers() {
       ${!isPerson.value && html`<p class="facts">${text.pairAtMachine}</p>`}`}<//>
     ${made && html`<${LinkBox} id="pairing-link" link=${made.addresses[0]} about=${text.pairAbout(made.code)} qr=${made.qr} />
       <p>${text.pairing.compare}</p><p class="id">${made.fingerprint}</p>`}`;
+}
+
+/** Has the node serve its page to other machines, from its next start on. */
+function OpenRemote() {
+  const loaded = useLoaded(() => api.listSettings(), [], true);
+  const set = async (value) => {
+    await api.changeSetting({ setting: "api.tls", value });
+    await loaded.again();
+    tell(text.settingSaved("api.tls"), value ? () => set("") : null);
+  };
+  return html`<${Loaded} of=${loaded} lines=${2}>${({ settings, restart_command: command }) =>
+    settings.find((one) => one.setting === "api.tls")?.value
+      ? html`<p id="remote-waits" class="asked" role="status">${text.remoteWaits} <code>${command}</code></p>`
+      : html`<p>${text.openRemoteAbout(PORT)}</p>
+        <div class="buttons"><${Action} id="open-remote" act=${() => set(`*:${PORT}`)}>${text.openRemote}<//></div>`}<//>`;
 }
 
 /** Locks the page; a paired browser only if its user knows that it must be paired again. */

@@ -29,7 +29,7 @@ function Link({ panel, text: shown }) {
 function Repos() {
   if (!repos.value) return html`<${Skeleton} lines=${4} />`;
   if (!repos.value.length) {
-    return html`<${Empty} id="empty"><p>${text.noRepos}</p>
+    return html`<${Empty} id="empty"><p class="narrow">${text.welcomeAbout}</p><p>${text.noRepos}</p>
       <p><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
   }
   return html`<ul class="repos">${repos.value.map((repo) => html`<${Repo} key=${repo.repo} repo=${repo} />`)}</ul>`;
