@@ -90,6 +90,11 @@ ROWS: Final = select(
     commits.c.about,
 ).join(authors, authors.c.num == commits.c.author_num)
 """What `timeline_row` takes."""
+_ROWS_OF: Final = ROWS.where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+_NUMBERED: Final = ROWS.where(commits.c.num.in_(bindparam("keys", expanding=True)))
+_SIZES: Final = select(commits.c.commit_id, commits.c.size).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
 COMMIT_COLUMNS: Final = (
     "num",
     "id_key",
@@ -277,7 +282,7 @@ def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineR
     found: dict[int, TimelineRow] = {}
     cipher = cipher_of(connection)
     for part in chunks(nums):
-        rows = (timeline_row(cipher, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
+        rows = (timeline_row(cipher, row) for row in select_in(connection, _NUMBERED, part))
         found.update((row.num, row) for row in rows)
     return [found[num] for num in nums]
 
@@ -319,9 +324,7 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
     found: dict[CommitId, TimelineRow] = {}
     cipher = cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        rows = (
-            timeline_row(cipher, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
-        )
+        rows = (timeline_row(cipher, row) for row in select_in(connection, _ROWS_OF, part))
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
 
@@ -331,8 +334,7 @@ def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
     wanted = set(ids)
     found: dict[CommitId, int] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = select(commits.c.commit_id, commits.c.size).where(commits.c.id_key.in_(part))
-        found.update(tuple(row) for row in connection.execute(query) if row.commit_id in wanted)
+        found.update((row[0], row[1]) for row in select_in(connection, _SIZES, part) if row[0] in wanted)
     return found
 
 
@@ -359,9 +361,24 @@ def count_commits(connection: Connection, branch_num: int) -> int:
 
 def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
     """A row of ROWS."""
-    num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
+    num, branch, topic, commit_id, rank, user, acks, kept, nums, kind, timestamp, is_void, *rest = row
     key = cipher.mask(commit_place(commit_id), kept)
-    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)
+    # SQLite has no truth values, and its driver gives numbers.
+    return TimelineRow(
+        num,
+        branch,
+        topic,
+        commit_id,
+        rank,
+        user,
+        unpack_ids(acks),
+        key,
+        nums,
+        kind,
+        timestamp,
+        bool(is_void),
+        *rest,
+    )
 
 
 def _row(

@@ -13,13 +13,43 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from protocol.ids import CommitId
+from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
 from storage.schema.schema import branches, changes, commits, topics
 
 EditKind = Literal["insert", "move", "remove"]
+
+_LAST: Final = select(func.max(changes.c.num)).where(changes.c.branch_num == bindparam("branch"))
+_KEPT_FROM: Final = select(branches.c.changes_from).where(branches.c.num == bindparam("branch"))
+_TOPICS: Final = select(topics.c.num).where(topics.c.branch_num == bindparam("branch"))
+_NEWEST: Final = select(func.max(commits.c.num)).where(commits.c.topic_num == bindparam("topic"))
+_CHANGED: Final = (
+    select(changes.c.num, changes.c.commit_num, changes.c.passed_before, changes.c.passed_after)
+    .where(changes.c.branch_num == bindparam("branch"), changes.c.num > bindparam("after"))
+    .order_by(changes.c.num)
+    .limit(bindparam("count"))
+)
+_NUMS: Final = (
+    select(commits.c.num)
+    .where(
+        commits.c.topic_num == bindparam("topic"),
+        commits.c.num > bindparam("after"),
+        commits.c.num <= bindparam("last"),
+    )
+    .order_by(commits.c.num)
+    .limit(bindparam("count"))
+)
+_ROWS: Final = select(
+    commits.c.num, commits.c.commit_id, commits.c.rank, commits.c.passed, commits.c.is_void
+).where(commits.c.num.in_(bindparam("keys", expanding=True)))
+_BEFORE: Final = (
+    select(changes.c.commit_num, changes.c.passed_before)
+    .where(changes.c.commit_num.in_(bindparam("keys", expanding=True)), changes.c.num > bindparam("after"))
+    .order_by(changes.c.num.desc())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +99,29 @@ START: Final = Cursor(-1)
 
 def load_last_change(connection: Connection, branch_num: int) -> int:
     """The change number up to which a branch's edits go."""
-    last = select(func.max(changes.c.num)).where(changes.c.branch_num == branch_num)
-    kept = select(branches.c.changes_from).where(branches.c.num == branch_num)
-    found = [connection.execute(last).scalar(), connection.execute(kept).scalar()]
+    found: list[int | None] = [
+        *select_rows(connection, _LAST, branch=branch_num).scalars(),
+        *select_rows(connection, _KEPT_FROM, branch=branch_num).scalars(),
+    ]
     for topic_num in _topic_nums(connection, branch_num):
-        newest = select(func.max(commits.c.num)).where(commits.c.topic_num == topic_num)
-        found.append(connection.execute(newest).scalar())
+        found += select_rows(connection, _NEWEST, topic=topic_num).scalars()
     return max(num or 0 for num in found)
 
 
 def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> StoredEdits:
     """The edits of a branch after `since`, at most `limit` rows' worth of them; or a snapshot where those are gone."""
     last = load_last_change(connection, branch_num)
-    kept = connection.execute(select(branches.c.changes_from).where(branches.c.num == branch_num)).scalar()
-    if not (kept or 0) <= since.change <= last:
+    kept = select_rows(connection, _KEPT_FROM, branch=branch_num).first()
+    if not ((kept and kept[0]) or 0) <= since.change <= last:
         return _load_snapshot(connection, branch_num, Cursor(last, 0), limit, is_reset=True)
     if since.snapshot_read is not None:
         return _load_snapshot(connection, branch_num, since, limit, is_reset=False)
     inserted = _load_nums(connection, branch_num, since.change, last, limit + 1)
-    query = (
-        select(changes.c.num, changes.c.commit_num, changes.c.passed_before, changes.c.passed_after)
-        .where(changes.c.branch_num == branch_num, changes.c.num > since.change)
-        .order_by(changes.c.num)
-        .limit(limit + 1)
-    )
-    changed = {row.num: row for row in connection.execute(query)}
+    found = select_rows(connection, _CHANGED, branch=branch_num, after=since.change, count=limit + 1)
+    changed = {num: change for num, *change in found}
     nums = sorted([*inserted, *changed])
     taken = nums[:limit]
-    rows = _load_rows(connection, {changed[num].commit_num if num in changed else num for num in taken})
+    rows = _load_rows(connection, {changed[num][0] if num in changed else num for num in taken})
     before = _load_before(connection, [num for num in taken if num not in changed], since.change)
     edits: list[Edit] = []
     for num in taken:
@@ -107,8 +132,8 @@ def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: in
             assert passed is not None, "what is accepted stands in the timeline at first"
             edits.append(Edit(Cursor(num), "insert", row.commit_id, passed, row.rank))
         else:
-            row = rows[change.commit_num]
-            edits.append(_edit_of(num, row, change.passed_before, change.passed_after))
+            commit_num, passed_before, passed_after = change
+            edits.append(_edit_of(num, rows[commit_num], passed_before, passed_after))
     next_change = taken[-1] if len(nums) > limit else last
     return StoredEdits(tuple(edits), Cursor(next_change), is_reset=False, has_more=len(nums) > limit)
 
@@ -144,31 +169,22 @@ def _load_snapshot(
 
 
 def _topic_nums(connection: Connection, branch_num: int) -> list[int]:
-    query = select(topics.c.num).where(topics.c.branch_num == branch_num)
-    return list(connection.execute(query).scalars())
+    return select_rows(connection, _TOPICS, branch=branch_num).scalars()
 
 
 def _load_nums(connection: Connection, branch_num: int, after: int, last: int, limit: int) -> list[int]:
     """Numbers of the branch's commits after `after` and up to `last`, the first ones; by topic, as the index has them."""
     found: list[int] = []
     for topic_num in _topic_nums(connection, branch_num):
-        query = (
-            select(commits.c.num)
-            .where(commits.c.topic_num == topic_num, commits.c.num > after, commits.c.num <= last)
-            .order_by(commits.c.num)
-            .limit(limit)
-        )
-        found += connection.execute(query).scalars()
+        given = {"topic": topic_num, "after": after, "last": last, "count": limit}
+        found += select_rows(connection, _NUMS, **given).scalars()
     return sorted(found)[:limit]
 
 
 def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:
     found: dict[int, _Row] = {}
     for part in chunks(sorted(nums)):
-        query = select(
-            commits.c.num, commits.c.commit_id, commits.c.rank, commits.c.passed, commits.c.is_void
-        ).where(commits.c.num.in_(part))
-        for num, commit_id, rank, passed, is_void in connection.execute(query):
+        for num, commit_id, rank, passed, is_void in select_in(connection, _ROWS, part):
             found[num] = _Row(commit_id, rank, None if is_void else passed)
     return found
 
@@ -177,10 +193,5 @@ def _load_before(connection: Connection, nums: Sequence[int], change: int) -> di
     """Of those of these commits that changed after `change`: what they had passed at it."""
     found: dict[int, int | None] = {}
     for part in chunks(nums):
-        query = (
-            select(changes.c.commit_num, changes.c.passed_before)
-            .where(changes.c.commit_num.in_(part), changes.c.num > change)
-            .order_by(changes.c.num.desc())
-        )
-        found.update((row[0], row[1]) for row in connection.execute(query))
+        found.update((row[0], row[1]) for row in select_in(connection, _BEFORE, part, after=change))
     return found

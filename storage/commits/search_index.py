@@ -51,6 +51,32 @@ _LONGER: Final = (
     .values(places=bindparam("longer"))
 )
 _PARTS: Final = select(search_parts)
+_LAST_PART: Final = (
+    _PARTS.where(search_parts.c.branch_num == bindparam("branch"), search_parts.c.num > 0)
+    .order_by(search_parts.c.num.desc())
+    .limit(1)
+)
+_STATES: Final = select(search_state.c.hash_key, search_state.c.upto, search_state.c.rules)
+_UPTO: Final = update(search_state).values(upto=bindparam("number"))
+_NEXT: Final = (
+    select(commits.c.num, commits.c.body_kind, commits.c.branch_num)
+    .where(commits.c.num > bindparam("after"))
+    .order_by(commits.c.num)
+    .limit(bindparam("count"))
+)
+_QUEUED: Final = select(search_queue.c.commit_num).where(
+    search_queue.c.commit_num.between(bindparam("low"), bindparam("high"))
+)
+_FIRST_QUEUED: Final = (
+    select(search_queue.c.commit_num)
+    .where(search_queue.c.commit_num <= bindparam("upto"))
+    .order_by(search_queue.c.commit_num)
+    .limit(bindparam("count"))
+)
+_ROWS: Final = ROWS.where(commits.c.num.in_(bindparam("keys", expanding=True))).order_by(commits.c.num)
+_TIMES: Final = select(commits.c.num, commits.c.display_time).where(
+    commits.c.num.in_(bindparam("keys", expanding=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +133,15 @@ class Candidate:
 
 def load_state(connection: Connection) -> IndexState | None:
     """How far the index is; None where there is none. Where its key cannot be read its rules are RULES_UNREADABLE."""
-    query = select(search_state.c.hash_key, search_state.c.upto, search_state.c.rules)
-    row = connection.execute(query).first()
+    row = select_rows(connection, _STATES).first()
     if row is None:
         return None
+    sealed, upto, rules = row
     try:
-        key = HashKey(cipher_of(connection).open(search_place(), row.hash_key))
+        key = HashKey(cipher_of(connection).open(search_place(), sealed))
     except BadSecret:
-        return IndexState(HashKey(b""), row.upto, RULES_UNREADABLE)
-    return IndexState(key, row.upto, row.rules)
+        return IndexState(HashKey(b""), upto, RULES_UNREADABLE)
+    return IndexState(key, upto, rules)
 
 
 def find_index_fault(connection: Connection) -> str:
@@ -180,13 +206,10 @@ class NextCommits:
 
 def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
     """The next commits behind a number, at most `limit`."""
-    query = select(commits.c.num, commits.c.body_kind, commits.c.branch_num).where(commits.c.num > after)
     wanted: list[int] = []
     text_branches: set[int] = set()
     upto, seen = after, 0
-    for num, kind, branch_num in connection.execute(
-        query.order_by(commits.c.num).limit(_LOOKED_THROUGH)
-    ).all():
+    for num, kind, branch_num in select_rows(connection, _NEXT, after=after, count=_LOOKED_THROUGH):
         upto, seen = num, seen + 1
         if kind in TEXT_KINDS:
             text_branches.add(branch_num)
@@ -194,16 +217,14 @@ def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
             wanted.append(num)
             if len(wanted) == limit:
                 break
-    queued = select(search_queue.c.commit_num).where(search_queue.c.commit_num.between(after + 1, upto))
     is_all = seen < _LOOKED_THROUGH and len(wanted) < limit
-    rows, again = _load(connection, wanted), list(connection.execute(queued).scalars())
-    return NextCommits(rows, upto, again, is_all, text_branches)
+    queued = select_rows(connection, _QUEUED, low=after + 1, high=upto).scalars()
+    return NextCommits(_load(connection, wanted), upto, queued, is_all, text_branches)
 
 
 def load_queued(connection: Connection, upto: int, limit: int) -> tuple[list[int], list[TimelineRow]]:
     """The first numbers in the queue, all of one branch; and those of them that are here still, and are indexed."""
-    first = select(search_queue.c.commit_num).where(search_queue.c.commit_num <= upto)
-    nums = list(connection.execute(first.order_by(search_queue.c.commit_num).limit(limit)).scalars())
+    nums = select_rows(connection, _FIRST_QUEUED, upto=upto, count=limit).scalars()
     rows = _load(connection, nums)
     others = {row.num for row in rows if row.branch_num != rows[0].branch_num}
     wanted = [row for row in rows if row.num not in others and row.body_kind in SEARCHED_KINDS]
@@ -214,8 +235,8 @@ def load_times(connection: Connection, rows: Sequence[TimelineRow]) -> dict[int,
     """For each commit the lowest and highest display time at which it may be shown: an edit also at that of its post."""
     times = dict.fromkeys((row.num for row in rows), (0, 0))
     for some in chunks([row.num for row in rows]):
-        query = select(commits.c.num, commits.c.display_time).where(commits.c.num.in_(some))
-        times.update((num, (shown_at, shown_at)) for num, shown_at in connection.execute(query))
+        found = select_in(connection, _TIMES, some)
+        times.update((num, (shown_at, shown_at)) for num, shown_at in found)
     edits = {row.num: row for row in rows if row.relation == "edit" and row.about is not None}
     posts = load_posts(connection, {(row.branch_num, row.about) for row in edits.values() if row.about})
     for num, row in edits.items():
@@ -297,7 +318,7 @@ def replace_text(connection: Connection, key: HashKey, branch_num: int, item: In
 
 def keep_upto(connection: Connection, upto: int) -> None:
     """All commits up to this number were looked at."""
-    connection.execute(update(search_state).values(upto=upto))
+    change_rows(connection, _UPTO, [(upto,)])
 
 
 def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> list[IndexPart]:
@@ -444,11 +465,7 @@ _CANDIDATES: Final = select(commits.c.num, commits.c.display_time, commits.c.rel
 def _load(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
     """Those of these commits that are here."""
     cipher = cipher_of(connection)
-    return [
-        timeline_row(cipher, row)
-        for some in chunks(nums)
-        for row in connection.execute(ROWS.where(commits.c.num.in_(some)).order_by(commits.c.num))
-    ]
+    return [timeline_row(cipher, row) for some in chunks(nums) for row in select_in(connection, _ROWS, some)]
 
 
 def _prepare_branch(
@@ -458,8 +475,7 @@ def _prepare_branch(
     items: Sequence[IndexItem],
     numbers: Iterator[int],
 ) -> Iterator[PartChange]:
-    here = _PARTS.where(search_parts.c.branch_num == branch_num, search_parts.c.num > 0)
-    row = connection.execute(here.order_by(search_parts.c.num.desc()).limit(1)).first()
+    row = select_rows(connection, _LAST_PART, branch=branch_num).first()
     part = None if row is None else IndexPart(*row)
     is_new = False
     lists: dict[str, list[int]] = {}
