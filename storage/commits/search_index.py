@@ -51,6 +51,15 @@ _LONGER: Final = (
     .values(places=bindparam("longer"))
 )
 _PARTS: Final = select(search_parts)
+_GROWING: Final = ("first", "last", "oldest", "newest", "size")
+"""What of a part changes as it grows, in the order of its columns."""
+_LAST_NUM: Final = select(func.max(search_parts.c.num)).where(search_parts.c.num > 0)
+_GROWN: Final = (
+    update(search_parts)
+    .where(search_parts.c.num == bindparam("number"))
+    .values({name: bindparam(f"new_{name}") for name in _GROWING})
+)
+_BRANCHES: Final = select(branches.c.num).where(branches.c.num.in_(bindparam("keys", expanding=True)))
 _LAST_PART: Final = (
     _PARTS.where(search_parts.c.branch_num == bindparam("branch"), search_parts.c.num > 0)
     .order_by(search_parts.c.num.desc())
@@ -261,10 +270,8 @@ def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexIte
     groups: dict[int, list[IndexItem]] = {}
     for item in items:
         groups.setdefault(item.branch_num, []).append(item)
-    last = (
-        connection.execute(select(func.max(search_parts.c.num)).where(search_parts.c.num > 0)).scalar() or 0
-    )
-    numbers = count(last + 1)
+    (last,) = select_rows(connection, _LAST_NUM).scalars()
+    numbers = count((last or 0) + 1)
     return [
         change
         for branch_num, of_branch in sorted(groups.items())
@@ -276,7 +283,7 @@ def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
     """Write what was prepared; what is of branches that are no longer here is passed over."""
     here: set[int] = set()
     for some in chunks(sorted({change.part.branch_num for change in changes})):
-        here.update(connection.execute(select(branches.c.num).where(branches.c.num.in_(some))).scalars())
+        here.update(select_in(connection, _BRANCHES, some).scalars())
     for change in changes:
         part = change.part
         if part.branch_num not in here:
@@ -284,9 +291,8 @@ def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
         if change.is_new:
             connection.execute(insert(search_parts).values(_values(part)))
         else:
-            connection.execute(
-                update(search_parts).where(search_parts.c.num == part.num).values(_values(part))
-            )
+            grown = (part.first, part.last, part.oldest, part.newest, part.size)
+            change_rows(connection, _GROWN, [(*grown, part.num)])
         change_rows(connection, _LONGER, change.longer)
         insert_rows(connection, search_words, _WORD_COLUMNS, change.new)
 

@@ -23,6 +23,7 @@ from protocol.publication import encode_bare, encode_publication, sign_publicati
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import find_unread, load_unread
+from storage.engine.bulk import select_in
 from storage.engine.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, heads, topics
@@ -55,6 +56,18 @@ class TopicTables:
 
 REPLICA: Final = TopicTables(topics, commits, heads)
 """What this node can open."""
+_PUBLISHED: Final = (
+    select(
+        commits.c.num,
+        commits.c.commit_id,
+        commits.c.sealed_key,
+        commits.c.signature,
+        commits.c.block_nums,
+        commits.c.size,
+    )
+    .where(commits.c.num.in_(bindparam("keys", expanding=True)), commits.c.topic_num == bindparam("topic"))
+    .order_by(commits.c.num)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +144,8 @@ def load_publications(
     rows: list[tuple[int, CommitId, bytes, Signature, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
-        query = (
-            select(
-                commits.c.num,
-                commits.c.commit_id,
-                commits.c.sealed_key,
-                commits.c.signature,
-                commits.c.block_nums,
-                commits.c.size,
-            )
-            .where(commits.c.num.in_(part), commits.c.topic_num == branch.topic_num)
-            .order_by(commits.c.num)
-        )
-        for num, commit_id, sealed_key, signature, block_nums, block_size in connection.execute(query):
+        found = select_in(connection, _PUBLISHED, part, topic=branch.topic_num)
+        for num, commit_id, sealed_key, signature, block_nums, block_size in found:
             if rows and size >= size_target:
                 break
             rows.append((num, commit_id, sealed_key, signature, unpack_nums(block_nums)))
