@@ -123,7 +123,8 @@ class HttpConnection:
             await self._answer(request)
             if self._is_broken:
                 return
-            await self._drop_rest()
+            if self._http.their_state is h11.SEND_BODY:
+                await self._drop_rest()
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 break
             self._http.start_next_cycle()
