@@ -5,6 +5,7 @@
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same, of small tables, and on request of all
+    OUT/state/             what the next analysis into OUT builds on (`analytics.incremental`)
     OUT/spark.log          what Spark's JVM printed
 
 The order is computed from acks alone. Verification then compares it with the ranks that the node exported, row by row, and
@@ -13,6 +14,7 @@ on request with the engine's own sort by those ranks. What is said here holds fo
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
 from analytics.engines.engine import Catalog, Engine
+from analytics.incremental.increment import Increment
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.report.downloads import write_downloads
@@ -70,6 +73,8 @@ class AnalysisResult:
     tables: Path
     digests: Path
     seconds: float
+    kept_branches: int = 0  # that had no news since the earlier analysis, and kept its rows
+    full_because: str = ""  # why nothing was kept of an earlier analysis, if there was one
 
     @property
     def is_right(self) -> bool:
@@ -92,6 +97,7 @@ def run(
     engine: str = ENGINES[0],
     spark: "SparkSession | None" = None,
     names: Mapping[str, str] = _NO_NAMES,
+    full: bool = False,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
@@ -101,22 +107,25 @@ def run(
     as one with this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits
     and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one,
     and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
-    pseudonyms it calls none by a name.
+    pseudonyms it calls none by a name. Branches without news since an analysis that lies in `out_dir` keep its rows, unless
+    `full`.
     """
     started = time.monotonic()
     step = _Steps(progress)
     with step("check the export"):
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
+        increment = Increment(out_dir, exports, engine, verify, is_full=full)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
         runner = _start(engine, exports, out_dir, master, spark)
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
-        return _Analysis(runner, exports, out_dir, step, called, with_csv=with_csv).run(
+        return _Analysis(runner, exports, out_dir, step, called, increment, with_csv=with_csv).run(
             started, verify, expected or {}, draw, giant_from
         )
     finally:
         runner.close()
+        increment.close()
 
 
 def _start(
@@ -206,9 +215,11 @@ class _Analysis:
         out: Path,
         step: _Steps,
         names: Names,
+        increment: Increment,
         *,
         with_csv: bool,
     ) -> None:
+        self._increment = increment
         self._names = names
         self._with_csv = with_csv
         self._engine = engine
@@ -226,13 +237,26 @@ class _Analysis:
         giant_from: int | None,
     ) -> AnalysisResult:
         with self._step("linearize"):
-            self._catalog.need("commits")
-            drawn = find_branch(self._engine.rows, draw) if draw is not None else None
+            increment, catalog = self._increment, self._catalog
+            increment.narrow(self._engine, catalog)
+            if increment.reason:
+                self._step.note(f"in full, not from the earlier analysis: {increment.reason}")
+            catalog.need(catalog.whole("commits"))
+            drawn = (
+                find_branch(self._engine.rows, catalog.whole("commits"), draw) if draw is not None else None
+            )
             self._engine.order(giant_from)
-            self._catalog.write(["linearization"])
+            increment.take(catalog)
+            kept = increment.count(self._engine)
+            if increment.is_narrow:
+                self._step.note(f"{kept.branches:,} branches are as they were in the earlier analysis")
+            catalog.write(["linearization"])
             digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
+            digests |= increment.digests()
             counted = self._engine.rows(_COUNTED)
-            faults = {row["fault"]: row["commits"] for row in counted if row["fault"] is not None}
+            faults = Counter({row["fault"]: row["commits"] for row in counted if row["fault"] is not None})
+            catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
+            faults.update(kept.faults)
             voids = faults.pop(VOID, 0)
             if voids:
                 self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
@@ -245,7 +269,6 @@ class _Analysis:
                 branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
             )
         with self._step("count"):
-            self._catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
             verdict = OrderVerdict(verify != "no", mismatches, faults)
             before = load_summary(self._out)
             findings = Findings(self._engine, self._catalog, self._exports, before, self._names)
@@ -262,6 +285,8 @@ class _Analysis:
             digests_path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
             report_path.write_text(render(report), encoding="utf-8")
             save_summary(self._out, report.standing.now)
+            total = kept.commits + sum(row["commits"] for row in counted)
+            increment.save(self._engine, commits=total, mismatches=mismatches)
         for fault, count in sorted(faults.items()):
             self._step.note(f"{count:,} commits have no place in the order: {fault}")
         return AnalysisResult(
@@ -274,4 +299,6 @@ class _Analysis:
             tables=self._out / "tables",
             digests=digests_path,
             seconds=time.monotonic() - started,
+            kept_branches=kept.branches,
+            full_because=increment.reason,
         )

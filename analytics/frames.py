@@ -174,8 +174,8 @@ class _Queries(SparkQueries):
         """See Engine."""
         self.name(name, self.frame(query))
 
-    def write(self, queries: Mapping[str, str]) -> None:
-        """See Engine."""
+    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
+        """See Engine. Nothing is written, whatever `folder` says."""
         for name, query in queries.items():
             self.name(name, self.frame(query))
 

@@ -54,7 +54,7 @@ class LocalEngine:
         )
         for statement in DUCKDB:
             self._database.execute(statement)
-        self._has_commits = False
+        self._named: set[str] = set()
 
     def define_source(self, name: str) -> None:
         """See Engine."""
@@ -62,18 +62,25 @@ class LocalEngine:
             self._load_commits()
         elif name == "exports":
             self._name_exports()
-        elif name == "commits_with_node":
-            self._need_commits()
+        elif name == "all_commits":
+            self._name_all_commits()
+        elif name.endswith("commits_with_node"):
+            commits = name.removesuffix("_with_node")
+            self._need(commits)
             node = quoted(self._exports[0].node)
-            self.define(name, f"SELECT *, {node} AS node FROM commits", is_kept=False)
+            self.define(name, f"SELECT *, {node} AS node FROM {commits}", is_kept=False)
         elif name == "relay_topics_by_node":
             self._name_tables(name, "relay_topics", latest_exports(self._exports))
         else:
             self._name_tables(name, name.partition("_by_")[0], self._exports)
 
+    def name_files(self, name: str, paths: Sequence[Path]) -> None:
+        """See Engine."""
+        self.define(name, read_files([path.absolute() for path in paths]), is_kept=False)
+
     def order(self, giant_from: int | None) -> None:
         """See Engine. A branch is ordered in one piece, whatever `giant_from` says."""
-        self._need_commits()
+        self._need("commits")
         groups = self._group_branches()
         for group in range(groups):
             self._order_group(group, is_first=group == 0)
@@ -87,14 +94,15 @@ class LocalEngine:
         """See Engine."""
         what = "TABLE" if is_kept else "VIEW"
         self._database.execute(f"CREATE OR REPLACE {what} {name} AS {query}")
+        self._named.add(name)
 
-    def write(self, queries: Mapping[str, str]) -> None:
+    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
         """See Engine."""
         for name, query in queries.items():
-            folder = self._out / "tables" / name
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            part = folder / "part-00000.parquet"
+            of_table = self._out / folder / name
+            shutil.rmtree(of_table, ignore_errors=True)
+            of_table.mkdir(parents=True)
+            part = of_table / "part-00000.parquet"
             self._database.execute(
                 f"COPY ({query}) TO {quoted(str(part))} (FORMAT parquet, COMPRESSION snappy)"
             )
@@ -109,16 +117,28 @@ class LocalEngine:
         self._database.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _need_commits(self) -> None:
-        if not self._has_commits:
-            self.define_source("commits")
+    def _need(self, name: str) -> None:
+        if name not in self._named:
+            self.define_source(name)
 
-    def _load_commits(self) -> None:
-        """As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
-        self._has_commits = True
+    def _name_stated(self) -> None:
         self._name_tables("stated_commits", "commits", self._exports)
         self._name_tables("stated_voids", "voids", self._exports)
         self.define("void_ids", "SELECT DISTINCT commit_id, true AS is_void FROM stated_voids", is_kept=False)
+
+    def _name_all_commits(self) -> None:
+        self._name_stated()
+        if any(export.tables["voids"] for export in self._exports):
+            told, is_void = "stated_commits LEFT JOIN void_ids USING (commit_id)", "coalesce(is_void, false)"
+        else:  # ids are most of a commit's bytes, and so not read
+            told, is_void = "stated_commits", "false"
+        columns = ", ".join(_columns("commits"))
+        query = f"SELECT {columns}, false AS is_disputed, {is_void} AS is_void FROM {told}"
+        self.define("all_commits", query, is_kept=False)
+
+    def _load_commits(self) -> None:
+        """As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
+        self._name_stated()
         (found,) = self.rows(
             "SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM stated_commits"
             if len(self._exports) == 1

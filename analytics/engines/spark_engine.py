@@ -11,14 +11,24 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
-from analytics.reading.export_reader import are_small, count_rows, load_commits, read_by_node, read_table
+from analytics.reading.export_reader import (
+    are_small,
+    as_path,
+    count_rows,
+    load_commits,
+    read_by_node,
+    read_distinct_commits,
+    read_table,
+)
 from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
@@ -55,6 +65,12 @@ class SparkQueries:
         """Have later queries read a DataFrame by this name."""
         self._frames[name] = frame
         frame.createOrReplaceTempView(self._prefix + name)
+
+    def name_files(self, name: str, paths: Sequence[Path]) -> None:
+        """See Engine."""
+        # Spark would take a job to read what columns there are.
+        schema = from_arrow_schema(pq.read_schema(paths[0]))
+        self.name(name, self._spark.read.schema(schema).parquet(*map(as_path, paths)))
 
     def drop_views(self) -> None:
         """Let go of all names. What was made of them can still be computed."""
@@ -93,10 +109,12 @@ class SparkEngine(SparkQueries):
         """See Engine."""
         made: dict[str, Callable[[], DataFrame]] = {
             "commits": self._load_commits,
+            "all_commits": lambda: read_distinct_commits(self._spark, self._exports[0]),
             "exports": lambda: self._spark.createDataFrame(
                 export_rows(self._exports), ", ".join(f"{one} {kind}" for one, kind in EXPORT_KINDS.items())
             ),
-            "commits_with_node": lambda: self._commits().withColumn("node", F.lit(self._exports[0].node)),
+            "commits_with_node": lambda: self._with_node("commits"),
+            "all_commits_with_node": lambda: self._with_node("all_commits"),
             "relay_topics_by_node": lambda: read_by_node(
                 self._spark, latest_exports(self._exports), "relay_topics"
             ),
@@ -111,7 +129,7 @@ class SparkEngine(SparkQueries):
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
-        self._ordered = place_commits(self._commits(), giant_from, self._commits_max)
+        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max)
         placed = self._ordered.order.persist()
         self._kept.append(placed)
         self.name("placed", placed)
@@ -128,9 +146,9 @@ class SparkEngine(SparkQueries):
             self._kept.append(frame.persist())
         self.name(name, frame)
 
-    def write(self, queries: Mapping[str, str]) -> None:
+    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
         """See Engine."""
-        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()})
+        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()}, folder)
         for name, frame in written.items():
             self.name(name, frame)
 
@@ -159,10 +177,13 @@ class SparkEngine(SparkQueries):
             self._kept.append(commits.persist())
         return commits
 
-    def _commits(self) -> DataFrame:
-        if "commits" not in self._frames:
-            self.define_source("commits")
-        return self._frames["commits"]
+    def _need(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            self.define_source(name)
+        return self._frames[name]
+
+    def _with_node(self, name: str) -> DataFrame:
+        return self._need(name).withColumn("node", F.lit(self._exports[0].node))
 
     def _by_export(self, table: str) -> DataFrame:
         """A table of all exports that have it, each with its number among them as `source`."""

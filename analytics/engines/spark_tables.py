@@ -39,27 +39,31 @@ class TableWriter:
         self._spark = spark
         self._out = out.absolute()
         self._is_small = is_small
-        self._here: set[str] = set()
-        """Tables that the driver wrote."""
+        self._here: dict[str, Path] = {}
+        """Tables that the driver wrote, and their files."""
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table and read it back, so that what follows says what the table says, and nothing is computed twice."""
         return self.write_all({name: table})[name]
 
-    def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Write tables that do not need one another, and read them back."""
+    def write_all(self, tables: Mapping[str, DataFrame], folder: str = "tables") -> dict[str, DataFrame]:
+        """Write tables that do not need one another below a folder of the results, and read them back."""
+        folders = {name: self._out / folder / name for name in tables}
         if self._is_small:
             for name, rows in collect_together(self._spark, tables).items():
-                self._write_here(name, rows)
+                self._write_here(name, rows, folders[name])
         else:
             with ThreadPoolExecutor(_WRITERS) as pool:
-                [*pool.map(self._write_there, tables, tables.values())]
-        return {name: self._read_back(name, table) for name, table in tables.items()}
+                [*pool.map(_write_there, tables.values(), folders.values())]
+        return {
+            name: self._spark.read.schema(table.schema).parquet(str(folders[name]))
+            for name, table in tables.items()
+        }
 
     def rows(self, query: str, tables: Collection[str]) -> list[dict[str, Any]] | None:
         """The rows of a query that reads these tables, or None if the driver did not write all of them."""
-        if not tables or not self._here.issuperset(tables):
+        if not tables or not self._here.keys() >= set(tables):
             return None
         from analytics.engines.duckdb_tables import fetch
 
@@ -71,21 +75,11 @@ class TableWriter:
             self._database.close()
             self._database = None
 
-    def _write_here(self, name: str, rows: pa.Table) -> None:
-        folder = self._folder(name)
+    def _write_here(self, name: str, rows: pa.Table, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        pq.write_table(rows, folder / _PART)
-        self._here.add(name)
-
-    def _write_there(self, name: str, table: DataFrame) -> None:
-        table.write.mode("overwrite").parquet(str(self._folder(name)))
-
-    def _read_back(self, name: str, table: DataFrame) -> DataFrame:
-        return self._spark.read.schema(table.schema).parquet(str(self._folder(name)))
-
-    def _folder(self, name: str) -> Path:
-        return self._out / "tables" / name
+        self._here[name] = folder / _PART
+        pq.write_table(rows, self._here[name])
 
     def _open(self, tables: Collection[str]) -> "duckdb.DuckDBPyConnection":
         """A database with views of these tables, which the driver wrote."""
@@ -98,9 +92,13 @@ class TableWriter:
             for statement in DUCKDB:
                 self._database.execute(statement)
         for name in tables:
-            query = read_files([self._folder(name) / _PART])
+            query = read_files([self._here[name]])
             self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {query}')
         return self._database
+
+
+def _write_there(table: DataFrame, folder: Path) -> None:
+    table.write.mode("overwrite").parquet(str(folder))
 
 
 def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:

@@ -7,6 +7,7 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.reading.limits import SMALL_ROWS_MAX
@@ -67,18 +68,29 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
     void: the others may not have heard of it. Authors are compared where they are called alike.
     """
-    from pyspark.sql import functions as F
-
     rows = read_table(spark, exports, "commits")
     voids = read_table(spark, exports, "voids")
     # Of several exports most commits have copies, so nobody looks whether none has.
     # Few are grouped sooner than a job looks.
     if len(exports) == 1 and not are_small(exports) and _ids_differ(rows):
-        found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
-    else:
-        found = one_row_per_id(rows, authors_agree(exports))
-    marked = voids.distinct().withColumn("is_void", F.lit(True))  # as above
-    return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
+        return read_distinct_commits(spark, exports[0])
+    found = one_row_per_id(rows, authors_agree(exports))
+    return _mark_voids(found, voids)
+
+
+def read_distinct_commits(spark: "SparkSession", export: Export) -> "DataFrame":
+    """The same of one export that is known to have each id once."""
+    from pyspark.sql import functions as F
+
+    rows = read_table(spark, [export], "commits").withColumn("is_disputed", F.lit(False))  # a column's value
+    return _mark_voids(rows, read_table(spark, [export], "voids"))
+
+
+def _mark_voids(commits: "DataFrame", voids: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    marked = voids.distinct().withColumn("is_void", F.lit(True))  # a column's value
+    return commits.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
 
 def _ids_differ(rows: "DataFrame") -> bool:
@@ -140,6 +152,10 @@ def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> 
 
 
 def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
-    # Spark takes a path for a pattern; one that is escaped stands for itself.
-    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute())) for part in parts]
+    paths = [as_path(part.path) for part in parts]
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def as_path(path: Path) -> str:
+    """A path for Spark, which takes it for a pattern; one that is escaped stands for itself."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))

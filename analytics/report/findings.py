@@ -45,11 +45,14 @@ class NoSuchBranch(Exception):
     """The branch to draw is not in the export; the message says what was looked for."""
 
 
-def find_branch(rows: Rows, wanted: str) -> bytes:
-    """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
+def find_branch(rows: Rows, commits: str, wanted: str) -> bytes:
+    """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch.
+
+    `commits` is the relation to look in.
+    """
     branches = rows(
         "SELECT branch_id, max_by(branch_name, (sequence, branch_name)) AS branch_name, count(*) AS commits "
-        "FROM commits GROUP BY branch_id ORDER BY commits DESC, branch_id"
+        f"FROM {commits} GROUP BY branch_id ORDER BY commits DESC, branch_id"
     )
     text = wanted.lower()
     for row in branches:
@@ -271,7 +274,8 @@ class Findings:
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
             "shown AS (SELECT commit_id, author, acks, branch_name, fault, body_kind, "
-            "coalesce(computed_rank, rank) AS rank FROM commits JOIN found USING (branch_id, commit_id)) "
+            f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.whole('commits')} "
+            "JOIN found USING (branch_id, commit_id)) "
         )
         last = self._rows(f"{shown} SELECT * FROM shown ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}")
         if not last:

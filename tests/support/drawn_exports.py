@@ -1,6 +1,7 @@
 """Random exports, in which much is forged, contradictory or absent."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -149,3 +150,38 @@ def write(folder: Path, told: list[dict[str, Any]]) -> list[Path]:
         write_export(folder / str(number), one["rows"], **{name: one[name] for name in one if name != "rows"})
         for number, one in enumerate(told)
     ]
+
+
+@st.composite
+def growing(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Parts, voids and tables for `write_export`: exports of one node, one after the other.
+
+    Commits come late, parts are merged or begun anew, voids change, and at times a commit is told twice.
+    """
+    rows, _ = draw(histories())
+    rows = [
+        replace(
+            row,
+            repo="x",
+            kind=draw(st.sampled_from(["post", "checkpoint", *_OPERATIONS])),
+            feed=draw(st.integers(-1, 3)),
+        )
+        for row in draw(st.permutations(rows))
+    ]
+    if draw(st.integers(0, 9)) == 0:
+        rows.append(replace(draw(st.sampled_from(rows)), branch=draw(st.sampled_from("xyz"))))
+    names = st.sampled_from([row.name for row in rows])
+    ends = sorted(draw(st.lists(st.integers(0, len(rows)), min_size=2, max_size=3)))
+    told: list[dict[str, Any]] = []
+    for number, end in enumerate(ends):
+        starts = [0, *draw(st.sampled_from([ends[:number], ends[:number][:1], []]))]
+        is_again = draw(st.booleans())
+        again = told[-1] if told and is_again else None
+        told.append(
+            {
+                "parts": [rows[start:stop] for start, stop in pairwise([*starts, end]) if start < stop],
+                "voids": again["voids"] if again else draw(st.lists(names, unique=True, max_size=2)),
+                "tables": again["tables"] if again else draw(tables(rows)),
+            }
+        )
+    return told
