@@ -71,6 +71,25 @@ def test_a_library_of_delta_finds_the_rows_of_each_export_at_its_version(world: 
 
 
 @pytest.mark.slow
+@pytest.mark.extended
+def test_polars_finds_the_rows_of_each_version_and_joins_tables_of_one(world: World, folder: Place) -> None:
+    import polars as pl  # takes longer than all tests of this file that are quick
+
+    expected: list[list[Any]] = []
+    for number in range(CHECKPOINT_VERSIONS + 2):
+        world.write(f"commit {number}")
+        export(world, folder, (number + 1) * HOUR, delta=True)
+        expected.append(ravel.open_export(folder.folder).table("commits").arrow()["commit_id"].to_pylist())
+    root = folder.folder / KEPT_NAME
+    for version in (0, CHECKPOINT_VERSIONS - 1, CHECKPOINT_VERSIONS, CHECKPOINT_VERSIONS + 1):
+        read = pl.scan_delta(root / "commits", version=version).sort("sequence").collect()
+        assert read["commit_id"].to_list() == sorted(expected[version], key=expected[-1].index)
+    joined = pl.scan_delta(root / "commits").join(pl.scan_delta(root / "topics"), on="topic").collect()
+    assert joined.height == len(expected[-1])
+    assert pl.scan_delta(root / "voids").collect().is_empty()
+
+
+@pytest.mark.slow
 def test_versions_and_their_parts_go_once_they_were_kept_long_enough(world: World, folder: Place) -> None:
     for number in range(5 * CHECKPOINT_VERSIONS):
         if number % 3 == 0:
