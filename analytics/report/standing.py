@@ -389,7 +389,8 @@ def _lagging(standing: Standing, names: Names) -> list[tuple[str, str]]:
         return [
             (
                 "plain",
-                "One node's export says nothing of its peers: <code>ravel analyze EXPORT1 EXPORT2</code> compares nodes.",
+                "This is one node's export, which does not hold what peers have. <code>ravel status</code> shows it for "
+                "connected peers. <code>ravel analyze EXPORT1 EXPORT2</code> compares nodes and shows since when one lags.",
             )
         ]
     if not standing.lags:

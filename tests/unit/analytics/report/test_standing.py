@@ -37,7 +37,8 @@ def _said(standing: Standing) -> list[str]:
 def test_a_calm_node_alone_is_told_so() -> None:
     assert _said(NOTHING) == [
         "This folder has no earlier analysis of these nodes: the next one says here what has changed.",
-        "One node's export says nothing of its peers: ravel analyze EXPORT1 EXPORT2 compares nodes.",
+        "This is one node's export, which does not hold what peers have. ravel status shows it for connected peers. "
+        "ravel analyze EXPORT1 EXPORT2 compares nodes and shows since when one lags.",
         "No author forked a feed.",
         "No branch has several heads.",
         "No parent of a commit is missing.",
