@@ -15,7 +15,7 @@ from protocol.codec import DecodeError
 from protocol.ids import PeerId, RepoId
 from protocol.text import id_text, parse_id
 from storage.blobs.relayed_files import forget_relayed
-from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
+from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer, replace_links
 
 
 class Peers:
@@ -205,8 +205,7 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             forget_peer(connection, key)
             keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
-            for repo in sorted(repos):
-                link_peer(connection, key, repo)
+            replace_links(connection, key, repos)
 
     def _store_linked(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str]) -> None:
         with self._hub.replica.database.write() as connection:

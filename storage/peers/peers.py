@@ -1,6 +1,6 @@
 """Table of peers to stay connected with, their repos, and banned peers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,6 +75,13 @@ def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
     row = (link_peers.c.peer == peer) & (link_peers.c.repo_id == repo_id)
     connection.execute(delete(link_peers).where(row))
     connection.execute(insert(link_peers).values(peer=peer, repo_id=repo_id))
+
+
+def replace_links(connection: Connection, peer: PeerId, repos: Collection[RepoId]) -> None:
+    """Have just these repos be those whose links named the peer."""
+    connection.execute(delete(link_peers).where(link_peers.c.peer == peer))
+    if repos:
+        connection.execute(insert(link_peers), [{"peer": peer, "repo_id": one} for one in sorted(repos)])
 
 
 def load_links(connection: Connection) -> dict[PeerId, set[RepoId]]:
