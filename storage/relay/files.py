@@ -189,7 +189,7 @@ def keep_blocks(
         num = old_num
         _raise_claim(connection, num, claimed, deposit)
     else:
-        num = _insert_file(database, connection, topic_num, deposit, visitor)
+        num = _insert_file(database, connection, topic_num, deposit, visitor, now_ms)
     for block_num, block in zip(
         database.next_nums(connection, relay_blocks, len(joining.fresh)), joining.fresh, strict=True
     ):
@@ -244,10 +244,16 @@ def find_kept_block(connection: Connection, block_id: BlockId) -> tuple[int, byt
 
 
 def _insert_file(
-    database: Database, connection: Connection, topic_num: int, deposit: FileDeposit, visitor: Visitor
+    database: Database,
+    connection: Connection,
+    topic_num: int,
+    deposit: FileDeposit,
+    visitor: Visitor,
+    now_ms: int,
 ) -> int:
     num: int = database.next_nums(connection, relay_files, 1)[0]
-    row = {"num": num, "topic_num": topic_num, "file_id": deposit.file, "size": 0, "touched_at": 0}
+    row = {"num": num, "topic_num": topic_num, "file_id": deposit.file, "size": 0}
+    row |= {"touched_at": now_ms, "began_at": now_ms}
     row |= {"claimed_size": deposit.size, "signature": deposit.signature}
     row |= {"peer": visitor.peer, "is_whole": False}
     connection.execute(insert(relay_files).values(row))

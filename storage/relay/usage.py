@@ -51,12 +51,13 @@ def load_usage(
 def load_growth(connection: Connection, now_ms: int) -> int:
     """Bytes a day of commits and files that came in the last RELAY_GROWTH_DAYS, or since the first of them.
 
+    A file counts when it began: deposited again, after a cut or to bring a damaged block, it takes no room that it had not.
     The latest RELAY_GROWTH_COUNT_MAX of each are looked at: of more, the time that these took counts.
     """
     commits, files = relay_commits.c, relay_files.c
     return _growth(
         connection, relay_commits, commits.received_at, func.length(commits.publication), now_ms
-    ) + _growth(connection, relay_files, files.touched_at, files.size, now_ms)
+    ) + _growth(connection, relay_files, files.began_at, files.size, now_ms)
 
 
 def _growth(

@@ -74,7 +74,12 @@ relay_files = Table(
     Column("signature", Bytes(64), nullable=False),
     Column("peer", Bytes(32), nullable=False),  # that deposited it first
     Column("is_whole", Boolean, nullable=False),
-    Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: when blocks last came
+    Column(
+        "touched_at", BigInteger, nullable=False
+    ),  # unix milliseconds: when it last came on, or lost a block
+    Column(
+        "began_at", BigInteger, nullable=False, server_default="0"
+    ),  # unix milliseconds: when its first block came
     Index("relay_files_file", "topic_num", "file_id", unique=True),
     Index("relay_files_unfinished", "topic_num", "is_whole", "touched_at"),
 )

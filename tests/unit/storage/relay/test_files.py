@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from protocol.block import Block, encrypt_block
 from protocol.deposits import sign_deposit, size_of
@@ -16,6 +16,7 @@ from protocol.keys import ConvergenceSecret, TopicSeed
 from protocol.limits.peers import RELAY_FILES_SHARE, RELAYED_FILE_UNFINISHED_SECONDS
 from protocol.signing import public_key
 from storage.engine.database import Database
+from storage.relay.damaged_files import drop_damaged_block
 from storage.relay.files import (
     BegunFile,
     KeptBlocks,
@@ -28,6 +29,7 @@ from storage.relay.files import (
 )
 from storage.relay.quotas import RelayQuotas, Visitor, forget_topics
 from storage.relay.relay import load_kept, open_topics
+from storage.relay.usage import load_growth
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_shares
 from tests.support.relays import PLENTY
 
@@ -227,6 +229,23 @@ def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Stor
         kept = keep_blocks(store.database, connection, num, deposit, 0, [block.block_id], [], BOB, tight, 1)
     assert kept == KeptBlocks({}, has_forgotten=True)
     assert store.counts() == (0, 0, 0)
+
+
+def test_a_file_that_is_brought_again_is_no_new_one(store: Store) -> None:
+    """Its lost block is new; all the rest was here, and takes no more room than before."""
+    leaf = _block(b"leaf")
+    parent = encrypt_block(b"", ConvergenceSecret(b"c" * 32), (leaf.block_id,))[0]
+    file_num = store.keep(parent, [parent.block_id, leaf.block_id], [parent, leaf]).num
+    size = store.topic_size()[1]
+    store.now = 30 * 86_400_000
+    with store.database.write() as connection:
+        connection.execute(update(relay_blocks).where(relay_blocks.c.num == 2).values(encoded=b"junk"))
+        assert drop_damaged_block(connection, leaf.block_id, store.now) == {file_num}
+    assert store.begin(parent).num == file_num
+    assert store.keep(parent, [leaf.block_id], [leaf], num=file_num).joined == 1
+    assert store.topic_size()[1] == size
+    with store.database.read() as connection:
+        assert load_growth(connection, store.now) == 0
 
 
 @pytest.mark.parametrize("kept_size", [0, 1])

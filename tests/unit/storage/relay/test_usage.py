@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import Connection, insert, select, text, update
 
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AccountToken
 from storage.engine.database import Database
+from storage.engine.revisions import upgrade
 from storage.relay import usage
 from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER, Account, Visitor, add_share
@@ -70,6 +71,13 @@ def _commits(database: Database, *came: tuple[int, int]) -> None:
             connection.execute(insert(relay_commits).values(row))
 
 
+def _put_file(connection: Connection) -> None:
+    """A file of 70 bytes that began a day ago, and of which something came just now."""
+    row = {"topic_num": 1, "file_id": bytes(32), "claimed_size": 70, "size": 70, "signature": bytes(64)}
+    row |= {"peer": bytes(32), "is_whole": True, "touched_at": NOW, "began_at": NOW - DAY_MS}
+    connection.execute(insert(relay_files).values(row))
+
+
 def _growth(database: Database) -> int:
     with database.read() as connection:
         return load_growth(connection, NOW)
@@ -89,13 +97,21 @@ def test_files_count_and_a_burst_goes_by_its_own_time(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with database.write() as connection:
-        row = {"topic_num": 1, "file_id": bytes(32), "claimed_size": 70, "size": 70, "signature": bytes(64)}
-        row |= {"peer": bytes(32), "is_whole": True, "touched_at": NOW - DAY_MS}
-        connection.execute(insert(relay_files).values(row))
+        _put_file(connection)
     assert _growth(database) == 70
     with database.write() as connection:
-        connection.execute(update(relay_files).values(touched_at=NOW - 8 * DAY_MS))
-    assert _growth(database) == 0
+        connection.execute(update(relay_files).values(began_at=NOW - 8 * DAY_MS))
+    assert _growth(database) == 0, "whatever came of it or was damaged since"
     monkeypatch.setattr(usage, "RELAY_GROWTH_COUNT_MAX", 2)
     _commits(database, (3, 1000), (0, 10), (0, 10))
     assert _growth(database) == 20 * 24, "of more than are looked at, the last two: at least an hour"
+
+
+@pytest.mark.slow  # it loads alembic
+def test_a_file_of_an_older_store_began_when_blocks_last_came(database: Database) -> None:
+    with database.write() as connection:
+        _put_file(connection)
+        connection.execute(text("ALTER TABLE relay_files DROP COLUMN began_at"))
+        connection.execute(text("UPDATE alembic_version SET version_num = 'r0032'"))
+        upgrade(connection, "r0033")
+        assert connection.execute(select(relay_files.c.began_at)).scalar_one() == NOW
