@@ -49,7 +49,7 @@ def _to_save(name: str) -> dict[str, str]:
 
 
 class _Streamed(StreamingResponse):
-    """Bytes as they come. Closes where they come from also when the client leaves first."""
+    """Bytes as they come; of HEAD none is read. Closes where they come from also when the client leaves first."""
 
     def __init__(self, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(content, status, headers, media_type="application/octet-stream")
@@ -58,7 +58,10 @@ class _Streamed(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve it."""
         async with aclosing(self._content):
-            await super().__call__(scope, receive, send)
+            if scope["method"] == "HEAD":
+                await Response(status_code=self.status_code, headers=self.headers)(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, send)
 
 
 def _parse_range(text: str, size: int) -> tuple[int, int] | None:

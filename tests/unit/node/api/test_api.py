@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from node.api.service import NodeService
+from node.content import files as files_module
 from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
 from protocol.ids import AnyId
@@ -372,7 +373,9 @@ async def test_a_node_that_tells_no_address_makes_links_by_others_alone(tmp_path
 
 
 @pytest.mark.slow
-async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) -> None:
+async def test_a_file_over_the_api_whole_by_range_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = bytes(range(256)) * 20_000
     async with _api(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})
@@ -385,6 +388,10 @@ async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) ->
         assert whole.headers["etag"] == f'"{added.json()["file"]}"'
         assert whole.headers["x-content-type-options"] == "nosniff"
         assert whole.headers["content-disposition"] == "attachment; filename*=UTF-8''a%2Fb%20%C3%BC.bin"
+        with monkeypatch.context() as unread:
+            unread.setattr(files_module, "_read", None)  # it would fail
+            head = await client.head(path)
+        assert (head.status_code, head.headers, head.content) == (200, whole.headers, b"")
         for text, expected in (
             ("bytes=0-0", data[:1]),
             ("bytes=1048543-1048545", data[1048543:1048546]),
