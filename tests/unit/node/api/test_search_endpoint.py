@@ -38,7 +38,9 @@ async def _find(one: Served, text: str = "hello", token: str = "", **more: str) 
     return [hit["commit"] for hit in answer.json()["hits"]]
 
 
-async def test_where_one_looks(tmp_path: Path) -> None:
+async def test_where_one_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("api", "content"):  # a slow machine takes long
+        monkeypatch.setattr(f"node.{module}.search.SEARCH_SECONDS", 60.0)
     async with served(tmp_path) as one:
         made = await _fill(one)
         posts = [made[f"{repo}:{branch}"] for repo in ("notes", "plans") for branch in ("main", "side")]
