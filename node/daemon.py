@@ -33,7 +33,7 @@ from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
-from node.home.config import PeerConfig, is_unspecified
+from node.home.config import NOTHING, PeerConfig, is_unspecified, list_advertised
 from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
@@ -49,7 +49,7 @@ from node.network.interfaces import list_addresses
 from node.network.lan import LanDiscovery, announced_address, watch_lan
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
-from node.network.own_addresses import NOTHING, OwnAddresses, Router, RouterState
+from node.network.own_addresses import OwnAddresses, Router, RouterState
 from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
@@ -162,9 +162,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         # Introductions say numbers alone, which a WebSocket address has not.
         own_address=""
         if advertise == NOTHING
-        else listen
-        if is_web_address(advertise)
-        else advertise or listen,
+        else next((one for one in list_advertised(advertise) if not is_web_address(one)), listen),
         introduces=home.config.network.introductions and hub.relay is None,
         addresses=addresses,
         takes_circuits=home.config.network.circuits and hub.relay is None,

@@ -29,6 +29,7 @@ from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, Storage
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
+from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
 from protocol.limits.users import TLS_NAMES_MAX
 from protocol.text import parse_id
 from protocol.web_address import is_web_address, parse_web_address
@@ -46,6 +47,8 @@ WORKERS_MAX: Final = 64
 """Some 40 MB each, and one process judges what they read."""
 SIZE_MAX_MIB: Final = 2**30
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
+NOTHING: Final = "nothing"
+"""What `[network] advertise` says where nobody shall be told an address of this node."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -166,8 +169,9 @@ workers = {WORKERS_DEFAULT}
 # host:port that other nodes connect to. The host * stands for every interface, by IPv4 and IPv6 (0.0.0.0: IPv4 alone);
 # port 0 takes any free port. On 127.0.0.1 only this machine can connect.
 listen = {_quoted(listen)}
-# host:port, or wss://name, that invitations and introductions tell others to dial. Empty: the addresses that the node finds
-# (`ravel status` shows them). Set it where it finds none, such as behind a router that forwards a port.
+# host:port, or wss://name, that invitations and introductions tell others to dial: up to {ADVERTISED_ADDRESSES_MAX}, with
+# commas between. Empty: the addresses that the node finds (`ravel status` shows them). Set it where it finds none, such as
+# behind a router that forwards a port.
 # "nothing": nobody is told an address of this node, and links name relays alone.
 advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
@@ -301,6 +305,13 @@ def read_config(
     )
 
 
+def list_advertised(advertise: str) -> tuple[str, ...]:
+    """The addresses that `[network] advertise` names: none where it is empty, or "nothing"."""
+    if advertise in ("", NOTHING):
+        return ()
+    return tuple(address.strip() for address in advertise.split(","))
+
+
 def _shown(value: object) -> str:
     """A value for a message, cut: a mistake may be of any length."""
     text = repr(value)
@@ -375,14 +386,18 @@ class _Reader:
 
     def advertised(self) -> str:
         value = self.text("network", "advertise", "")
-        if value not in ("", "nothing") and not is_dialable(value):
-            raise self._bad(
-                "network",
-                "advertise",
-                '[network] advertise is host:port or wss://name that others can dial, or "nothing", '
-                f"not {_shown(value)}: "
-                f"{address_problem(value)}",
-            )
+        addresses = list_advertised(value)
+        if len(addresses) > ADVERTISED_ADDRESSES_MAX:
+            problem = f"[network] advertise has at most {ADVERTISED_ADDRESSES_MAX} addresses"
+            raise self._bad("network", "advertise", problem)
+        for address in addresses:
+            if not is_dialable(address):
+                raise self._bad(
+                    "network",
+                    "advertise",
+                    "[network] advertise is host:port or wss://name that others can dial, several with commas "
+                    f'between, or "nothing", not {_shown(address)}: {address_problem(address)}',
+                )
         return value
 
     def loopback(self, section: str, key: str, default: str) -> str:

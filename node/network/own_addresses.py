@@ -20,6 +20,7 @@ from typing import Final
 import structlog
 import trio
 
+from node.home.config import NOTHING, list_advertised
 from node.network.interfaces import InterfaceAddress
 from node.runtime.subnets import subnet_of
 from protocol.ids import PeerId
@@ -36,8 +37,6 @@ log = structlog.get_logger()
 
 EVERYWHERE: Final = "*"
 """The host that stands for every interface, by IPv4 and IPv6."""
-NOTHING: Final = "nothing"
-"""What `[network] advertise` says where nobody shall be told an address of this node."""
 _SAME_KIND_MAX: Final = 2
 """Addresses of interfaces of one version and reach that are told: more lead to the same networks."""
 
@@ -244,9 +243,8 @@ class OwnAddresses:
         return max((one.reach for one in self.known if one.reach is not None), default=None)
 
     def _configured(self) -> list[OwnAddress]:
-        if self._advertise in ("", NOTHING):
-            return []
-        return [OwnAddress(self._advertise, told_reach(self._advertise), FoundBy.CONFIGURED)]
+        stated = list_advertised(self._advertise)
+        return [OwnAddress(address, told_reach(address), FoundBy.CONFIGURED) for address in stated]
 
     def _listening(self) -> list[OwnAddress]:
         reach = self._reach_of_listen()

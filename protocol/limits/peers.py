@@ -254,6 +254,8 @@ PEER_ADDRESSES_MAX: Final = 8
 """Addresses at which one kept peer is dialed: as many as a link names. Each costs a dial in every round."""
 OWN_ADDRESSES_TOLD_MAX: Final = 4
 """Own addresses in one link, which names LINK_PEER_COUNT_MAX: peers that have the repo need places, too."""
+ADVERTISED_ADDRESSES_MAX: Final = OWN_ADDRESSES_TOLD_MAX - 1
+"""Addresses that a user may state for this node: one place in links stays for the network that it is on."""
 
 # --- circuits ---
 CIRCUIT_DATA_SIZE_MAX: Final = 64 * KIB

@@ -118,3 +118,8 @@ def test_an_advertised_websocket_address_is_told_with_its_reach(address: str, re
     assert told_reach(address) is reach
     (first, *_) = OwnAddresses("127.0.0.1:7474", address).told
     assert (first.address, first.reach, first.found_by) == (address, reach, FoundBy.CONFIGURED)
+
+
+def test_links_name_each_address_that_is_advertised() -> None:
+    stated = OwnAddresses("10.0.0.1:7474", "relay.example:7474, wss://relay.example").told
+    assert [one.address for one in stated] == ["relay.example:7474", "wss://relay.example", "10.0.0.1:7474"]
