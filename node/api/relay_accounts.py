@@ -20,6 +20,7 @@ from protocol.limits.formats import LINK_PEER_COUNT_MAX
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
 from protocol.links import PeerAddress, RelayLink, relay_link_text
 from protocol.text import id_text
+from protocol.web_address import from_link, to_link
 from storage.relay.accounts import (
     AccountRow,
     AccountsFull,
@@ -63,7 +64,7 @@ class RelayAccounts:
     async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
         """A link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
         relay = self._find_relay()
-        told = [PeerAddress(one.address, self._node_key) for one in self._addresses.told]
+        told = [PeerAddress(to_link(one.address), self._node_key) for one in self._addresses.told]
         if not told:
             raise ServiceError(
                 "bad_config",
@@ -95,7 +96,7 @@ class RelayAccounts:
             "quota": quota,
             "link": relay_link_text(RelayLink(token, peers)),
             "expires_at": now + expires_seconds,
-            "addresses": [one.address for one in peers],
+            "addresses": [from_link(one.address) for one in peers],
             "reach": reach_text(self._addresses.reach),
         }
 

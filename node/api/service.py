@@ -145,7 +145,7 @@ class NodeService:
         self.archives = Archives(exports.destination, hub.run_blocking)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
-        self.relay_joining = RelayJoining(hub, self.peers)
+        self.relay_joining = RelayJoining(hub, self.peers, network)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
         self.requests = Requests(hub, author, self.sharing, joiner, self._whole_repo)
         self.people = People(

@@ -6,6 +6,7 @@ import trio
 
 from node.contract.relay_accounts import JoinedRelay
 from node.membership.peers import Peers, check_dialable
+from node.network.network import Network
 from node.runtime.errors import ServiceError
 from node.sync.hub import FileTaker, Hub, NotFetched
 from protocol.codec import DecodeError
@@ -14,6 +15,7 @@ from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
 from protocol.links import RelayLink, parse_relay_link
 from protocol.session_outputs import AccountAnswered
 from protocol.text import id_text
+from protocol.web_address import from_link
 
 _LOOK_SECONDS: Final = 0.1
 _REFUSALS: Final = {
@@ -28,32 +30,37 @@ _ADVICE: Final = "ask the relay's operator for a new link: `ravel relay invite` 
 class RelayJoining:
     """Accounts at others' relays."""
 
-    def __init__(self, hub: Hub, peers: Peers) -> None:
+    def __init__(self, hub: Hub, peers: Peers, network: Network) -> None:
         self._hub = hub
         self._peers = peers
+        self._network = network
 
     async def join(self, link: str) -> JoinedRelay:
         """Have the account of a link from now on. Raises ServiceError."""
         found = _parse(link)
-        first = found.peers[0]
-        is_new = id_text(first.peer) not in {view["peer"] for view in self._peers.views()}
-        await self._peers.add(first.address, id_text(first.peer), relay=True)
+        relay, addresses = found.peers[0].peer, [from_link(one.address) for one in found.peers]
+        was_kept, was_trusted = self._network.is_kept(relay), relay in self._network.relays
+        # Until it has given the account it is to keep nothing more: topics that it refuses are not offered again.
+        await self._peers.add_configured(relay, addresses, is_relay=was_trusted)
         with trio.move_on_after(ACCOUNT_JOIN_SECONDS):
             answer = await self._ask(found)
             if answer.refusal:
-                if is_new:  # nobody asked for a connection without the account
-                    await self._peers.remove(id_text(first.peer))
+                if not was_kept:  # nobody asked for a connection without the account
+                    await self._peers.remove(id_text(relay))
                 code, problem = _REFUSALS.get(answer.refusal, ("not_permitted", answer.refusal))
                 raise ServiceError(code, problem, _ADVICE)
+            address = self._dialed_at(relay) or addresses[0]
+            await self._peers.add_configured(relay, addresses, is_relay=True)
+            self._peers.begin_anew(relay)
             return {
-                "relay": id_text(first.peer),
-                "address": first.address,
+                "relay": id_text(relay),
+                "address": address,
                 "quota": answer.quota,
                 "used": answer.used,
             }
         raise ServiceError(
             "incomplete",
-            f"the relay at {first.address} does not answer, or has no accounts",
+            f"the relay at {', '.join(addresses)} does not answer, or has no accounts",
             "`ravel peer list` shows why; run the command again: the link was not used up",
         )
 
@@ -63,6 +70,11 @@ class RelayJoining:
                 return await (await self._find(link.peers[0].peer)).join_account(link.token)
             except NotFetched:
                 await trio.sleep(_LOOK_SECONDS)  # it has left, and is dialed again
+
+    def _dialed_at(self, relay: PeerId) -> str:
+        """Where this node has reached the relay; empty where it is connected otherwise."""
+        dialed = (one for one in self._network.peers if one.peer == relay and one.direction == "out")
+        return next((one.address for one in dialed if one.connection is not None), "")
 
     async def _find(self, relay: PeerId) -> FileTaker:
         while True:
@@ -79,5 +91,6 @@ def _parse(text: str) -> RelayLink:
         raise ServiceError(
             "bad_link", f"this is not a link to a relay: {error.detail or error.reason}", _ADVICE
         ) from None
-    check_dialable(link.peers[0].address, "bad_link")
+    for one in link.peers:
+        check_dialable(from_link(one.address), "bad_link")
     return link
