@@ -109,7 +109,8 @@ OUTGOING_SIZE_MAX: Final = 48 * MIB
 """Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB, and
 windows of 64 circuits 16 MB."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
-"""Frames of one read after which other tasks get a turn: a millisecond. One read brings 1,450 of the smallest."""
+"""Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
+5,800 of the smallest."""
 KEEP_ALIVES_AT_ONCE_MAX: Final = 16
 """Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. Honest peers send one in 30 seconds, and
 a line that stalls delivers a few together."""
