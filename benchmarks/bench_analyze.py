@@ -5,12 +5,14 @@ python benchmarks/bench_analyze.py [sizes, 10000 by default] [engines, local,spa
 Commits are those of `bench_statistics`, as an export with a manifest. With `nodes` each size is that of one of so many
 exports, nine tenths of which all have; the measure is then one export of as many rows. The engine `bare` is the least
 that the same order and nine of the tables cost without Ravel's frame: DuckDB and the kernel, in a process of its own;
-`nine` is the local engine on these tables alone, likewise. Timed is the whole command, in a process of its own:
+`nine` is the local engine on these tables alone, likewise. `again` is the local engine into the folder of an analysis of the
+same export before its last hundredth came, which is of a few branches. Timed is the whole command, in a process of its own:
 start, check of the export, order, comparison with the stated ranks, all tables, the page. Processor time is of all its
 processes. Memory is the largest sum of their resident memory, sampled.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,7 @@ _HEAVY = 100_000
 
 
 _COMMON_SHARE = 0.9
+_NEW_SHARE = 0.01
 
 
 def write_export(folder: Path, count: int) -> Path:
@@ -102,6 +105,18 @@ def write_manifest(folder: Path, count: int, node: str) -> Path:
     }
     (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def write_before(folder: Path, export: Path, count: int) -> Path:
+    """Make two parts of the last one of an export; gives the export as it was without the new one."""
+    *_, last = sorted((export / "commits").iterdir())
+    rows = pq.read_table(last)
+    old = len(rows) - max(1, int(count * _NEW_SHARE))
+    pq.write_table(rows.slice(0, old), last)
+    shutil.copytree(export / "commits", folder / "commits")
+    pq.write_table(rows.slice(old), last.with_name(f"{last.stem}-new.parquet"))
+    write_manifest(export, count, "benchmark")
+    return write_manifest(folder, count, "benchmark")  # the same bytes, of the same rows
 
 
 def analyze(exports: Sequence[Path], out: Path, engine: str) -> None:
@@ -180,23 +195,30 @@ def measure(folder: Path, size: int, engines: Sequence[str], nodes: int) -> None
     if nodes > 1:
         given["_of_nodes"] = write_nodes(folder / "nodes", size, nodes)
     seconds = {}
+    if "again" in engines:
+        before = write_before(folder / "before", given[""][0], rows)
+        analyze([before], folder / "out-again", "local")
     for engine in engines:
         for kind, exports in given.items():
+            if engine == "again" and kind:  # several exports are read in full
+                continue
             note(f"{engine}, {rows:,} commits in {len(exports)} exports")
+            run = "local" if engine == "again" else engine
             with peak_of_all() as peak, processor_time_of_all() as processor:
-                taken = timed(partial(analyze, exports, folder / f"out-{engine}{kind}", engine))
+                taken = timed(partial(analyze, exports, folder / f"out-{engine}{kind}", run))
             seconds[engine + kind] = taken
             figure(f"analyze_{engine}{kind}", taken, "s", commits=rows)
             figure(f"analyze_{engine}{kind}_processor", processor[0], "s", commits=rows)
             figure(f"analyze_{engine}{kind}_memory", peak[0], "MiB", commits=rows)
-        if nodes > 1:
+        if nodes > 1 and engine != "again":
             ratio = seconds[f"{engine}_of_nodes"] / seconds[engine]
             figure(f"analyze_{engine}_nodes_to_one", ratio, "ratio", nodes=nodes, limit=2.0)
-    for one, other in (("spark", "local"), ("nine", "bare")):
+    for one, other in (("spark", "local"), ("nine", "bare"), ("again", "local")):
         if one in seconds and other in seconds:
             figure(f"analyze_{one}_to_{other}", seconds[one] / seconds[other], "ratio", commits=rows)
-    if {"spark", "local"} <= seconds.keys() and rows <= _HEAVY:
-        compare(folder / "out-spark", folder / "out-local")
+    for other in ("spark", "again"):
+        if {other, "local"} <= seconds.keys() and rows <= _HEAVY:
+            compare(folder / f"out-{other}", folder / "out-local")
 
 
 if __name__ == "__main__":
