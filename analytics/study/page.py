@@ -48,11 +48,11 @@ def scale_of(plan: Plan) -> str:
 
 def as_text(result: StudyTables) -> str:
     """The medians as a table for a terminal."""
-    lines = [
-        f"{'edits per commit, median of seeds':44} {'paper':>7} {'reference':>10} {'net':>7} {'waiting':>8}"
-    ]
+    title = "edits per commit, median of seeds"
+    width = max([len(title), *(len(_scenario(row)) for row in result.percentiles)])
+    lines = [f"{title:{width}} {'paper':>7} {'reference':>10} {'net':>7} {'waiting':>8}"]
     lines += [
-        f"{_scenario(row)[:44]:44} {_edits(row['paper']):>7} {_edits(row['reference_p50']):>10} "
+        f"{_scenario(row):{width}} {_edits(row['paper']):>7} {_edits(row['reference_p50']):>10} "
         f"{_edits(row['net_p50']):>7} {_edits(row['waiting_room_p50']):>8}"
         for row in result.percentiles
     ]
@@ -119,14 +119,15 @@ def _pictures(plan: Plan, result: StudyTables, papers: Sequence[Row]) -> dict[st
             draw_ties(ties),
             "ScuttleSort's edits where each commit names the longest other feed, and two are equally long: "
             f"a dot for each of {seeds} and each height. Blue: one of the two is drawn at random. Orange: the first of the "
-            "two. Diamonds: the paper's runs, at each height one.",
+            "two. Diamonds: the paper's runs, one for each of its heights.",
         )
     real = [run for run in result.runs if run[0] in result.real]
     if real:
         found["measured"] = (
             draw_measured(real),
             "Branches of exports. Left of each pair: the order in which commits arrived at a node, a dot for each node and "
-            "branch. Right: the same branches, delivered feed by feed at random, a dot for each seed and branch.",
+            "branch. Right: the same branches, delivered feed by feed at random, a dot for each seed and branch. "
+            "The axis begins at one edit.",
         )
     return found
 
@@ -142,8 +143,8 @@ def _said_of_real(result: StudyTables) -> str:
     waited = sorted(run[7] - 1 for run in logs)
     worst = max(run[5] for run in logs)
     return (
-        f"<p>In {page.counted(len(logs), 'log')} of real nodes, {waited[0]:.1%} to {waited[-1]:.1%} of the commits came "
-        f"before one that they refer to. ScuttleSort would have sent at most {worst:,.2f} edits per commit.</p>"
+        f"<p>In {page.counted(len(logs), 'log')} of real nodes, {waited[0]:.2%} to {waited[-1]:.2%} of the commits came "
+        f"before one that they refer to. ScuttleSort would have sent at most {_edits(worst)} edits per commit.</p>"
     )
 
 
@@ -220,7 +221,9 @@ def draw_measured(runs: Sequence[Run]) -> str:
                 axes.plot(
                     _spread(place + shift, edits), edits, color=color, linewidth=0, marker="o", markersize=4
                 )
-        axes.set_ylim(bottom=0)
+        # No way takes less than one, and logs of real nodes differ by some thousandths from it.
+        most = max(axes.get_ylim()[1], 1.01)
+        axes.set_ylim(1 - (most - 1) / 10, most)
         axes.set_xticks(range(len(ways)), [name for name, _ in ways])
         axes.set_title("edits per commit", loc="left", fontsize=11)
         return svg_of(figure, "Edits per commit, measured deliveries")
@@ -329,4 +332,8 @@ def _scenario(row: Row) -> str:
 
 
 def _edits(value: float | None) -> str:
-    return page.DASH if value is None else f"{value:,.2f}"
+    """With three digits where two would hide that it is more than one."""
+    if value is None:
+        return page.DASH
+    is_near_one = 1 < value < 1.005
+    return f"{value:.3f}" if is_near_one else f"{value:,.2f}"

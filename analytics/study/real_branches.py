@@ -18,13 +18,16 @@ from analytics.order.linearize import linearize
 from analytics.reading.export_reader import load_commits, read_by_node
 from analytics.report.page import short, text_id
 from analytics.study.runs import AS_ARRIVED
-from analytics.study.study import REAL_BRANCHES_MAX, REAL_COMMITS_MAX, RealBranch
+from analytics.study.study import REAL_BRANCHES_MAX, REAL_BRANCHES_SHARE, REAL_COMMITS_MAX, RealBranch
 from analytics.study.tangle_models import from_rows
 from ravel.exports.checking import Export
 
 
 def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[RealBranch]:
-    """The largest branches of at most REAL_COMMITS_MAX commits, in full; what has no place in the order is left out."""
+    """The largest branches of at most REAL_COMMITS_MAX commits, in full; what has no place in the order is left out.
+
+    Branches of less than REAL_BRANCHES_SHARE of the largest of these are left out, too.
+    """
     commits = load_commits(spark, *exports)
     order = linearize(commits).where(F.col("fault").isNull())
     sizes = order.groupBy("branch_id").agg(F.count("*").alias("commits"))
@@ -57,7 +60,9 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         )
         .join(arrived, "commit_id")
     )
-    return [_load_branch(rows, bytes(row["branch_id"])) for row in largest.collect()]
+    found = largest.collect()
+    least = REAL_BRANCHES_SHARE * max((row["commits"] for row in found), default=0)
+    return [_load_branch(rows, bytes(row["branch_id"])) for row in found if row["commits"] >= least]
 
 
 def _load_branch(rows: DataFrame, branch_id: bytes) -> RealBranch:

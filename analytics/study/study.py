@@ -35,6 +35,8 @@ PAPER_EDITS: Final[Mapping[int, tuple[float, ...]]] = {
 REAL_COMMITS_MAX: Final = 512 * 1024
 """Commits of a real branch to replay: the paper's largest. About 0.5 KB each in the driver and in every task."""
 REAL_BRANCHES_MAX: Final = 4
+REAL_BRANCHES_SHARE: Final = 0.05
+"""Of the commits of the largest, that a branch has at least. One commit of a small root branch would count for many."""
 
 PAPERS_DELIVERY: Final = "random feed"
 PAPERS_MODEL: Final = "two feeds"
@@ -112,7 +114,7 @@ class StudyTables:
     """What a study gives."""
 
     runs: list[Run]
-    percentiles: list[Row]  # the paper's scenario first
+    percentiles: list[Row]  # the paper's scenario first, real branches last
     real: tuple[str, ...]  # labels of the branches that are no model's
 
 
@@ -143,7 +145,8 @@ def run_study(
     percentiles.write.mode("overwrite").parquet(target)
     read = spark.read.schema(percentiles.schema).parquet(target)
     is_other = ~(F.col("model").isin(*TIE_MODELS) & (F.col("delivery") == PAPERS_DELIVERY))
-    rows = read.orderBy(is_other, "model", "delivery", "height", "width").collect()
+    is_real = F.col("model").isin([branch.label for branch in real])
+    rows = read.orderBy(is_other, is_real, "model", "delivery", "height", "width").collect()
     return StudyTables(runs, rows, tuple(branch.label for branch in real))
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from analytics.study import command as study_command
+from analytics.study import real_branches
 from analytics.study.edit_streams import replay
 from analytics.study.page import as_text, figures_of, render_study, scale_of
 from analytics.study.real_branches import load_real_branches
@@ -56,6 +57,8 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
         )
         for n in range(30)
     ]
+    rows += [Row(f"small {n}", branch="small") for n in range(5)]
+    monkeypatch.setattr(real_branches, "REAL_BRANCHES_SHARE", 0.2)
     exports = [write_export(tmp_path / "export", rows, node="one")]
     exports.append(
         write_export(tmp_path / "late", [replace(row, received=T0_MS) for row in rows], node="two")
@@ -118,7 +121,7 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     assert page.count('<svg role="img"') == 5
     assert "scaled down" in page
     assert "<h1>Ravel: a timeline that waits for causes takes one edit per commit; ScuttleSort takes " in page
-    assert "In 2 logs of real nodes, 3.3% to 80.0% of the commits came before one" in page
+    assert "In 2 logs of real nodes, 3.33% to 80.00% of the commits came before one" in page
     figures = figures_of(TINY, result)
     assert list(figures) == ["width-60", "width-120", "height", "ties", "measured"]
     assert not any("var(--" in picture for picture in figures.values()), "each stands by itself"
