@@ -109,6 +109,8 @@ def lasted(milliseconds: int | None) -> str:
     """A time span to compare with others, in a unit that suits it."""
     if milliseconds is None:
         return DASH
+    if milliseconds < 1000:
+        return f"{milliseconds:,} ms"
     for unit, name in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min")):
         if milliseconds >= unit:
             return f"{milliseconds / unit:,.1f} {name}"

@@ -131,7 +131,7 @@ def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> s
         return svg_of(figure, "Heads over time")
 
 
-def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, pace: float) -> str:
+def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, pace: float | None) -> str:
     """Bytes that a node received over time, in MiB, as `draw_heads` does; and on at a pace in bytes a millisecond."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"received-{number}"}):
         figure = Figure(figsize=(7.2, 2.4), layout="constrained")
@@ -139,10 +139,11 @@ def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, p
         edges, sizes = _levels(points, bucket)
         axes.fill_between(edges, sizes / (1 << 20), color=MAIN_SOFT, linewidth=0, step="post")
         axes.step(edges, sizes / (1 << 20), color=MAIN, linewidth=1.5, where="post")
-        ahead = (points[-1][0] + bucket - points[0][0]) // 2
-        later = np.append(edges[-1:], edges[-1:] + np.timedelta64(ahead, "ms"))
-        grown = np.array([points[-1][1], points[-1][1] + pace * ahead])
-        axes.plot(later, grown / (1 << 20), color=OTHER, linewidth=1.5, linestyle=(0, (4, 3)))
+        if pace is not None:
+            ahead = (points[-1][0] + bucket - points[0][0]) // 2
+            later = np.append(edges[-1:], edges[-1:] + np.timedelta64(ahead, "ms"))
+            grown = np.array([points[-1][1], points[-1][1] + pace * ahead])
+            axes.plot(later, grown / (1 << 20), color=OTHER, linewidth=1.5, linestyle=(0, (4, 3)))
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.set_title("MiB in all", loc="left", fontsize=11)

@@ -430,7 +430,8 @@ def _branches(report: Report) -> str:
         "size",
     )
     rest = report.branches - len(report.branch_lines)
-    note = f"<p>And {rest:,} smaller ones, in {page.link_to('branches')}.</p>" if rest else ""
+    ones = "smaller one" if rest == 1 else "smaller ones"
+    note = f"<p>And {rest:,} {ones}, in {page.link_to('branches')}.</p>" if rest else ""
     return page.table((*heads, "first", "last"), rows) + note
 
 

@@ -288,7 +288,8 @@ def render_standing(standing: Standing, names: Names) -> str:
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
     pictures = "".join(
         f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one))}"
-        "<figcaption>Commits received, in MiB, by this node's clock (UTC). Dashed: on at the pace of late.</figcaption>"
+        "<figcaption>Commits received, in MiB, by this node's clock (UTC)."
+        f"{'' if _pace(one) is None else ' Dashed: on at the pace of late.'}</figcaption>"
         "</figure>"
         for number, one in enumerate(
             [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
@@ -410,16 +411,17 @@ def _grows(one: Received, names: Names) -> str:
         f"{_node(one.node, names)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}."
     )
     held = "" if one.held is None else f" It holds {page.sized(one.held)} of blocks."
-    if one.span < DAY:  # a first sync says nothing of a year
+    pace = _pace(one)
+    if pace is None:
         return received + held
-    growth = round(_pace(one) * _YEAR)
+    growth = round(pace * _YEAR)
     forecast = f" At that pace they take {page.sized(growth)} more disk space in a year"
     return f"{received}{held}{forecast}{'' if one.held is None else f', {page.sized(one.held + growth)} in all'}."
 
 
-def _pace(one: Received) -> float:
-    """Bytes in a millisecond; 0 where it is too young to tell."""
-    return one.recent / one.span if one.span >= DAY else 0.0
+def _pace(one: Received) -> float | None:
+    """Bytes in a millisecond; None of less than a day: a first sync says nothing of a year."""
+    return one.recent / one.span if one.span >= DAY else None
 
 
 def _heads(standing: Standing) -> tuple[str, str]:
