@@ -23,6 +23,7 @@ def _three(folder: Path) -> Iterator[tuple[Peer, Peer, Peer]]:
     alice, bob, relay = made = [Peer(folder / name) for name in ("alice", "bob", "relay")]
     try:
         run_ravel(relay, "config", "set", "relay.enabled", "true")
+        run_ravel(relay, "config", "set", "relay.topic_size_max", "1")  # MiB: it keeps no large file itself
         run_ravel(alice, "config", "set", "network.punching", "false")
         for peer in (relay, alice):
             peer.start()
