@@ -430,8 +430,8 @@ def _heads(standing: Standing) -> tuple[str, str]:
         return "good", "No branch has several heads."
     age = ""
     if standing.oldest_head is not None:
-        days = max(now.exported_at * 1000 - standing.oldest_head, 0) // DAY
-        age = f" The oldest is of {page.day(standing.oldest_head)}, {page.counted(days, 'day')} before the export"
+        old = page.duration(max(now.exported_at * 1000 - standing.oldest_head, 0))
+        age = f" The oldest is of {page.day(standing.oldest_head)}, {old} before the export"
     return (
         "plain",
         f"{_branches(now.unmerged)} {_has(now.unmerged)} several heads{_compared(now, standing.before, 'unmerged')}."
