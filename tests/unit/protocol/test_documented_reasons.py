@@ -94,7 +94,7 @@ ELSEWHERE: Final = {
     "fault.reason": set[str](),  # that of a `PeerFault`
     "output.reason": set[str](),  # that of a `Close`
     "event.fault": faults_in_exchange(),
-    "faults[0]": set(CARRIER_FAULTS),
+    "fault": set(CARRIER_FAULTS),
     "refusal": returned("node/sync/rate_limit.py", "find_flood")
     | returned("node/network/admission.py", "admit")
     | {"banned"},
