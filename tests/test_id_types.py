@@ -109,10 +109,12 @@ def found() -> dict[str, bool]:
     return names
 
 
+@pytest.mark.slow
 def test_no_public_signature_has_bare_bytes_for_an_id_a_key_or_a_secret() -> None:
     assert [name for name, is_content in found().items() if not is_content and name not in OTHERS] == []
 
 
+@pytest.mark.slow
 def test_every_exception_is_needed() -> None:
     bare = found()
     assert OTHERS.keys() - bare.keys() == set()
