@@ -35,7 +35,7 @@ def size_of(encoded_size: int) -> int:
 
 def sign_deposit(topic_seed: TopicSeed, file: ObjectId, size: int) -> FileDeposit:
     """The deposit of a file whose different blocks count so much together."""
-    topic, secret = signing.key_pair(topic_seed)
+    topic, secret = signing.topic_key_pair(topic_seed)
     digest = hashing.file_deposit_digest(encode(_Deposited(topic, file, size)))
     return FileDeposit(file, size, signing.sign(secret, digest))
 

@@ -90,7 +90,7 @@ def create_publication(
     topic_seed: TopicSeed, read_key: ReadKey, commit_key: BlockKey, blocks: tuple[Block, ...], nonce: bytes
 ) -> Publication:
     """A signed publication of a commit (its block first, then its body's). `nonce` is 24 fresh random bytes."""
-    topic, secret = signing.key_pair(topic_seed)
+    topic, secret = signing.topic_key_pair(topic_seed)
     sealed = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
         commit_key, topic + blocks[0].block_id, nonce, read_key
     )

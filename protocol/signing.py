@@ -48,7 +48,17 @@ def key_pair(seed: InvitationSeed) -> tuple[InvitationKey, SigningKey]: ...
 def key_pair(seed: TopicSeed) -> tuple[TopicKey, SigningKey]: ...
 def key_pair(seed: Seed) -> tuple[Any, SigningKey]:
     """(public key of 32 bytes, secret key of 64 bytes as libsodium holds it) of a 32-byte seed."""
-    return _key_pair(seed)
+    public, secret = bindings.crypto_sign_seed_keypair(seed)
+    return public, SigningKey(secret)
+
+
+@lru_cache(maxsize=_SEEDS_REMEMBERED_MAX)
+def topic_key_pair(seed: TopicSeed) -> tuple[TopicKey, SigningKey]:
+    """`key_pair` of a topic's seed, remembered: making one takes as long as a signature, and each commit is signed with one.
+
+    Of topics alone. A repo's seed signs once and is to be forgotten, as an invitation's is.
+    """
+    return key_pair(seed)
 
 
 @overload
@@ -64,13 +74,6 @@ def public_key(seed: TopicSeed) -> TopicKey: ...
 def public_key(seed: Seed) -> Any:
     """The public key of a seed."""
     return bindings.crypto_sign_seed_keypair(seed)[0]
-
-
-@lru_cache(maxsize=_SEEDS_REMEMBERED_MAX)
-def _key_pair(seed: Seed) -> tuple[bytes, SigningKey]:
-    """Making one takes as long as a signature, and each commit is signed with the keys of the same few topics."""
-    public, secret = bindings.crypto_sign_seed_keypair(seed)
-    return public, SigningKey(secret)
 
 
 def sign(secret_key: SigningKey, message: bytes) -> Signature:

@@ -55,10 +55,11 @@ class Peers:
         key = self._find(peer, filter(self._network.is_kept, self._known()))
         # Circuits and learned addresses of the same peer come after what is kept.
         state = next(one for one in self._network.peers if one.peer == key)
+        address, *others = state.named
         return {
             "peer": id_text(key),
-            "address": state.address,
-            "others": list(state.others),
+            "address": address,
+            "others": others,
             "from_link": state.source is AddressSource.LINK,
             "relay": key in self._network.relays,
             "repos": sorted(map(id_text, self._network.linked.get(key, ()))),
@@ -101,6 +102,12 @@ class Peers:
         self._network.keep(key, addresses[0], others=addresses[1:])
         if is_relay != was_relay:
             self.begin_anew(key)
+
+    async def try_addresses(self, key: PeerId, addresses: Sequence[str]) -> None:
+        """Dial a peer also where a link says that it is. What the user has named of it stays. Raises ServiceError."""
+        self._check_other(key)
+        await self._hub.write(self._store_link, key, addresses)
+        self._network.keep(key, addresses[0], AddressSource.LINK, addresses[1:])
 
     def begin_anew(self, key: PeerId) -> None:
         """End the connections with a peer: what it is to keep is told when one begins. It is dialed again."""
@@ -192,6 +199,11 @@ class Peers:
             address, *others = addresses
             source = AddressSource.CONFIGURED
             keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
+
+    def _store_link(self, key: PeerId, addresses: Sequence[str]) -> None:
+        with self._hub.replica.database.write() as connection:
+            address, *others = addresses
+            keep_peer(connection, key, address, source=AddressSource.LINK, others=others)
 
     def _store_settings(
         self,

@@ -18,6 +18,8 @@ from protocol.text import id_text
 from protocol.web_address import from_link
 
 _LOOK_SECONDS: Final = 0.1
+_ADDRESSES_KEPT_MAX: Final = 4
+"""Addresses of a link that are kept: as many as a relay states, and where it was reached. Others of the user stay."""
 _REFUSALS: Final = {
     "used_link": ("not_permitted", "the link was used by another node"),
     "expired_link": ("expired", "the link is no longer valid"),
@@ -39,9 +41,10 @@ class RelayJoining:
         """Have the account of a link from now on. Raises ServiceError."""
         found = _parse(link)
         relay, addresses = found.peers[0].peer, [from_link(one.address) for one in found.peers]
-        was_kept, was_trusted = self._network.is_kept(relay), relay in self._network.relays
-        # Until it has given the account it is to keep nothing more: topics that it refuses are not offered again.
-        await self._peers.add_configured(relay, addresses, is_relay=was_trusted)
+        was_kept = self._network.is_kept(relay)
+        # Until it has given the account it is to keep nothing more: topics that it refuses are not offered again. Nor does
+        # the link change what the user has named: anyone can write one with a relay's key and false addresses.
+        await self._peers.try_addresses(relay, addresses)
         with trio.move_on_after(ACCOUNT_JOIN_SECONDS):
             answer = await self._ask(found)
             if answer.refusal:
@@ -50,7 +53,8 @@ class RelayJoining:
                 code, problem = _REFUSALS.get(answer.refusal, ("not_permitted", answer.refusal))
                 raise ServiceError(code, problem, _ADVICE)
             address = self._dialed_at(relay) or addresses[0]
-            await self._peers.add_configured(relay, addresses, is_relay=True)
+            reached = list(dict.fromkeys([address, *addresses]))[:_ADDRESSES_KEPT_MAX]
+            await self._peers.add_configured(relay, reached, is_relay=True)
             self._peers.begin_anew(relay)
             return {
                 "relay": id_text(relay),

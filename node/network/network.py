@@ -199,6 +199,7 @@ class Network:
                 return  # where it is connected may be the only address that this network lets through
             old.scope.cancel()
             state.address, state.others = old.address, old.others
+            state.source, state.from_links = old.source, old.from_links
         self._dialed[peer] = state
         assert self._nursery is not None, "run() comes first"
         self._nursery.start_soon(self._keep_dialing, state)
@@ -368,7 +369,7 @@ class Network:
 
     async def _open_line(self, state: PeerState, address: str) -> Line:
         """A connection to where the peer may be. A host that only a link named is not dialed at will."""
-        is_trusted = state.source is not AddressSource.LINK or self._proven.get(state.peer) == address
+        is_trusted = not state.is_linked(address) or self._proven.get(state.peer) == address
         if not is_trusted and not self._allowance.try_dial(address, trio.current_time()):
             raise TransportError("paused", f"{address} was dialed often enough for now")
         web = parse_web_address(address)

@@ -10,7 +10,7 @@ from node.network.circuit_dialing import relay_at
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from protocol.ids import PeerId
-from protocol.limits.peers import DUPLICATE_SECONDS
+from protocol.limits.peers import DUPLICATE_SECONDS, PEER_ADDRESSES_MAX
 from storage.peers.peers import add_addresses
 
 
@@ -30,6 +30,8 @@ class PeerState:
     connection: Connection | None = None
     others: tuple[str, ...] = ()
     """Further addresses at which the peer is dialed."""
+    from_links: frozenset[str] = frozenset()
+    """Addresses that only links have named, of a peer that a user has named by others."""
     local_host: str = ""
     """This machine's address on a connection that was dialed."""
     met_at: float = 0.0
@@ -47,13 +49,33 @@ class PeerState:
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
     def add_addresses(self, address: str, others: Sequence[str], source: AddressSource) -> None:
-        """Dial the peer at these, too. While it is connected, `address` stays where that is."""
-        known = (self.address, *self.others)
-        first, *rest = add_addresses(known, (address, *others), source)
+        """Dial the peer at these, too. While it is connected, `address` stays where that is.
+
+        What links name comes behind all that a user has named, and is dialed with restraint whatever else is known.
+        """
+        known, new = (self.address, *self.others), (address, *others)
+        if source is self.source:
+            first, *rest = add_addresses(known, new, source)
+        elif source is AddressSource.LINK:
+            first, *rest = list(dict.fromkeys([*known, *new]))[:PEER_ADDRESSES_MAX]
+            self.from_links |= {one for one in new if one not in known}
+        else:
+            first, *rest = list(dict.fromkeys([*new, *known]))[:PEER_ADDRESSES_MAX]
+            self.from_links = frozenset(known) - set(new)
+            self.source = source
+        self.from_links -= set(new) if source is AddressSource.CONFIGURED else set()
         if self.connection is None:
             self.address = first
         self.others = tuple(one for one in (first, *rest) if one != self.address)
-        self.source = source
+
+    @property
+    def named(self) -> list[str]:
+        """The addresses that the user has named; those of links where only these named any."""
+        return [one for one in (self.address, *self.others) if one not in self.from_links]
+
+    def is_linked(self, address: str) -> bool:
+        """Whether only links have named an address of the peer."""
+        return self.source is AddressSource.LINK or address in self.from_links
 
     @property
     def through(self) -> PeerId | None:

@@ -323,7 +323,7 @@ class Hub:
             rest = ingested.left + rest[count:]
             judged = len(first.opened) - len(ingested.left) + len(ingested.released)
             bill.account.storing.note(max(1, judged), seconds)
-            if source is not None:
+            if source in self._listeners:  # one that has left meanwhile would never be forgotten
                 self._senders.note(ingested.waited, source)
             self.announce(ingested, branch.topic, source)
             together = together.with_more(ingested)

@@ -231,7 +231,9 @@ class _Receiving:
             try:
                 await self._read_more()
             except TransportError as error:
-                self._fault = error
+                self._fault = TransportError(
+                    error.reason, error.message
+                )  # without the frames that it came through
                 raise
 
     def take(self) -> bytes | None:
@@ -242,7 +244,9 @@ class _Receiving:
         try:
             frame = self._next_frame()
         except TransportError as error:
-            self._fault = error
+            self._fault = TransportError(
+                error.reason, error.message
+            )  # without the frames that it came through
             raise
         if frame is not None:
             self._unyielded += 1

@@ -47,24 +47,31 @@ def keep_peer(
     is_relay: bool | None = None,
     others: Sequence[str] = (),
 ) -> None:
-    """Keep a peer to be dialed at these addresses, too; None leaves as it is whether it may keep all topics."""
+    """Keep a peer to be dialed at these addresses, too; None leaves as it is whether it may keep all topics.
+
+    Those that are kept are of one source. What a user names takes the place of what links named, and links add nothing to
+    it: anyone can write one.
+    """
     row = connection.execute(select(peers).where(peers.c.peer == peer, ~peers.c.is_banned)).one_or_none()
     known: list[str] = []
-    if row is not None:
+    new = [address, *others]
+    if row is not None and row.source in (CONFIGURED, source):
         further = select(peer_addresses.c.address).where(peer_addresses.c.peer == peer)
         known = [row.address, *connection.execute(further.order_by(peer_addresses.c.place)).scalars()]
+        if row.source != source:
+            new, source = [], CONFIGURED
     if is_relay is None:
         is_relay = row is not None and row.is_relay
-    first, *rest = add_addresses(known, [address, *others], source)
+    first, *rest = add_addresses(known, new, source)
     _put(connection, peer, first, is_banned=False, is_relay=is_relay, source=source)
     for place, other in enumerate(rest):
         connection.execute(insert(peer_addresses).values(peer=peer, place=place, address=other))
 
 
 def add_addresses(known: Sequence[str], new: Sequence[str], source: str) -> list[str]:
-    """A peer's addresses, each once, after new ones were named: what a user names comes first, what a link names second.
+    """A peer's addresses of one source, each once, after new ones were named: the first, if links named it, stays first.
 
-    So a link takes the place of no address that a user has named, and of too many the oldest go.
+    Of too many the oldest go.
     """
     first = () if source == CONFIGURED else known[:1]
     return list(dict.fromkeys([*first, *new, *known]))[:PEER_ADDRESSES_MAX]

@@ -154,7 +154,7 @@ def load_publications(
     expected.update((row[4][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
     body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
-    secret = signing.key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
+    secret = signing.topic_key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
     items: list[bytes] = []
     for num, _, sealed_key, signature, block_nums in rows:
         encoded = tuple(blocks[block_num] for block_num in block_nums)

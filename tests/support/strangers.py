@@ -28,8 +28,9 @@ Heard = TypeVar("Heard", bound=Message)
 class Stranger:
     """A peer that says whatever the test wants."""
 
-    def __init__(self, stream: SecureStream) -> None:
-        self.stream = stream
+    def __init__(self, stream: SecureStream, wire: trio.abc.Stream) -> None:
+        """`wire` carries the encrypted stream."""
+        self.stream, self.wire = stream, wire
         self.ended: Ended | None = None
         """What the node said of the end, when it has come."""
 
@@ -82,7 +83,7 @@ async def met(node: Node, make: StreamPair = memory_stream_pair) -> AsyncIterato
         nursery.start_soon(dial_it)
         accepted = await accept(theirs, node.seed, AgreementSecret(b"a" * 32))
 
-    stranger, done = Stranger(streams["ours"]), trio.Event()
+    stranger, done = Stranger(streams["ours"], ours), trio.Event()
 
     async def converse() -> None:
         stranger.ended = await Connection(node.hub, accepted).run()

@@ -1,5 +1,6 @@
 """What waits costs nothing to keep waiting: it is opened once when it comes and once when it is judged, in short slices."""
 
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -425,6 +426,26 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
         assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
     assert told == [2, 1, 2], "a and b; a; b and c"
+
+
+async def test_who_left_while_its_commit_was_stored_is_not_remembered(world: World) -> None:
+    """It was forgotten before: noted again, it would stay, and with it all that its connection remembers."""
+    _, second = world.write("a, a <- b")
+    replica, branch = world.copy()
+    peer = _Ear()
+    left = weakref.ref(peer)
+
+    async def run_and_leave(function: Callable[..., object], *args: object) -> object:
+        leaving = left()
+        assert leaving is not None
+        hub.remove(leaving)
+        return function(*args)
+
+    hub = Hub(replica, run_and_leave, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
+    hub.add(peer)
+    assert (await hub.ingest(branch, [second], _Now(), peer)).waited
+    del peer
+    assert left() is None
 
 
 def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> None:

@@ -20,6 +20,7 @@ from node.runtime.errors import ServiceError
 from node.sync.relay import RelayService
 from protocol.links import parse_relay_link
 from protocol.text import id_text
+from storage.peers.peers import load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.relays import PLENTY, open_relay, until
@@ -110,3 +111,8 @@ async def test_a_relay_that_refuses_a_link_is_trusted_as_before(
             await at.joining.join(link)
         assert at.network.is_kept(at.relay.key)
         assert at.network.relays == set()
+        with at.alice.replica.database.read() as connection:
+            (row,) = load_peers(connection)
+        assert (row.address, row.others) == (at.web, ()), (
+            "a link takes the place of nothing that the user has named"
+        )

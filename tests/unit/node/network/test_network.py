@@ -141,11 +141,17 @@ async def test_another_address_of_a_peer_is_added_and_cuts_no_connection(
             assert at_alice.peers == [state]
             assert state.connection is before
             assert state.address == there
-            assert state.others == tuple(f"127.0.0.1:{port}" for port in (3, 4, 2, 1))
+            assert state.others == tuple(f"127.0.0.1:{port}" for port in (2, 1, 3, 4))
+            assert [state.is_linked(f"127.0.0.1:{port}") for port in (2, 1, 3, 4)] == [
+                False,
+                False,
+                True,
+                True,
+            ]
             with alice.replica.database.read() as connection:
                 (row,) = load_peers(connection)
             assert row.address == "127.0.0.1:2"
-            assert set(row.others) == {there, "127.0.0.1:1", "127.0.0.1:3", "127.0.0.1:4"}
+            assert set(row.others) == {there, "127.0.0.1:1"}, "links add nothing to what a user has named"
             await peers.add(there, id_text(bob.key), relay=True)
             await until(lambda: state.connection not in (None, before))  # so it is told what to keep
             await peers.remove(id_text(bob.key))

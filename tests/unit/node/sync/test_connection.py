@@ -91,8 +91,9 @@ async def test_a_goodbye_is_answered_with_one(tmp_path: Path, autojump_clock: Mo
             assert await stranger.stream.receive_frame() is None, "and the direction ends"
 
 
+@pytest.mark.parametrize("end", ["goodbye", "cut", "bad_frame"])
 async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock, end: str
 ) -> None:
     """By itself: Python's collector counts objects and not bytes, and strangers come as often as they like."""
     seen: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -110,8 +111,15 @@ async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
             for _ in range(3):
                 async with met(alice) as stranger:
                     await stranger.say(Announce(tuple(AnnouncedTopic(bytes([n]) * 32) for n in range(99))))
-                    await stranger.say(Goodbye("bye"))
-                    await stranger.hear(Goodbye)
+                    match end:
+                        case "goodbye":
+                            await stranger.say(Goodbye("bye"))
+                            await stranger.hear(Goodbye)
+                        case "cut":
+                            await stranger.wire.aclose()
+                        case _:
+                            await stranger.wire.send_all(b"x" * 100)
+                            await stranger.hear(Goodbye)
             assert not seen
     finally:
         gc.enable()

@@ -52,9 +52,13 @@ def test_a_peer_is_kept_at_all_addresses_that_were_named(tmp_path: Path) -> None
         keep_peer(connection, CAROL, "f:1", source="link", others=("d:1",))
         keep_peer(connection, BOB, "g:1", source="link", others=tuple(f"{number}:1" for number in range(9)))
         found = {row.peer: (row.address, *row.others) for row in load_peers(connection)}
-        assert found[CAROL] == ("e:1", "f:1", "d:1"), "what a user has named stays first"
+        assert found[CAROL] == ("e:1", "d:1"), "links add nothing to what a user has named"
         assert found[BOB] == ("a:1", "g:1", *(f"{number}:1" for number in range(6))), "of too many some"
         assert len(found[BOB]) == PEER_ADDRESSES_MAX
+        keep_peer(connection, BOB, "z:1", source="configured")
+        assert [(row.address, row.others) for row in load_peers(connection) if row.peer == BOB] == [
+            ("z:1", ())
+        ]
         ban_peer(connection, BOB)
         assert [row.others for row in load_peers(connection) if row.peer == BOB] == [()]
         keep_peer(connection, BOB, "a:1", source="configured")
