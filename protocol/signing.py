@@ -16,7 +16,7 @@ from protocol.keys import InvitationSeed, NodeSeed, RepoSeed, Seed, SigningKey, 
 
 _KEYS_REMEMBERED_MAX: Final = 4096  # about 1 MB
 _SEEDS_REMEMBERED_MAX: Final = 256
-"""Of topics and users that are written to and with at a time: 50 KB. Their seeds are in memory anyway."""
+"""Topics that are written to at a time: 50 KB. Their seeds are in memory anyway."""
 _FIELD_PRIME: Final = 2**255 - 19
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 
@@ -56,7 +56,7 @@ def key_pair(seed: Seed) -> tuple[Any, SigningKey]:
 def topic_key_pair(seed: TopicSeed) -> tuple[TopicKey, SigningKey]:
     """`key_pair` of a topic's seed, remembered: making one takes as long as a signature, and each commit is signed with one.
 
-    Of topics alone. A repo's seed signs once and is to be forgotten, as an invitation's is.
+    Other seeds are not remembered here: those of repos and invitations sign once, and must not stay in memory.
     """
     return key_pair(seed)
 

@@ -6,7 +6,7 @@ which something was sent in part is used no more.
 """
 
 import math
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import h11
@@ -168,7 +168,9 @@ class HttpConnection:
         }
         try:
             await self._app(scope, self._receive, self._send)
-        except Exception:  # the border of one request: a defect, of which its client learns nothing
+        except (
+            Exception
+        ):  # a defect of one endpoint must not end the daemon: the log has it, the client a 500
             log.exception("request failed", path=scope["path"])
         if self._http.our_state is h11.SEND_RESPONSE:
             await self._refuse(500)
@@ -228,7 +230,7 @@ class HttpConnection:
     async def _send_bytes(self, data: bytes) -> None:
         try:
             await self._stream.send_all(data)
-        except BaseException as error:  # also where it is cancelled: nobody knows how much was sent
+        except BaseException as error:  # also cancelled: a part may be sent, so nothing can follow it
             self._is_broken = True
             if not isinstance(error, (trio.BrokenResourceError, trio.ClosedResourceError)):
                 raise
@@ -237,7 +239,7 @@ class HttpConnection:
     async def _refuse(self, status: int) -> None:
         """Answer a request that cannot be served, as the last one."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self._is_broken:
-            headers: Any = [(b"content-length", b"0"), (b"connection", b"close")]
+            headers = [(b"content-length", b"0"), (b"connection", b"close")]
             head = self._http.send(h11.Response(status_code=status, headers=headers))
             await self._send_bytes(head + self._http.send(h11.EndOfMessage()))
 

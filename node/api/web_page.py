@@ -114,7 +114,7 @@ def page_routes(give_token: Handler, show_report: Handler, send_export: Handler)
 
 
 def _route_once(path: str, handler: Handler) -> Route:
-    """A route of GET alone, for what is given once: HEAD would use up its code, and make an export that nobody gets."""
+    """A route that refuses HEAD: a code works once, and HEAD would use it up without giving the export."""
 
     async def serve(request: Request) -> Response:
         if request.method == "HEAD":  # starlette adds it to GET

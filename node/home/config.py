@@ -48,7 +48,7 @@ WORKERS_MAX: Final = 64
 SIZE_MAX_MIB: Final = 2**30
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
 NOTHING: Final = "nothing"
-"""What `[network] advertise` says where nobody shall be told an address of this node."""
+"""The value of `[network] advertise` with which the node tells no other one its address."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -169,10 +169,10 @@ workers = {WORKERS_DEFAULT}
 # host:port that other nodes connect to. The host * stands for every interface, by IPv4 and IPv6 (0.0.0.0: IPv4 alone);
 # port 0 takes any free port. On 127.0.0.1 only this machine can connect.
 listen = {_quoted(listen)}
-# host:port, or wss://name, that invitations and introductions tell others to dial: up to {ADVERTISED_ADDRESSES_MAX}, with
-# commas between. Empty: the addresses that the node finds (`ravel status` shows them). Set it where it finds none, such as
-# behind a router that forwards a port.
-# "nothing": nobody is told an address of this node, and links name relays alone.
+# Addresses that invitations and introductions name, up to {ADVERTISED_ADDRESSES_MAX}, with commas between: host:port, or wss://name.
+# Empty: the addresses that the node finds (`ravel status` shows them). Set it where it finds none, such as behind a router
+# that forwards a port.
+# "nothing": the node tells no other one its address, and links name relays alone.
 advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
 # peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]

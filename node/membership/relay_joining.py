@@ -48,7 +48,7 @@ class RelayJoining:
         with trio.move_on_after(ACCOUNT_JOIN_SECONDS):
             answer = await self._ask(found)
             if answer.refusal:
-                if not was_kept:  # nobody asked for a connection without the account
+                if not was_kept:  # without the account the user did not ask for a connection
                     await self._peers.remove(id_text(relay))
                 code, problem = _REFUSALS.get(answer.refusal, ("not_permitted", answer.refusal))
                 raise ServiceError(code, problem, _ADVICE)

@@ -54,16 +54,15 @@ class PeerState:
         What links name comes behind all that a user has named, and is dialed with restraint whatever else is known.
         """
         known, new = (self.address, *self.others), (address, *others)
-        if source is self.source:
-            first, *rest = add_addresses(known, new, source)
-        elif source is AddressSource.LINK:
+        if source is AddressSource.LINK and self.source is not source:
             first, *rest = list(dict.fromkeys([*known, *new]))[:PEER_ADDRESSES_MAX]
-            self.from_links |= {one for one in new if one not in known}
+            self.from_links |= set(new) - set(known)
         else:
-            first, *rest = list(dict.fromkeys([*new, *known]))[:PEER_ADDRESSES_MAX]
-            self.from_links = frozenset(known) - set(new)
+            first, *rest = add_addresses(known, new, source)
+            if self.source is not source:  # the user names a peer that links have named before
+                self.from_links = frozenset(known)
+            self.from_links -= set(new)
             self.source = source
-        self.from_links -= set(new) if source is AddressSource.CONFIGURED else set()
         if self.connection is None:
             self.address = first
         self.others = tuple(one for one in (first, *rest) if one != self.address)

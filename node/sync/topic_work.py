@@ -84,7 +84,7 @@ class TopicWork:
         self._news[topic] += count
 
     def load(self, load: Load) -> None:
-        """Read what the peer asks for, or is to be sent."""
+        """Read from the store what a session asks for, and answer it."""
         self._owner.start(self._load, load)
 
     def load_summaries(self, topics: Sequence[TopicKey]) -> None:

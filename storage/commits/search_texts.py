@@ -25,7 +25,7 @@ TEXT_KINDS: Final = frozenset({kind_name(Carried), *map(kind_name, TEXT.bodies)}
 
 @dataclass(frozen=True, slots=True)
 class DueText:
-    """A branch whose text is to be read anew. `due` counts how often that was noted.
+    """A branch whose text must be read again. `due` counts how often that was noted.
 
     0: it was read without all of what the branch continues, which may have come since.
     """
@@ -73,7 +73,7 @@ def withdraw_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool
 
 
 def load_due(connection: Connection, after: int) -> DueText | None:
-    """The next text that is to be read anew, or was read in part, of a branch with a number behind this one."""
+    """The next text to read again, or that was read in part, of a branch with a larger number than this one."""
     query = select(search_texts.c.branch_num, search_texts.c.due).where(
         or_(search_texts.c.due > 0, search_texts.c.sources == b""), search_texts.c.branch_num > after
     )

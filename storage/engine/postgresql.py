@@ -221,10 +221,10 @@ class PostgresqlBackend:
         """In pages: PostgreSQL has no function of ours."""
         (num,) = (one.name for one in metadata.tables[table].primary_key.columns)
         query = (
-            f"SELECT {num}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of ours
+            f"SELECT {num}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of the schema
             f" WHERE {num} > %s AND {column} IS NOT NULL ORDER BY {num} LIMIT {_PAGE}"
         )
-        statement = f"UPDATE {table} SET {column} = %s WHERE {num} = %s"  # noqa: S608  # names of ours
+        statement = f"UPDATE {table} SET {column} = %s WHERE {num} = %s"  # noqa: S608  # names of the schema
         count, last = 0, -1
         while rows := connection.exec_driver_sql(query, (last,)).all():
             connection.exec_driver_sql(statement, [(change(*row[1:]), row[0]) for row in rows])

@@ -52,7 +52,7 @@ def _assert_same(out: Path, fresh: Path) -> None:
     assert {path.name for path in out.iterdir()} == {path.name for path in fresh.iterdir()}
 
 
-def _analyze_twice(export: Path, out: Path, fresh: Path, **options: Any) -> analyze.AnalysisResult:  # noqa: ANN401
+def _analyze_twice(export: Path, out: Path, fresh: Path, **options: Any) -> analyze.AnalysisResult:  # noqa: ANN401  # those of `run`
     """Built on what lies in `out`, and from nothing in `fresh`: both are the same."""
     fresh.mkdir()
     if (out / "summary.json").exists():  # the page says what changed

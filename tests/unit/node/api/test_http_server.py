@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 import trio
 import trio.testing
 from starlette.types import Receive, Scope, Send
-from trio.testing import MockClock, memory_stream_pair
+from trio.testing import MemoryReceiveStream, MemorySendStream, MockClock, memory_stream_pair
 
 from node.api import http_connection
 from node.api import http_server as http_server_module
@@ -28,6 +28,8 @@ from tests.fuzz.seeds import CORPUS
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, served
 
+_ClientEnd = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
+
 
 async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
     return await client.post(f"/api/v1{path}", json=body)
@@ -38,6 +40,13 @@ async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The same over a real server and a real connection."""
     async with served(folder) as one:
         yield one.client
+
+
+def _connection() -> tuple[_ClientEnd, trio.SocketStream]:
+    """Both ends of a connection in memory. The server asks its end for the addresses of both."""
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # streams in memory have no socket
+    return client, cast("trio.SocketStream", stream)
 
 
 async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
@@ -126,11 +135,10 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"at last"})
 
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     with fail_after(7200):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"at last" in b"".join([part async for part in client])
 
@@ -179,7 +187,7 @@ async def test_the_head_of_an_answer_is_sent_with_its_body(
     counting = _Counting(server)
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, counting)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, counting)  # type: ignore[arg-type]  # it has all that the server uses
             for _ in range(2):  # the second one begins with nothing left of the first
                 await client.send_all(method.encode() + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while len(b"".join(counting.sent)) < len(b"".join(sends)):
@@ -196,11 +204,10 @@ async def test_who_asks_for_http2_is_answered_in_http1(autojump_clock: MockClock
         await send({"type": "http.response.body", "body": b"ok"})
 
     upgrade = [b"GET / HTTP/1.1", b"Host: localhost", b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c"]
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             for _ in range(2):
                 await client.send_all(b"\r\n".join([*upgrade, b"HTTP2-Settings: AAMAAABkAAQAAP__", b"", b""]))
                 said = b""
@@ -218,12 +225,11 @@ async def test_a_connection_without_a_request_is_ended(autojump_clock: MockClock
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             said = b"".join([part async for part in client])
     assert said.endswith(b"ok")
@@ -234,12 +240,11 @@ async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockC
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise AssertionError("a request that never came whole")
 
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     began = trio.current_time()
     with fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             with pytest.raises(trio.BrokenResourceError):
                 for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
                     await client.send_all(bytes([byte]))
@@ -255,12 +260,11 @@ async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump
         while (await receive())["type"] == "http.request":
             pass
 
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             await client.send_all(_UNFINISHED)
             with pytest.raises(trio.BrokenResourceError):
                 for _ in range(400):
@@ -277,11 +281,10 @@ async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClo
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"at last"})
 
-    client, stream = memory_stream_pair()
-    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_connection, app, stream)
             await client.send_all(_UNFINISHED)
             for _ in range(499):
                 await trio.sleep(API_STRANGER_SECONDS / 10)
