@@ -32,8 +32,10 @@ from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
+    FRUITLESS_SLOWED_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     STRANGER_IDLE_SECONDS,
+    STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
 )
 from protocol.links import PeerAddress
@@ -114,7 +116,10 @@ class Connection:
         """
         self._met = met
         ledger = hub.ledger
-        self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
+        slowed_after = STRANGERS_SLOWED_SECONDS if hub.relay is None else FRUITLESS_SLOWED_SECONDS
+        self.account = (
+            ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network, slowed_after)
+        )
         """What pays for the work that the peer causes."""
         self.is_stranger = not is_known
         self._may_keep = may_keep

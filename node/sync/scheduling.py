@@ -26,8 +26,10 @@ from protocol.limits.peers import (
     FRUITLESS_SECONDS_MAX,
     FRUITLESS_SLOWED_SECONDS,
     FRUITLESS_SLOWED_SHARE,
+    PAUSED_WORK_SECONDS_MIN,
     SLICE_SECONDS,
     SLOWED_PAUSE_SECONDS_MAX,
+    STRANGERS_SLOWED_SECONDS,
 )
 
 SHORT_COUNT_MAX: Final = 64
@@ -45,11 +47,14 @@ _TELLING_COUNT_MIN: Final = 16
 class WorkAccount:
     """What a peer, or the strangers of a network together, have had this node do."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> None:
+        """`slowed_after`: seconds of fruitless work from which on the account is read from more slowly."""
         self._clock = clock
+        self._slowed_after = slowed_after
         self._fruitless = 0.0
         self._asked_at = clock()
-        self._unpaused = 0.0  # charged since the last pause
+        self._unpaused = 0.0  # charged, and not yet paused for
+        self._paused_until = 0.0
         self._is_over = False
         self.used = 0.0
         """Seconds of the processor, altogether."""
@@ -88,11 +93,18 @@ class WorkAccount:
         return self._is_over
 
     def pop_pause(self) -> float:
-        """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only."""
-        if self.fruitless <= FRUITLESS_SLOWED_SECONDS:
+        """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only.
+
+        All connections of the account wait for the same time: one pause of each would give each connection that share.
+        """
+        if self.fruitless <= self._slowed_after:
             return 0.0
-        unpaused, self._unpaused = self._unpaused, 0.0
-        return min(SLOWED_PAUSE_SECONDS_MAX, unpaused / FRUITLESS_SLOWED_SHARE)
+        now = self._asked_at
+        if self._unpaused >= PAUSED_WORK_SECONDS_MIN:
+            due = max(now, self._paused_until) + self._unpaused / FRUITLESS_SLOWED_SHARE
+            self._unpaused, self._paused_until = 0.0, min(due, now + SLOWED_PAUSE_SECONDS_MAX)
+        # The bound again, for a clock that another run of trio's loop has set back.
+        return min(max(0.0, self._paused_until - now), SLOWED_PAUSE_SECONDS_MAX)
 
     @property
     def is_settled(self) -> bool:
@@ -152,18 +164,18 @@ class Ledger:
         """The account of a peer that is known."""
         return self._find(peer)
 
-    def of_strangers(self, network: str) -> WorkAccount:
+    def of_strangers(self, network: str, slowed_after: float = STRANGERS_SLOWED_SECONDS) -> WorkAccount:
         """The one account of all strangers of a network (`reach.network_of`)."""
-        return self._find(network)
+        return self._find(network, slowed_after)
 
     def __len__(self) -> int:
         """How many are remembered."""
         return len(self._accounts)
 
-    def _find(self, name: PeerId | str) -> WorkAccount:
+    def _find(self, name: PeerId | str, slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> WorkAccount:
         account = self._accounts.get(name)
         if account is None:
-            account = self._accounts[name] = WorkAccount(self._clock)
+            account = self._accounts[name] = WorkAccount(self._clock, slowed_after)
             if len(self._accounts) > ACCOUNTS_MAX:
                 self._forget_one(name)
         self._accounts.move_to_end(name)

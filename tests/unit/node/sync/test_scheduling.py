@@ -14,16 +14,21 @@ from node.sync.scheduling import SHORT_COUNT_MAX, FairLock, Ledger, SlicePace, W
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     ACCOUNTS_MAX,
+    FRAME_SECONDS,
     FRUITLESS_FORGIVEN_SHARE,
     FRUITLESS_SECONDS_MAX,
     FRUITLESS_SLOWED_SECONDS,
+    FRUITLESS_SLOWED_SHARE,
+    PAUSED_WORK_SECONDS_MIN,
     SLICE_SECONDS,
     SLOWED_PAUSE_SECONDS_MAX,
+    STRANGERS_SLOWED_SECONDS,
 )
 from protocol.messages import Goodbye, KeepAlive
 from tests.support.builders import World
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
+from tests.support.relays import open_relay
 from tests.support.strangers import met
 
 
@@ -69,9 +74,12 @@ def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
     account.charge(FRUITLESS_SLOWED_SECONDS)
     assert account.pop_pause() == 0
     account.charge(0.25)
-    assert 0 < account.pop_pause() <= SLOWED_PAUSE_SECONDS_MAX
+    pause = account.pop_pause()
+    assert pause == SLOWED_PAUSE_SECONDS_MAX
+    assert account.pop_pause() == pause, "its other connections wait as well"
+    clock.now += pause
     assert account.pop_pause() == 0, "for the same work but once"
-    account.charge(FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS - 0.25)
+    account.charge(FRUITLESS_SECONDS_MAX - account.fruitless)
     assert not is_over()
     account.charge(0.001)
     assert is_over()
@@ -80,6 +88,40 @@ def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
     assert is_over(), "a peer that returns at once is none the better"
     clock.now += (FRUITLESS_SECONDS_MAX - FRUITLESS_SLOWED_SECONDS) / FRUITLESS_FORGIVEN_SHARE
     assert not is_over()
+
+
+def test_many_connections_of_one_account_get_one_share_of_the_processor() -> None:
+    clock = _Clock()
+    account = WorkAccount(clock, slowed_after=0)
+    account.charge(PAUSED_WORK_SECONDS_MIN)
+    done, ready_at = 0.0, [0.0] * 20
+    while clock.now < 1:
+        for number, due in enumerate(ready_at):
+            if due <= clock.now:
+                account.charge(FRAME_SECONDS)
+                done += FRAME_SECONDS
+                ready_at[number] = clock.now + account.pop_pause()
+        clock.now += FRAME_SECONDS
+    assert done == pytest.approx(FRUITLESS_SLOWED_SHARE, rel=0.1)
+
+
+def test_strangers_are_slowed_sooner_than_a_peer() -> None:
+    ledger = Ledger(_Clock())
+    strangers, peer = ledger.of_strangers("a"), ledger.of_peer(PeerId(b"p"))
+    for account in (strangers, peer):
+        account.charge(STRANGERS_SLOWED_SECONDS + PAUSED_WORK_SECONDS_MIN)
+    assert strangers.pop_pause() > 0
+    assert peer.pop_pause() == 0
+
+
+def test_a_pause_ends_though_the_clock_is_set_back() -> None:
+    clock = _Clock()
+    clock.now = 1000.0
+    account = WorkAccount(clock, slowed_after=0)
+    account.charge(1.0)
+    account.pop_pause()
+    clock.now = 1.0
+    assert account.pop_pause() <= SLOWED_PAUSE_SECONDS_MAX
 
 
 def test_a_piece_of_work_earns_back_its_own_cost_alone() -> None:
@@ -254,3 +296,15 @@ async def test_a_peer_that_joins_a_branch_has_an_account_of_its_own(
             assert account is not alice.hub.ledger.of_strangers("")
             assert account.fruitless < 0.9
             await stranger.stream.aclose()
+
+
+async def test_a_relay_gives_strangers_as_much_time_as_peers(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path) as relay:
+        for node in (alice, relay):
+            async with met(node):
+                await wait_all_tasks_blocked()
+                (account,) = (one.account for one in node.hub.sources if hasattr(one, "account"))
+                account.charge(STRANGERS_SLOWED_SECONDS + PAUSED_WORK_SECONDS_MIN)
+                assert (account.pop_pause() == 0) == (node is relay)
