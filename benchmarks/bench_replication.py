@@ -6,6 +6,8 @@ python benchmarks/bench_replication.py [commits of the first sync] [commits of t
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.bench_ingest import measure as measure_ingest
@@ -17,6 +19,7 @@ from tests.support.keys import no_passphrase
 
 _LATENCY_ROUNDS = 200
 _POLL_SECONDS = 0.0005
+_SYNC_PARTS = 10
 
 
 def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
@@ -30,8 +33,18 @@ def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
     return peer, id_text(branch.branch_id)
 
 
-def first_sync(commit_count: int) -> float:
-    """Commits per second from the moment that the newcomer has its first to the last."""
+@dataclass(frozen=True, slots=True)
+class _FirstSync:
+    """How a newcomer got a branch."""
+
+    rate: float  # commits per second, from the first one to the last
+    rates: list[float]  # the same of each tenth of the commits
+    sender: list[float]  # its resident megabytes at the end of each tenth
+    receiver: list[float]
+
+
+def first_sync(commit_count: int) -> _FirstSync:
+    """A newcomer gets a branch, from the moment that it has its first commit to the last."""
     with tempfile.TemporaryDirectory() as name:
         alice, branch = _history(Path(name), "alice", commit_count)
         bob = Peer(Path(name) / "bob")
@@ -42,20 +55,26 @@ def first_sync(commit_count: int) -> float:
             ]
             bob.client.join_repo(link)
             client = bob.client
-            first = (0.0, 0)
-            while True:
+            looks: list[tuple[float, int]] = []  # when so many commits were there
+            sender, receiver = [], []
+            while not looks or looks[-1][1] <= commit_count:
                 try:
                     count = client.list_branches(repo)["branches"][0]["commits"]
                 except IndexError:
                     count = 0
-                if count and not first[1]:
-                    first = (time.perf_counter(), count)
-                if count == commit_count + 1:
-                    seconds = time.perf_counter() - first[0]
-                    break
+                if count > max(0, len(looks) - 1) * commit_count / _SYNC_PARTS:
+                    looks.append((time.perf_counter(), count))
+                    sender.append(resident_megabytes(alice.pid))
+                    receiver.append(resident_megabytes(bob.pid))
                 time.sleep(0.02)
             assert digest(alice, branch)["digest"] == digest(bob, branch)["digest"]
-            return (commit_count + 1 - first[1]) / seconds
+            return _FirstSync(
+                _rate(looks[0], looks[-1]), [_rate(*pair) for pair in pairwise(looks)], sender, receiver
+            )
+
+
+def _rate(before: tuple[float, int], after: tuple[float, int]) -> float:
+    return (after[1] - before[1]) / (after[0] - before[0])
 
 
 def latency() -> list[float]:
@@ -95,11 +114,14 @@ def main() -> None:
     sync_count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     memory_count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
     before = measure_ingest(sync_count).rate
-    rate = first_sync(sync_count)
+    sync = first_sync(sync_count)
     ingest = (before + measure_ingest(sync_count).rate) / 2  # both, since neighbours come and go
     note(f"validated ingest in this run: {ingest:.0f} commits/s")
-    figure("first_sync", rate, "commits/s", commits=sync_count)
-    figure("first_sync_to_ingest", rate / ingest, "ratio", goal=0.7)
+    figure("first_sync", sync.rate, "commits/s", commits=sync_count)
+    figure("first_sync_to_ingest", sync.rate / ingest, "ratio", goal=0.7)
+    figure("first_sync_last_tenth_to_first", sync.rates[-1] / sync.rates[0], "ratio")
+    for name, resident in (("sender", sync.sender), ("receiver", sync.receiver)):
+        figure(f"first_sync_{name}", max(resident), "MB", at_first=resident[0], at_last=resident[-1])
     seconds = latency()
     for share in (0.5, 0.99):
         figure(
