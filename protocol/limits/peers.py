@@ -166,8 +166,8 @@ at each connection."""
 FRUITLESS_SLOWED_SECONDS: Final = 5.0
 """Seconds of work that came to nothing after which a peer is read from more slowly."""
 STRANGERS_SLOWED_SECONDS: Final = 0.5
-"""The same of the strangers of one network together, at a node that is no relay. A peer that shares a topic is a stranger for
-a millisecond; those of a relay stay strangers, and send it thousands of messages."""
+"""The same of the strangers of one network together, at a node that is no relay. A peer that shares a topic is a stranger
+for a millisecond; those of a relay stay strangers, and send it thousands of messages."""
 FRUITLESS_SLOWED_SHARE: Final = 0.25
 """Part of a processor that its work takes from then on."""
 PAUSED_WORK_SECONDS_MIN: Final = 2e-3
