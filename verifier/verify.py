@@ -33,17 +33,15 @@ from typing import Final
 from protocol.body import (
     Body,
     Checkpoint,
-    ErasedBody,
     Permission,
     UnknownBody,
     body_kind,
     content_of,
-    kind_name,
 )
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.content import Compaction, Files
-from protocol.declared_kind import declared_kind
+from protocol.declared_kind import declared_kind, unopened_body
 from protocol.ids import CommitId, root_branch
 from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
@@ -95,8 +93,7 @@ class Pending:
     missing: tuple[CommitId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Value, frozen=True, tag="rejected"):
     """A rule speaks against it, for good."""
 
     commit_id: CommitId
@@ -155,7 +152,7 @@ def _judge(
     commit = signed.commit
     body, said = signed.body, declared_kind(commit, is_root_branch=branch.is_root_branch)
     if said is not None:  # V9
-        body = ErasedBody(kind_name(said))
+        body = unopened_body(said)
         assert body_kind(signed.body) == body.tag, "a body that is not what was said was read as one"
     _check_place(commit, branch)
     _check_files(commit, body)

@@ -456,7 +456,9 @@ class _Acceptance:
         if membership is None:
             cause = (self._blocking[branch.repo_num],)
             if is_proven:
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, cause, author=author)
+                )
             else:
                 self.ingested.unproven.append(opened)
             return
@@ -484,7 +486,9 @@ class _Acceptance:
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, missing, author=author)
+                )
             case Misplaced(code):
                 self.ingested.dropped[code] += 1
             case Rejected() as verdict:

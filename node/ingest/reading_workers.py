@@ -10,7 +10,6 @@ after the other. A batch that two workers have died of is refused, since it may 
 """
 
 import os
-import pickle
 import select
 import subprocess
 import sys
@@ -35,6 +34,7 @@ from node.ingest.reading_worker import (
     pack_claims,
     pack_reading,
     read_exactly,
+    unpack_reading,
 )
 from protocol.signing import Claim, check_claims
 
@@ -119,7 +119,7 @@ class ReadingWorkers:
                 worker = self._take_another()
                 continue
             self._give_back(worker)
-            return WorkerReading(*pickle.loads(encoded))  # noqa: S301  # the worker made it
+            return unpack_reading(encoded)
         return None
 
     def start_all(self) -> None:

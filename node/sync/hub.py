@@ -21,7 +21,7 @@ import trio
 from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch, opening_keys, settle_batch
-from node.ingest.publication_reading import ReadBatch, read_batch
+from node.ingest.publication_reading import ReadBatch, gather_claims, read_batch
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
@@ -301,9 +301,9 @@ class Hub:
                 read, holds, seconds = await self.run_blocking(self._read, branch, part)
                 bill.charge(seconds)
             bill.account.reading.note(len(part), seconds)
-            bill.charge(len(read.claims) * SIGNATURE_SECONDS)
             if holds is None:
-                holds = await self.run_blocking(self._workers.check, read.claims)
+                holds = await self.run_blocking(self._workers.check, gather_claims(read))
+            bill.charge(len(holds) * SIGNATURE_SECONDS)
             found.append(settle_batch(read, holds))
             done += len(part)
         return found
@@ -348,16 +348,15 @@ class Hub:
             reading = self._workers.read(opening_keys(branch), items, may_wait=self._turn.locked())
         except UnreadableBatch as error:
             log.error("a batch cannot be read", topic=branch.topic.hex(), error=str(error))
-            nothing = ReadBatch(checks_topics=False, dropped=Counter({"unreadable_batch": len(items)}))
-            return nothing, [], UNREADABLE_SECONDS
+            return ReadBatch(False, [], {"unreadable_batch": len(items)}), [], UNREADABLE_SECONDS
         if reading is not None:
-            return reading
+            return reading.batch, reading.claims_hold, reading.seconds
         with self._turn:
             began = self.cpu_clock()
             read = read_batch(opening_keys(branch), items)
             seconds = self.cpu_clock() - began
         # Of a few, signatures are checked sooner than another thread is woken for them.
-        holds = check_claims(read.claims) if len(read.claims) <= _CLAIMS_AT_ONCE_MAX else None
+        holds = check_claims(gather_claims(read)) if len(items) <= _CLAIMS_AT_ONCE_MAX else None
         return read, holds, seconds
 
     def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
