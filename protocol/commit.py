@@ -138,15 +138,20 @@ class Commit(Value, frozen=True):
 
     def place(self, kind: str) -> TanglePlace | None:
         """The commit's place in the further tangle of that kind, or None."""
-        return next((place for place in self.content.tangles if place.kind == kind), None)
+        for place in self.content.tangles:
+            if place.kind == kind:
+                return place
+        return None
 
-    def named(self) -> set[CommitId]:
-        """Commits that it names, its causes among them."""
+    def named(self) -> tuple[CommitId, ...]:
+        """Commits that it names, its causes among them; some may stand twice."""
         content, links = self.content, self.links
-        found = {*self.acks, *links.deps, *links.ndeps}
-        found.update(link for link in (content.feed_previous, links.lipmaa) if link is not None)
+        found = self.acks + links.deps + links.ndeps
+        for link in (content.feed_previous, links.lipmaa):
+            if link is not None:
+                found += (link,)
         for place in content.tangles:
-            found.update(place.previous)
+            found += place.previous
         return found
 
 
