@@ -121,6 +121,17 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     return opened
 
 
+def join_batches(parts: Sequence[OpenedBatch]) -> OpenedBatch:
+    """What some batches came to, in their order."""
+    joined = OpenedBatch()
+    for part in parts:
+        joined.opened += part.opened
+        joined.rejected += part.rejected
+        joined.waiting += part.waiting
+        joined.dropped.update(part.dropped)
+    return joined
+
+
 def prove_topics(unproven: Iterable[Opened]) -> OpenedBatch:
     """Check the topic's signatures of publications that are to be kept without being accepted."""
     batch = OpenedBatch()

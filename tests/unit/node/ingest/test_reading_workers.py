@@ -26,7 +26,7 @@ from node.ingest.reading_worker import (
     unpack_reading,
 )
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
-from node.runtime.blocking import inline
+from node.runtime.blocking import inline, threads
 from node.sync.hub import Hub
 from protocol.block import encrypt_block
 from protocol.body import (
@@ -46,8 +46,9 @@ from protocol.keys import UserSeed
 from protocol.limits.peers import UNREADABLE_SECONDS
 from protocol.publication import create_publication, decode_publication
 from protocol.signing import Claim, check_claims, key_pair, sign
-from tests.support.builders import World
+from tests.support.builders import World, timeline
 from tests.support.forging import BAD_BODIES, Forger, bare_of
+from tests.support.machine import fail_after
 from verifier.verify import Rejected
 
 COUNT = 40
@@ -153,7 +154,7 @@ def test_small_batches_and_those_without_workers_are_left_to_the_caller(
 ) -> None:
     keys, encoded = items
     none, claims = ReadingWorkers(0), _claims(100)
-    assert none.read(keys, encoded, may_wait=True) is None
+    assert none.read(keys, encoded, wait_while=lambda: True) is None
     assert list(none.check(claims)) == check_claims(claims)
     one = ReadingWorkers(1)
     assert one.read(keys, encoded[: reading_workers.WORTH_A_TRIP - 1]) is None
@@ -323,6 +324,47 @@ def test_nobody_waits_for_a_worker_that_died_under_another(workers: ReadingWorke
     for thread in threads:
         thread.join(10)
     assert answers == [check_claims(claims)] * 3
+
+
+def test_who_waits_for_a_busy_worker_reads_itself_once_nobody_stores(
+    workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
+) -> None:
+    busy = workers._take(lambda: False)
+    assert busy is not None
+    looks, stores, found = threading.Semaphore(0), [True], list[object]()
+
+    def is_storing() -> bool:
+        looks.release()
+        return stores[0]
+
+    waiting = threading.Thread(target=lambda: found.append(workers.read(*items, wait_while=is_storing)))
+    waiting.start()
+    assert looks.acquire(timeout=10)
+    stores[0] = False
+    workers.look_again()
+    waiting.join(10)
+    assert found == [None]
+    workers._give_back(busy)
+
+
+@pytest.mark.slow
+async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
+    workers: ReadingWorkers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("node.sync.hub._PIECE_COUNT", reading_workers.WORTH_A_TRIP)
+    world = _world(tmp_path / "node")
+    replica, branch = world.copy()
+    encoded = world.publications(world.branch)
+    hub = Hub(replica, threads(), lambda: 0, workers)
+    assert len(encoded) > 2 * reading_workers.WORTH_A_TRIP
+    with fail_after(30):
+        ingested = await hub.ingest(branch, encoded, Done(), None)
+    assert len(ingested.accepted[branch.topic]) == len(encoded) - 1
+    assert (ingested.waited, ingested.already) == (set(), 1), (
+        "causes came before effects, and the root was here"
+    )
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+    world.close()
 
 
 def test_keys_show_no_secret(items: tuple[OpeningKeys, list[bytes]]) -> None:
