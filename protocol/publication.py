@@ -157,7 +157,7 @@ def decode_publication(encoded: bytes) -> Publication:
         )
     wire = decode(_PublicationEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
     return Publication(
-        wire.topic, wire.sealed_key, tuple(decode_block(block) for block in wire.blocks), wire.signature
+        wire.topic, wire.sealed_key, tuple([decode_block(block) for block in wire.blocks]), wire.signature
     )
 
 
