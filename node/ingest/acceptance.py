@@ -55,7 +55,7 @@ from storage.commits.pending_release import (
     pop_unread,
 )
 from storage.engine.errors import StorageError
-from storage.engine.id_keys import id_key
+from storage.engine.id_keys import id_key, id_keys
 from storage.repos.repo_changes import rename_repo
 from storage.repos.repos import Branch, follow_topic
 from verifier.ancestry import GraphNode
@@ -337,11 +337,12 @@ class _Acceptance:
                 break
             self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
         self._rejected.update(item.commit_id for item in rejected)
+        self._settle([one.verified.commit.commit_id for one in new])
         self._store(connection, branch, new, waiting, rejected)
         fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
         self.ingested.dropped.update(batch.dropped)
         self.ingested.rejected += rejected
-        self._settle((item.commit_id for item in rejected), is_rejected=True)
+        self._settle([item.commit_id for item in rejected], is_rejected=True)
 
     def run_own_round(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
@@ -355,8 +356,8 @@ class _Acceptance:
         ids = (opened.signed.commit.commit_id for opened in batch.opened)
         self.ingested.own_ranks.update((raw, self._facts[raw].rank) for raw in ids)
 
-    def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
-        self.settled.update((id_key(raw), is_rejected) for raw in ids)
+    def _settle(self, ids: Sequence[CommitId], *, is_rejected: bool = False) -> None:
+        self.settled.update(dict.fromkeys(id_keys(ids), is_rejected))
 
     def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
         """Judge what waited for what was settled, and what waited for that, as far as the budget and the slice go.
@@ -428,7 +429,7 @@ class _Acceptance:
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
-            named |= commit.named()
+            named.update(commit.named())
             if len(commit.acks) > 1:
                 merged.update(commit.acks)
         named -= self._facts.keys()
@@ -456,7 +457,9 @@ class _Acceptance:
         if membership is None:
             cause = (self._blocking[branch.repo_num],)
             if is_proven:
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, cause, author=author)
+                )
             else:
                 self.ingested.unproven.append(opened)
             return
@@ -476,7 +479,6 @@ class _Acceptance:
                         self._changed_repos[branch.repo_num] = membership.now().counting
                         self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
-                self._settle([commit.commit_id])
                 new.append(NewCommit(verified, opened.publication))
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
@@ -484,7 +486,9 @@ class _Acceptance:
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, missing, author=author)
+                )
             case Misplaced(code):
                 self.ingested.dropped[code] += 1
             case Rejected() as verdict:

@@ -50,7 +50,7 @@ def insert_rows(
     if not rows:
         return
     statement, order = _compiled(table, columns, connection.dialect)
-    _run(connection, statement, [order(row) for row in rows])
+    _run(connection, statement, list(rows) if order is None else [order(row) for row in rows])
 
 
 def change_rows(
@@ -162,14 +162,14 @@ def _explained(connection: Connection, statement: str, error: Exception) -> Exce
 @lru_cache(maxsize=32)
 def _compiled(
     table: Table, columns: tuple[str, ...], dialect: Dialect
-) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
-    """The statement, and what puts a row into its order."""
+) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]] | None]:
+    """The statement, and what puts a row into its order; None where it is in that already."""
     compiled = insert(table).compile(dialect=dialect, column_keys=list(columns))
     names: list[str] | None = getattr(compiled, "positiontup", None)
     assert names is not None, "the drivers take parameters by place"
     places = [columns.index(name) for name in names]
-    # Of one place, itemgetter gives the value alone.
-    return str(compiled), itemgetter(*places) if len(places) > 1 else tuple
+    # Of one place, itemgetter would give the value alone.
+    return str(compiled), None if places == sorted(places) else itemgetter(*places)
 
 
 _Order = Callable[[Mapping[str, object]], tuple[object, ...]]

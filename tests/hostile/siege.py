@@ -253,7 +253,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """Count what the victim does, by the places where it does it."""
     counts = Counts()
 
-    def check(claims: Sequence[Claim]) -> Sequence[bool]:
+    def check(claims: Sequence[Claim], *, may_wait: bool = True) -> Sequence[bool]:
         counts.of["signatures"] += len(claims)
         return check_claims(claims)
 
