@@ -6,6 +6,7 @@ which something was sent in part is used no more.
 """
 
 import math
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import unquote
 
@@ -28,6 +29,8 @@ _AFTER_CLIENT_LEFT_SECONDS: Final = 1.0
 """What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
 _LINGER_SECONDS: Final = 1.0
 """How long what a client still sends is thrown away: a system that closes with bytes unread also takes the answer back."""
+_PARTS_AT_ONCE: Final = 32
+"""Parts of a body that are parsed before others have their turn, 0.2 ms: one read may bring 11,000 chunks of a byte."""
 _VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 _BODILESS: Final = frozenset({204, 304})
 
@@ -43,9 +46,12 @@ class HttpConnection:
         scheme: str,
         client: tuple[str, int] | None,
         server: tuple[str, int] | None,
+        rest: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     ) -> None:
+        """`rest` returns when more of a body in many small chunks may be parsed: others have had their turn."""
         self._app = app
         self._stream = stream
+        self._rest = rest
         self._ends: Scope = {"scheme": scheme, "client": client, "server": server}
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEADERS_SIZE_MAX)
         self._idle = trio.CancelScope()
@@ -59,6 +65,7 @@ class HttpConnection:
         # Of the request that is being answered:
         self._body = b""
         self._has_whole_body = False
+        self._has_unparsed = False
         self._is_body_given = False
         self._is_over = False
         self._head = b""
@@ -145,11 +152,21 @@ class HttpConnection:
 
     def _read_ahead(self) -> None:
         """Take of the body what has come: mostly the whole one, with the headers. Raises h11.RemoteProtocolError."""
-        parts = []
-        while isinstance(event := self._http.next_event(), h11.Data):
+        parts: list[bytes] = []
+        event: object = None
+        while len(parts) < _PARTS_AT_ONCE and isinstance(event := self._http.next_event(), h11.Data):
             parts.append(event.data)
         self._body += b"".join(parts)
+        self._has_unparsed = isinstance(event, h11.Data)
         self._has_whole_body = isinstance(event, h11.EndOfMessage)
+
+    async def _read_more(self) -> None:
+        """Wait for more of the body, and take it. Raises h11.RemoteProtocolError."""
+        if self._has_unparsed:
+            await self._rest()
+        else:
+            self._http.receive_data(await self._take())
+        self._read_ahead()
 
     async def _answer(self, request: h11.Request) -> None:
         path, _, query = request.target.partition(b"?")
@@ -194,8 +211,7 @@ class HttpConnection:
                 await self._send_bytes(
                     self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
                 )
-            self._http.receive_data(await self._take())
-            self._read_ahead()
+            await self._read_more()
         except h11.RemoteProtocolError as error:
             if not self._client_left.is_set():
                 await self._refuse(error.error_status_hint)
@@ -248,8 +264,7 @@ class HttpConnection:
         try:
             with trio.move_on_after(_LINGER_SECONDS):
                 while self._http.their_state is h11.SEND_BODY:
-                    self._http.receive_data(await self._take())
-                    self._read_ahead()
+                    await self._read_more()
                     self._body = b""
         except h11.RemoteProtocolError:
             pass

@@ -19,8 +19,11 @@ from node.api.event_streams import CUT
 from node.api.http_connection import HttpConnection
 from node.api.remote import REMOTE, Remote
 from node.runtime.subnets import address_of, subnet_of
+from node.sync.rate_limit import TokenBucket
 from protocol.limits.users import (
     API_CONNECTIONS_MAX,
+    API_STRANGER_ANSWERS_AT_ONCE_MAX,
+    API_STRANGER_ANSWERS_PER_SECOND_MAX,
     API_STRANGER_SECONDS,
     API_STRANGERS_MAX,
     REMOTE_CONNECTIONS_MAX,
@@ -33,6 +36,8 @@ log = structlog.get_logger()
 _CLOSE_SECONDS = 1.0
 """TLS says that it ends, which a client that reads nothing does not let it send."""
 _BACKLOG = 128
+_REST_SECONDS = 0.02
+"""Between two slices of a stranger's body in small chunks, 0.2 ms each: all that are served take half a processor."""
 
 
 def open_api_listener(host: str, port: int) -> socket.socket:
@@ -89,13 +94,18 @@ async def serve_connection(
     stranger = Stranger(subnet)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and not stranger.is_trusted:
+                await strangers.wait_for_turn()
+            await send(message)
+
         extensions = scope["extensions"]
         extensions[CUT] = partial(trio.aclose_forcefully, stream)
         extensions[TRUSTED] = stranger.trust
         if remote is not None:
             extensions[REMOTE] = remote
         with stranger.asking(scope):
-            await app(scope, partial(stranger.listen, receive), send)
+            await app(scope, partial(stranger.listen, receive), answer)
 
     try:
         client, server = stream.socket.getpeername()[:2], stream.socket.getsockname()[:2]
@@ -104,7 +114,10 @@ async def serve_connection(
                 inner = await _begin(stream, remote)
                 if inner is not None:
                     scheme = "http" if remote is None else "https"
-                    await HttpConnection(serve, inner, scheme=scheme, client=client, server=server).run()
+                    connection = HttpConnection(
+                        serve, inner, scheme=scheme, client=client, server=server, rest=stranger.rest
+                    )
+                    await connection.run()
                     with trio.move_on_after(_CLOSE_SECONDS):
                         await inner.aclose()
     except OSError:  # the client left before it was asked who it is
@@ -157,6 +170,10 @@ class Stranger:
         if not self.is_trusted:
             self.scope.deadline = trio.current_time() + API_STRANGER_SECONDS
 
+    async def rest(self) -> None:
+        """Give others their turn; who has not shown the token also leaves them most of the processor."""
+        await trio.sleep(0 if self.is_trusted else _REST_SECONDS)
+
     @contextmanager
     def asking(self, scope: Scope) -> Iterator[None]:
         """While one request is answered, whose headers have come: the time goes on where there is a body."""
@@ -180,7 +197,14 @@ class Strangers:
 
     def __init__(self, remote: Remote | None = None) -> None:
         self.remote = remote
+        self._answers = TokenBucket(API_STRANGER_ANSWERS_AT_ONCE_MAX, API_STRANGER_ANSWERS_PER_SECOND_MAX)
         self._here: dict[Stranger, None] = {}  # the oldest first
+
+    async def wait_for_turn(self) -> None:
+        """Return when one of them may be answered: so many a second, all together. Of other machines subnets are counted."""
+        # Nothing is reserved: those that leave meanwhile would have used up the answers of those that come.
+        while self.remote is None and not self._answers.try_acquire(trio.current_time()):  # noqa: ASYNC110
+            await trio.sleep(1 / API_STRANGER_ANSWERS_PER_SECOND_MAX)
 
     @contextmanager
     def admitting(self, stranger: Stranger, scope: trio.CancelScope) -> Iterator[None]:

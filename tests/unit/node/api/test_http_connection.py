@@ -1,6 +1,6 @@
 """One connection of the API's server: requests in a row, bodies that break off, clients that leave, and what is no HTTP."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -34,13 +34,15 @@ async def _echo(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def _connected(app: ASGIApp) -> AsyncIterator[trio.abc.HalfCloseableStream]:
+async def _connected(
+    app: ASGIApp, rest: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+) -> AsyncIterator[trio.abc.HalfCloseableStream]:
     """A client of a server that serves it by this application, for at most ten minutes of the mock clock."""
     client, server = memory_stream_pair()
 
     async def serve() -> None:
         connection = HttpConnection(
-            app, server, scheme="http", client=("127.0.0.1", 1), server=("127.0.0.1", 2)
+            app, server, scheme="http", client=("127.0.0.1", 1), server=("127.0.0.1", 2), rest=rest
         )
         await connection.run()
         await server.aclose()
@@ -104,6 +106,39 @@ async def test_a_body_may_come_in_parts(head: bytes, body: list[bytes], autojump
                 await client.send_all(part)
                 await trio.sleep(1)
             assert (await _read(client, b"abcde")).endswith(b"\r\n\r\nabcde")
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_others_have_their_turn_while_small_chunks_are_parsed(
+    is_wanted: bool, autojump_clock: MockClock
+) -> None:
+    sizes: list[int] = []
+    rests = 0
+
+    async def rest() -> None:
+        nonlocal rests
+        rests += 1
+        await trio.lowlevel.checkpoint()
+
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        has_more = is_wanted
+        while has_more:
+            message = await receive()
+            sizes.append(len(message["body"]))
+            has_more = message["more_body"]
+        await _say(send)
+
+    async with _connected(app, rest) as client:
+        for _ in range(2):  # and the connection is used again, also where the body was thrown away
+            await client.send_all(
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + b"1\r\nx\r\n" * 1000
+                + b"0\r\n\r\n"
+            )
+            assert await _read(client, b"ok") == _OK
+    assert sum(sizes) == (2000 if is_wanted else 0)
+    assert max(sizes, default=0) <= 32
+    assert rests >= 2 * 1000 // 32
 
 
 @pytest.mark.parametrize(
