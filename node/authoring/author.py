@@ -314,7 +314,7 @@ class Author:
                 before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
                 followups=followups,
             )
-        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), ingested
+        return self._replica.repos[self._replica.tables.roots[repo_id].repo_num], ingested
 
     def create_branch(
         self,
@@ -331,8 +331,8 @@ class Author:
         with self._lock:
             self._prepare(self._replica.root_branch(repo))
             root = self._current(self._replica.root_branch(repo))
-            here = [one.name for one in self._replica.branches.values() if one.repo_num == repo.num]
-            if is_unique and name in here:
+            here = self._replica.branches_in(repo.num) if is_unique else ()
+            if any(one.name == name for one in here):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )

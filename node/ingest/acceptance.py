@@ -25,11 +25,12 @@ from node.ingest.lobby_room import is_full, pending_parts
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
-from node.ingest.replica import Change, Replica, Tables
+from node.ingest.replica import Change, Replica
+from node.ingest.tables import Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
-from protocol.epochs import EpochAdd, EpochInit
+from protocol.epochs import EpochAdd
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
@@ -168,14 +169,13 @@ def accept_own(
     with _transaction(replica, now_ms, share) as (work, connection):
         if before is not None:
             before(connection)
-            work.note_changed_tables()
-            work.reload_tables()
+            work.refresh_tables()
         for branch, batch in make_batches(connection):
             if branch.topic_num not in work.tables.on_topics:
                 raise ServiceError("not_found", "the branch was forgotten while it was being written to")
             work.run_own_round(connection, branch, batch)
         for topic, encoded in followups:
-            work.reload_tables()
+            work.refresh_tables()
             target = work.tables.by_topic[topic]
             work.run_own_round(connection, target, open_batch(target, [encoded]))
         work.release(connection, share.budget())
@@ -221,14 +221,12 @@ def _transaction(
 ) -> "Iterator[tuple[_Acceptance, Connection]]":
     """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
     with replica.change(share.turn, is_patient=share.is_patient) as change:
-        change.has_changed_tables = False
         work = _Acceptance(replica, now_ms, change)
         work.is_slice_over = share.is_over
         if takes_over:
             work.settled, change.unreleased = change.unreleased, {}
         yield work, change.connection
         work.review(change.connection)
-        work.show_tables()
         change.unreleased |= work.settled
 
 
@@ -238,7 +236,6 @@ class _Acceptance:
     def __init__(self, replica: Replica, now_ms: int, change: Change) -> None:
         self._replica = replica
         self._change = change
-        self._has_newest_tables = False
         self._now_ms = now_ms
         self._facts: dict[CommitId, CommitFacts] = {}
         self._heads: set[CommitId] = set()  # of what the batch acks, and of what it has added
@@ -267,11 +264,6 @@ class _Acceptance:
         """This transaction's own."""
         return self._change.tables
 
-    def note_changed_tables(self, *, has_changed: bool = True) -> None:
-        """Repos, epochs, branches or topics may be others now, where they have changed."""
-        self._change.has_changed_tables |= has_changed
-        self._has_newest_tables &= not has_changed
-
     def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
@@ -281,15 +273,9 @@ class _Acceptance:
         elif ids:
             self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
-    def reload_tables(self) -> None:
-        """See the branches and repos that this transaction has added. All are read: not twice for nothing."""
-        if not self._has_newest_tables:
-            self._change.reload()
-            self._has_newest_tables = True
-
-    def show_tables(self) -> None:
-        """Nothing changes any more: what was read last need not be read again when it is shown."""
-        self._change.has_changed_tables &= not self._has_newest_tables
+    def refresh_tables(self) -> None:
+        """See the branches and repos that this transaction has added."""
+        self._change.refresh()
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -325,7 +311,6 @@ class _Acceptance:
 
         `is_proven` without topics' signatures.
         """
-        self._has_newest_tables = False  # counts change with each commit
         self._look_up(connection, branch, batch)
         new: list[NewCommit] = []
         waiting = list(batch.waiting)
@@ -379,8 +364,7 @@ class _Acceptance:
 
     def _judge_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
-        if self._change.has_changed_tables:
-            self.reload_tables()
+        self.refresh_tables()
         self._is_releasing, self._arrived = True, find_arrivals(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
@@ -398,8 +382,10 @@ class _Acceptance:
 
     def review(self, connection: Connection) -> None:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
-        if self._change.has_changed_tables:
-            self.reload_tables()
+        if self._changed_repos:  # which epoch is written in depends on counts, too
+            self._change.reload()
+        else:
+            self.refresh_tables()
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             try:
@@ -413,11 +399,9 @@ class _Acceptance:
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
             if repo_num in self._changed_repos:
-                is_other = choose_writing_epoch(connection, self.tables, repo_num, membership)
-                self.note_changed_tables(has_changed=is_other)
+                choose_writing_epoch(connection, self.tables, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])
-                is_renamed = show_names(connection, self.tables, repo_num, membership)
-                self.note_changed_tables(has_changed=is_renamed)
+                show_names(connection, self.tables, repo_num, membership)
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
@@ -566,20 +550,17 @@ class _Acceptance:
         current = self.tables.roots[branch.facts.repo_id]
         return [
             one.topic
-            for one in self.tables.on_topics.values()
-            if one.num == current.num and one.epoch_num in (branch.epoch_num, current.epoch_num)
+            for one in self.tables.topics_of[current.num]
+            if one.epoch_num in (branch.epoch_num, current.epoch_num)
         ]
 
     def _apply_root_body(self, connection: Connection, branch: Branch, verified: VerifiedCommit) -> None:
         match body := verified.body:
-            case RepoInit():
+            case RepoInit() if body.name != self.tables.repos[branch.repo_num].name:
                 rename_repo(connection, branch.repo_num, body.name)
-                self.note_changed_tables()
             case BranchAdd():
-                self.note_changed_tables()
                 add_stated(self._replica.database, connection, self.tables, branch, body)
             case BranchRenew():
-                self.note_changed_tables()
                 follow_topic(
                     self._replica.database,
                     connection,
@@ -589,11 +570,8 @@ class _Acceptance:
                     body.topic,
                     generation=body.generation,
                 )
-            case EpochInit():
-                self.note_changed_tables()  # which secrets are right, if any are here
             case EpochAdd():
-                is_new = follow_stated(self._replica.database, connection, self.tables, branch, body)
-                self.note_changed_tables(has_changed=is_new)
+                follow_stated(self._replica.database, connection, self.tables, branch, body)
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:

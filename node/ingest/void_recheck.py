@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from node.ingest.replica import Tables
+from node.ingest.tables import Tables
 from protocol.block import WrongKey, decode_block
 from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.codec import DecodeError
@@ -40,12 +40,8 @@ class VoidRecheck:
         self._database = database  # none for who only asks
         self._connection = connection
         self._membership = membership
-        self._branches = [
-            branch
-            for branch in tables.branches.values()
-            if branch.repo_num == repo_num and not branch.facts.is_root_branch
-        ]
-        self._on_topics = tables.on_topics
+        self._tables = tables
+        self._repo_num = repo_num
         # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
         self._ways_back: dict[tuple[int, UserId, int, CommitId], set[CommitId] | None] = {}
         self.changed: dict[TopicKey, int] = {}
@@ -57,9 +53,11 @@ class VoidRecheck:
         if not changed:
             return
         for user in find_affected(self._membership, changed):
-            for branch in self._branches:
+            for branch in self._find_branches():
                 self._look_at(branch, load_judged_by(self._connection, branch.num, user))
-        for branch in self._branches:  # no matter who wrote them, approvals may count no longer, or again
+        for (
+            branch
+        ) in self._find_branches():  # no matter who wrote them, approvals may count no longer, or again
             ids = load_checkpoint_ids(self._connection, branch.num)
             self._look_at(branch, load_judged(self._connection, branch.num, ids))
         for adoption in self._membership.operations.adoptions:  # may count no longer, or again
@@ -70,7 +68,7 @@ class VoidRecheck:
         """Look at these commits of a branch, where anything could make them void."""
         if not self._membership.now().counting:
             return
-        branch = next(branch for branch in self._branches if branch.num == branch_num)
+        branch = self._tables.branches[branch_num]
         judged = load_judged(self._connection, branch.num, ids)
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
@@ -84,7 +82,7 @@ class VoidRecheck:
 
     def of_adopted(self, branch_id: BranchId, ids: Sequence[CommitId]) -> None:
         """Look at commits that are adopted."""
-        for branch in self._branches:
+        for branch in self._find_branches():
             if branch.branch_id == branch_id:
                 self._look_at(branch, load_judged(self._connection, branch.num, ids))
 
@@ -115,6 +113,10 @@ class VoidRecheck:
             with suppress(DamagedBlock, WrongKey, DecodeError):
                 found[one.commit_id] = self.find_reason(branch, one) is not None
         return found
+
+    def _find_branches(self) -> list[Branch]:
+        """Those with content. Of a commit alone, they are not looked at: a repo may have thousands."""
+        return [one for one in self._tables.branches_in(self._repo_num) if not one.facts.is_root_branch]
 
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:
         new: dict[bool, list[int]] = {True: [], False: []}
@@ -158,5 +160,5 @@ class VoidRecheck:
         num = unpack_nums(one.block_nums)[0]
         encoded = read_blocks(self._connection, {num: one.commit_id})[num]
         return open_commit(
-            decode_block(encoded), one.commit_key, self._on_topics[one.topic_num].convergence_secret
+            decode_block(encoded), one.commit_key, self._tables.on_topics[one.topic_num].convergence_secret
         )

@@ -15,7 +15,8 @@ from node.authoring.author import Author
 from node.authoring.epoch_setup import open_earlier, topic_in
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import read_pending
-from node.ingest.replica import Replica, choose_epoch
+from node.ingest.replica import Replica
+from node.ingest.tables import choose_epoch
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
@@ -170,10 +171,7 @@ class EpochKeeper:
     def _within_bounds(self, repo: Repo, membership: Membership, new: list[Epoch]) -> list[Epoch]:
         """As many as may be taken up: what is said of epochs whose inits are not here is believed in parts."""
         operations = membership.operations
-        unknown = sum(
-            one.repo_num == repo.num and one.epoch_id not in operations
-            for one in self._replica.tables.epochs.values()
-        )
+        unknown = sum(one.epoch_id not in operations for one in self._replica.tables.epochs_in(repo.num))
         taken: list[Epoch] = []
         for epoch in new:
             unknown += epoch.epoch_id not in operations
@@ -185,8 +183,8 @@ class EpochKeeper:
         """Whether nothing here says the same, or this may be written with."""
         known = [
             one
-            for one in self._replica.tables.epochs.values()
-            if (one.repo_num, one.epoch_id) == (offered.repo_num, offered.epoch_id)
+            for one in self._replica.tables.epochs_in(offered.repo_num)
+            if one.epoch_id == offered.epoch_id
         ]
         same = [one for one in known if one.read_secret == offered.read_secret]
         if same:

@@ -281,7 +281,7 @@ class Standings:
         """Whether a peer is known to have held each commit of a repo that is here. Reads the store."""
         if outlook.last is None:
             return False
-        topics = [one.topic_num for one in self._hub.replica.on_topics.values() if one.repo_num == repo.num]
+        topics = [one.topic_num for one in self._hub.replica.tables.on_topics_in(repo.num)]
         with self._hub.replica.database.read() as connection:
             return not has_newer(connection, topics, outlook.last.upto)
 

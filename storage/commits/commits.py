@@ -38,6 +38,7 @@ from storage.engine.id_keys import (
 )
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.repos.repos import Branch
+from storage.repos.row_changes import row_changes
 from storage.schema.schema import authors, branches, checkpoints, commits, topics
 from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
@@ -255,6 +256,7 @@ def accept_commits(
     ranked = [(commit.verified.commit.commit_id, commit.verified.rank) for commit in new]
     advance_heads(connection, branch, ranked, acked, before)
     keep_feed_forks(connection, branch.num, places)
+    row_changes(connection).counted.add(branch.num)
     for statement, table_num in ((_MORE_IN_BRANCH, branch.num), (_MORE_ON_TOPIC, branch.topic_num)):
         change_rows(connection, statement, [(len(new), table_num)])
     return list(nums)

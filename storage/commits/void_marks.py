@@ -16,6 +16,7 @@ from storage.commits.search_texts import withdraw_texts
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
+from storage.repos.row_changes import row_changes
 from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
 
 
@@ -69,6 +70,7 @@ def mark_void(
     withdraw_texts(connection, nums, is_gone=is_void)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
+    row_changes(connection).counted.add(branch_num)
     more = len(nums) if is_void else -len(nums)
     connection.execute(
         update(branches).where(branches.c.num == branch_num).values(void_count=branches.c.void_count + more)

@@ -168,6 +168,7 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
         with store.write() as connection:
             connection.execute(text("DELETE FROM sketches"))
             connection.execute(text("DELETE FROM topics"))
+        alice.is_damaged = True
         kept.write()
         with store.read() as connection:
             assert connection.execute(text("SELECT count(*) FROM sketches")).scalar() == 0, "it is not there"

@@ -1,0 +1,269 @@
+"""`Tables`: repos, epochs and branches as one moment of the store has them, in memory.
+
+A node may have thousands of branches, and most changes touch one. So tables are made of those before them, and only of
+changed rows anew (`storage.repos.row_changes`).
+"""
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from protocol.epochs import EpochInit
+from protocol.ids import EpochId, RepoId, TopicKey
+from storage.engine.database import Database
+from storage.repos.repos import Branch, Epoch, Repo, load_counts, load_epochs, load_repos, make_branches
+from verifier.epochs import find_preferred
+from verifier.membership import Membership, mark_of
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Repos, epochs and branches as one moment of the store has them. Each table is in the order of its numbers."""
+
+    repos: Mapping[int, Repo]
+    epochs: Mapping[int, Epoch]
+    branches: Mapping[int, Branch]  # on the topic that this node writes to
+    on_topics: Mapping[int, Branch]  # on each topic, by its number
+    by_topic: Mapping[TopicKey, Branch]
+    roots: Mapping[RepoId, Branch]  # root branches, by their repos' ids
+    topics_of: Mapping[int, tuple[Branch, ...]]  # by the branch's number: the branch on each of its topics
+    epochs_of_repo: Mapping[int, tuple[int, ...]]  # by the repo's number: numbers of its epochs
+    branches_of_repo: Mapping[int, tuple[int, ...]]  # likewise of its branches
+
+    def branches_in(self, repo_num: int) -> list[Branch]:
+        """Branches of a repo, on the topics that this node writes to."""
+        return [self.branches[num] for num in self.branches_of_repo.get(repo_num, ())]
+
+    def on_topics_in(self, repo_num: int) -> list[Branch]:
+        """Branches of a repo on each of their topics."""
+        return [one for num in self.branches_of_repo.get(repo_num, ()) for one in self.topics_of[num]]
+
+    def epochs_in(self, repo_num: int) -> list[Epoch]:
+        """Epochs of a repo."""
+        return [self.epochs[num] for num in self.epochs_of_repo.get(repo_num, ())]
+
+    def epochs_of(self, repo: Repo, membership: Membership) -> dict[EpochId, Epoch]:
+        """A repo's epochs whose secrets are here, by id.
+
+        Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
+        for the first epoch, those that brought commits, else what was said first.
+        """
+        used = {
+            branch.epoch_num
+            for branch in self.on_topics_in(repo.num)
+            if branch.facts.is_root_branch and branch.topic_commit_count
+        }
+        found: dict[EpochId, Epoch] = {}
+        said = self.epochs_in(repo.num)
+        for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
+            started = membership.operations.find(epoch.epoch_id)
+            if (
+                started is not None
+                and isinstance(started.body, EpochInit)
+                and started.body.mark != mark_of(repo.repo_id, epoch.read_secret)
+            ):
+                continue
+            found.setdefault(epoch.epoch_id, epoch)
+        return found
+
+
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {})
+
+
+def load_tables(connection: Connection) -> Tables:
+    """The tables as this transaction sees them, its own changes included, read and made whole."""
+    repos = {repo.num: repo for repo in load_repos(connection)}
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection)}
+    tables = replace(
+        _NOTHING,
+        repos=repos,
+        epochs=epochs,
+        epochs_of_repo=_by_repo((one.repo_num, one.num) for one in epochs.values()),
+    )
+    return _with_branches(tables, (), make_branches(connection, repos, epochs))
+
+
+def renew_tables(
+    connection: Connection, before: Tables, repo_nums: Collection[int], branch_nums: Collection[int]
+) -> Tables:
+    """Tables of this transaction, made of those before it: only these repos, whole, and these branches are read again."""
+    repos = {repo.num: repo for repo in load_repos(connection, repo_nums)}
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection, repo_nums)}
+    old_epochs = [num for repo_num in repo_nums for num in before.epochs_of_repo.get(repo_num, ())]
+    tables = replace(
+        before,
+        repos=_replaced(before.repos, repo_nums, repos),
+        epochs=_replaced(before.epochs, old_epochs, epochs),
+        epochs_of_repo=_replaced(
+            before.epochs_of_repo, repo_nums, _by_repo((one.repo_num, one.num) for one in epochs.values())
+        ),
+    )
+    old = {num for repo_num in repo_nums for num in before.branches_of_repo.get(repo_num, ())}
+    found = make_branches(connection, tables.repos, tables.epochs, repo_nums, branch_nums)
+    return _with_branches(tables, old.union(branch_nums), found)
+
+
+def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> Tables:
+    """The same tables with the counts of commits of these branches as this transaction sees them."""
+    counts = load_counts(connection, branch_nums)
+    found = [
+        replace(
+            branch,
+            topic_commit_count=counts[branch.topic_num].of_topic,
+            commit_count=counts[branch.topic_num].of_branch,
+            void_count=counts[branch.topic_num].void,
+        )
+        for num in branch_nums
+        for branch in tables.topics_of.get(num, ())
+        if branch.topic_num in counts  # else it was forgotten meanwhile
+    ]
+    return _with_branches(tables, {branch.num for branch in found}, found) if found else tables
+
+
+def _with_branches(before: Tables, nums: Collection[int], found: Iterable[Branch]) -> Tables:
+    """Tables in which the branches with these numbers are those found, on all their topics."""
+    of_branch = {
+        num: tuple(each) for num, each in groupby(sorted(found, key=_place), key=lambda one: one.num)
+    }
+    old = [one for num in nums for one in before.topics_of.get(num, ())]
+    new = sorted((one for each in of_branch.values() for one in each), key=lambda one: one.topic_num)
+    current = {num: _current(before.repos[each[0].repo_num], each) for num, each in of_branch.items()}
+    roots = {one.facts.repo_id: one for one in current.values() if one.facts.is_root_branch}
+    return replace(
+        before,
+        branches=_replaced(before.branches, nums, current),
+        on_topics=_replaced(
+            before.on_topics, (one.topic_num for one in old), {one.topic_num: one for one in new}
+        ),
+        by_topic=_replaced(before.by_topic, (one.topic for one in old), {one.topic: one for one in new}),
+        roots=_replaced(before.roots, (one.facts.repo_id for one in old if one.facts.is_root_branch), roots),
+        topics_of=_replaced(before.topics_of, nums, of_branch),
+        branches_of_repo=_branch_nums(before, old, current.values()),
+    )
+
+
+def _place(branch: Branch) -> tuple[int, int]:
+    return branch.num, branch.topic_num
+
+
+def _current(repo: Repo, on_topics: Iterable[Branch]) -> Branch:
+    """A branch on the topic of the epoch that is written in, else of the latest that has it."""
+    return max(
+        on_topics,
+        key=lambda one: (one.epoch_num == repo.epoch_num, one.epoch_num, one.generation, one.topic_num),
+    )
+
+
+def _branch_nums(
+    before: Tables, old: Iterable[Branch], new: Iterable[Branch]
+) -> Mapping[int, tuple[int, ...]]:
+    """Numbers of branches by the repo's, when these were replaced by those."""
+    gone, come = (
+        _by_repo((one.repo_num, one.num) for one in old),
+        _by_repo((one.repo_num, one.num) for one in new),
+    )
+    if gone == come:
+        return before.branches_of_repo
+    others = {
+        num: nums
+        for num in gone.keys() | come.keys()
+        if (
+            nums := tuple(
+                sorted(
+                    set(before.branches_of_repo.get(num, ()))
+                    .difference(gone.get(num, ()))
+                    .union(come.get(num, ()))
+                )
+            )
+        )
+    }
+    return _replaced(before.branches_of_repo, gone, others)
+
+
+def _by_repo(pairs: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
+    """Numbers by that of their repo, of pairs of both."""
+    found: dict[int, set[int]] = {}
+    for repo_num, num in pairs:
+        found.setdefault(repo_num, set()).add(num)
+    return {repo_num: tuple(sorted(nums)) for repo_num, nums in found.items()}
+
+
+def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> dict[K, V]:
+    """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
+    made = dict(before)
+    for key in gone:
+        if key not in new:
+            made.pop(key, None)
+    made.update(new)
+    return made
+
+
+class ShownTables:
+    """The tables that memory shows, and which branches have got commits since these were read. Thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        """As last shown: counts of commits may be older than the store's."""
+        self._lock = threading.Lock()
+        self._tick = 0
+        self._changed: dict[
+            int, int
+        ] = {}  # numbers of these branches -> the tick of the last change, latest last
+        self._counting = threading.Lock()
+        # Tables that were shown, the same with newer counts, and the tick up to which.
+        self._counted = (tables, tables, 0)
+
+    def stale(self) -> set[int]:
+        """Branches whose counts in `tables` are old."""
+        with self._lock:
+            return set(self._changed)
+
+    def show(self, tables: Tables, changed: Collection[int], *, is_counted: bool) -> None:
+        """Show these tables; branches that `changed` have got commits since. `is_counted`: counts of others are new."""
+        with self._lock:
+            self._tick += 1
+            self.tables = tables
+            if is_counted:
+                self._changed = {}
+            for num in changed:
+                self._changed.pop(num, None)
+                self._changed[num] = self._tick
+
+    def count(self, database: Database) -> Tables:
+        """The tables with counts of this moment: reads what has changed since the last call. Raises StorageError."""
+        with self._counting:
+            with self._lock:
+                tables, tick = self.tables, self._tick
+                of, counted, upto = self._counted
+                if of is not tables:
+                    counted, upto = tables, 0
+                due = list(takewhile(lambda num: self._changed[num] > upto, reversed(self._changed)))
+            if due:
+                with database.read() as connection:
+                    counted = count_anew(connection, counted, due)
+            self._counted = tables, counted, tick
+            return counted
+
+
+def choose_epoch(membership: Membership, repo: Repo, here: Mapping[EpochId, Epoch]) -> tuple[int, bool]:
+    """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
+
+    A newcomer by a link holds an epoch before it knows how that began, and stays with it.
+    """
+    operations, now = membership.operations, membership.now()
+    current = next((one for one in here.values() if one.num == repo.epoch_num), None)
+    if not operations.epochs or (current is not None and current.epoch_id not in operations):
+        return repo.epoch_num, repo.is_behind
+    preferred = find_preferred(now.epoch_tips())
+    if preferred.started_epoch in here:
+        return here[preferred.started_epoch].num, False
+    held = [one for one in operations.epochs if one.started_epoch in here and now.counts(one)]
+    latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
+    return (here[find_preferred(latest).started_epoch].num if latest else repo.epoch_num), True
