@@ -35,7 +35,7 @@ from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
 from node.sync.useless_sources import UselessSources
-from protocol.ids import BlockId, CommitId, PeerId, ShortId, TopicKey
+from protocol.ids import BlockId, CommitId, ItemId, PeerId, ShortId, TopicKey
 from protocol.keys import AccountToken
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
@@ -90,6 +90,28 @@ class BlockSource(Protocol):
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
+        ...
+
+    @property
+    def answers_bodies(self) -> bool:
+        """Whether it can be asked for bodies, and says how many it has."""
+        ...
+
+    @property
+    def compares_publications(self) -> bool:
+        """Whether commits are named to it by the ids of their publications."""
+        ...
+
+    def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
+        """Ask it for commits of a topic whole; whether it was asked: so many may be asked for on a connection."""
+        ...
+
+    def bodies_found(self, topic: TopicKey) -> int | None:
+        """How many it has of those that it was asked for last; None: it has not said yet."""
+        ...
+
+    def visitor(self) -> Visitor:
+        """The peer as the quotas of this relay see it."""
         ...
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
@@ -232,7 +254,9 @@ class Hub:
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()
-        """Of commits that were accepted without their bodies."""
+        """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
+        self.awaits_bodies = False
+        """Whether bodies are missing, as far as is known."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""
@@ -467,6 +491,8 @@ class Hub:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
         if relayed.has_forgotten:
             self.relay_forgot()
+        if relayed.has_bare or relayed.completed:
+            self.absences.ring()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:
                 self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
@@ -502,7 +528,7 @@ class Hub:
                 )
                 if new:
                     self._tell(listener, partial(listener.commits_accepted, topic, new))
-        if ingested.has_bare:
+        if ingested.has_bare or ingested.filled:
             self.absences.ring()
         self.changes.ring()
 

@@ -187,7 +187,7 @@ class TopicWork:
             visitor = self._relaying.visitor()
             relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, owner, bill)
             taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
-            dropped, useful = relayed.dropped, len(relayed.nums)
+            dropped, useful = relayed.dropped, len(relayed.nums) + relayed.completed
             repeated = len(output.items) - useful - dropped.total()
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
         bill.earn((useful + self._pop_expected(output.topic, repeated)) / max(1, len(output.items)))

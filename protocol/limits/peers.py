@@ -40,6 +40,8 @@ WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once on a topic: 10 MB to remember; beyond it a reconnect starts afresh."""
+BODIES_WANTED_COUNT_MAX: Final = 50_000
+"""Of these, those up to which bodies are asked for as well: a missing cause keeps commits waiting, a body does not."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
@@ -396,6 +398,8 @@ FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
 FETCH_SECONDS_MAX: Final = 600.0
 """Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
+BODIES_PASS_SECONDS: Final = 3600.0
+"""Seconds after which a peer that was asked for all missing bodies is asked again; then after twice as many, and so on."""
 BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16

@@ -26,7 +26,7 @@ from protocol.messages import (
     Summary,
 )
 from protocol.signing import public_key
-from tests.hostile.commits import on_own_topic
+from tests.hostile.commits import bare_on_own_topic, on_own_topic
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
 
@@ -116,6 +116,19 @@ async def a_relay_that_is_filled(mallory: Attacker) -> None:
     size = 200 if mallory.size == 1 else 20_000
     async for _ in mallory.rounds():
         await peer.publish(topic, [on_own_topic(seed, size) for _ in range(10 * mallory.size)])
+
+
+@attack(
+    Role.RELAY_CLIENT,
+    stores={"relay_topics": 1, "relay_commits": 30, "relay_bare": 30, "relay_heads": 30, "relay_shares": 1},
+    work=Work(signatures=30, statements=500),
+)
+async def commits_without_bodies(mallory: Attacker) -> None:
+    """Commits whose bodies never were are kept up to a quota, and asked for a page a second."""
+    seed = TopicSeed(secrets.token_bytes(32))
+    peer, topic = await _deposited(mallory, seed)
+    async for _ in mallory.rounds():
+        await peer.publish(topic, [bare_on_own_topic(seed) for _ in range(10 * mallory.size)])
 
 
 @attack(Role.RELAY_CLIENT, stores={"relay_topics": 1, "relay_files": 0}, work=Work(signatures=64))

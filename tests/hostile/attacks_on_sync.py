@@ -5,12 +5,13 @@ import secrets
 import trio
 
 from protocol.codec import encode
-from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, PeerId, ShortId
+from protocol.ids import SHORT_ID_SIZE, AnyId, BlindTopic, BlockId, Digest, PeerId, ShortId
 from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
 from protocol.links import PeerAddress
 from protocol.messages import (
     Blocks,
     Fetch,
+    FoundBodies,
     Introduce,
     Introductions,
     KeepAlive,
@@ -21,6 +22,7 @@ from protocol.messages import (
     Relay,
     Summary,
     Want,
+    WantBodies,
 )
 from protocol.publication import decode_publication
 from protocol.reconciliation.range_items import END
@@ -190,6 +192,27 @@ async def the_same_want(mallory: Attacker) -> None:
         await peer.say(*[Want(topic, wanted)] * 5 * mallory.size)
         await peer.hear(Publications)
         await peer.say(Receipt(topic))
+
+
+@attack(Role.READER, ends=("too_many_wants", ""))
+async def wants_of_bodies_that_never_were(mallory: Attacker) -> None:
+    """Bodies that do not exist are looked up by an index, within the bound of commits, and answered by a number."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    async for _ in mallory.rounds():
+        for _ in range(4 * mallory.size):
+            ids = tuple(AnyId(secrets.token_bytes(32)) for _ in range(WANT_COUNT_MAX))
+            await peer.say(WantBodies(topic, ids))
+            assert (await peer.hear(FoundBodies)).count == 0
+
+
+@attack(Role.READER, ends=("unasked_bodies",))
+async def bodies_nobody_asked_for(mallory: Attacker) -> None:
+    """Who says how many bodies it has was asked."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    await peer.say(FoundBodies(topic, WANT_COUNT_MAX))
+    await peer.wait_ended()
 
 
 @attack(Role.READER)
