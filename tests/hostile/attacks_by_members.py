@@ -5,14 +5,16 @@ from collections.abc import Callable
 
 from protocol.body import Answer, Body, Offer, Remove
 from protocol.content import Post
+from protocol.epochs import EarlierEpoch, EpochHistory
 from protocol.ids import CommitId
-from protocol.keys import UserSeed
+from protocol.keys import ReadSecret, UserSeed
 from protocol.limits.formats import LINK_SIZE_MAX, OFFER_NOTE_SIZE_MAX
 from protocol.profiles import Profile
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.peer import Attacker
 from tests.hostile.stage import READER, WRITER
 from tests.hostile.table import Role, Work, attack
+from tests.support.ids import as_commit_id
 
 _TEXT_SIZE = 240 * 1024
 
@@ -104,3 +106,21 @@ async def huge_posts_on_the_root_topic(mallory: Attacker) -> None:
     async for _ in mallory.rounds():
         text = secrets.token_hex(_TEXT_SIZE // 2)
         await peer.publish(topic, [feed.go_on(stage.root_chain[-1:], Post(text))])
+
+
+@attack(
+    Role.READER,
+    stores={"pending": 30, "pending_publications": 30, "pending_causes": 30},
+    work=Work(signatures=60, opened=60, statements=800),
+)
+async def epochs_that_wait(mallory: Attacker) -> None:
+    """What a member who is no admin says of secrets, and what waits, is opened once and not at every change."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    topic = await peer.join_alike(stage.root)
+    feed = mallory.feed(stage.root, READER, ())
+    body = EpochHistory((EarlierEpoch(stage.root.facts.epoch_id, feed.keys.user, ReadSecret(bytes(32))),))
+    async for _ in mallory.rounds():
+        for _ in range(10):
+            made = [feed.first((as_commit_id(secrets.token_bytes(32)),), body) for _ in range(mallory.size)]
+            await peer.publish(topic, made)
