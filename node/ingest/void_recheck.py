@@ -21,7 +21,7 @@ from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
-from verifier.void_rules import Void, find_affected, find_void
+from verifier.void_rules import Void, find_affected, find_void, find_voiding
 
 _COMPACTION: Final = kind_name(Compaction)
 
@@ -49,7 +49,7 @@ class VoidRecheck:
 
     def after_removals(self, before: frozenset[CommitId]) -> None:
         """Look at all that may be void, or no longer, since other removals count than `before`."""
-        changed = before ^ self._membership.now().counting
+        changed = find_voiding(self._membership, before ^ self._membership.now().counting)
         if not changed:
             return
         for user in find_affected(self._membership, changed):

@@ -99,9 +99,9 @@ async def waiting_for_many_causes(mallory: Attacker) -> None:
         await peer.publish(topic, [cause])
 
 
-@attack(Role.READER, stores={"rejections": 31}, work=Work(signatures=70, opened=70))
+@attack(Role.READER, stores={"rejections": 31}, work=Work(signatures=70, opened=100))
 async def waiting_on_the_root_topic(mallory: Attacker) -> None:
-    """What a reader has wait on the root topic is opened once more at most, when its cause comes (H2)."""
+    """What a reader has wait on the root topic is opened twice more at most: for secrets, and when its cause comes (H2)."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.root)
