@@ -218,7 +218,7 @@ def _check_unique(name: str, ids: tuple[CommitId | ObjectId, ...]) -> None:
         raise DecodeError("duplicate_ids", name)
 
 
-_LIPMAA_ENDS: Final = [(3**k - 1) // 2 for k in range(36)]
+_LIPMAA_ENDS: Final[list[int]] = [(3**k - 1) // 2 for k in range(36)]
 """Sequences from which a skip link leads farthest, beyond the last sequence that there may be; the first is none."""
 assert _LIPMAA_ENDS[-1] > FEED_SEQUENCE_MAX, "each sequence is below one of them"
 
@@ -234,7 +234,7 @@ def lipmaa(sequence: int) -> int:
         return 0
     k = bisect_left(_LIPMAA_ENDS, sequence)
     if _LIPMAA_ENDS[k] == sequence:
-        return sequence - 3 ** (k - 1)
+        return _LIPMAA_ENDS[k - 1]
     rest = sequence
     while rest:
         k -= 1
