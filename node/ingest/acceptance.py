@@ -463,7 +463,7 @@ class _Acceptance:
                         self._changed_repos[branch.repo_num] = membership.now().counting
                         self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
-                new.append(NewCommit(verified, opened.publication))
+                new.append(NewCommit(verified, opened.publication, is_proven))
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
             case Pending(_, missing):

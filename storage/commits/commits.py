@@ -120,6 +120,7 @@ COMMIT_COLUMNS: Final = (
     "arrived_at",
     "relation",
     "about",
+    "is_proven",
 )
 """What `accept_commits` inserts, in the order of the table."""
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
@@ -134,6 +135,8 @@ class NewCommit(Value, frozen=True):
 
     verified: VerifiedCommit
     publication: Publication
+    is_proven: bool
+    """Whether the topic's signature of the publication was checked, or made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,7 @@ def accept_commits(
                 arrived_at.get(commit_id),
                 relation,
                 about,
+                item.is_proven,
             )
         )
         gains.append(((passed, verified.rank, commit_id), 1, 1))

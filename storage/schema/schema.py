@@ -153,6 +153,8 @@ commits = Table(
     # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
     Column("relation", String),
     Column("about", Bytes(32)),
+    # Whether `signature` was checked, or made here. Else a holder of the topic's key makes it anew when it sends.
+    Column("is_proven", Boolean, nullable=False, server_default=false()),
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
