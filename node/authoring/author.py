@@ -26,6 +26,7 @@ from node.authoring.drafting import (
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.authoring.feed_encoder import FeedEncoder, encode_dated
+from node.authoring.opening import PART_COUNT, Opener, open_own
 from node.authoring.write_group import (
     AfterWrite,
     EncodedWrite,
@@ -37,7 +38,8 @@ from node.authoring.write_group import (
 )
 from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import OpenedBatch, open_batch
+from node.ingest.publication_parsing import OpenedBatch
+from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from protocol import sealing, signing
@@ -93,8 +95,16 @@ _NEXT_STEPS: Final = {
 class Author:
     """Writes commits as one user."""
 
-    def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        user_seed: UserSeed,
+        clock_ms: Callable[[], int],
+        workers: ReadingWorkers | None = None,
+    ) -> None:
+        """`workers` open long batches; without them all is opened here."""
         self._replica = replica
+        self._opener = Opener(workers)
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
@@ -214,12 +224,14 @@ class Author:
             encoder = group.encoders.get(branch.num)
             if encoder is None:
                 encoder = group.encoders[branch.num] = self._make_encoder(connection, branch)
-            written = encoder.encode(request.make_drafts(connection))
+            write = EncodedWrite(branch, request.after)
+            for part in encoder.encode_parts(request.make_drafts(connection), PART_COUNT):
+                write.add(part, self._opener)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             return error
-        if written:
-            group.add(EncodedWrite(branch, written, request.after))
-        return written
+        if write.written:
+            group.add(write)
+        return write.written
 
     def _store_group(
         self,
@@ -228,17 +240,19 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception],
     ) -> IngestResult:
         """Judge and store a group in one transaction, in which what was deferred is encoded too."""
-        opened = [(branch, _open(branch, items)) for branch, items in group.by_branch()]
+        openings = group.open_all(self._opener)
+        for _, opening in openings[:1]:
+            opening()  # others may write until it is there
 
         def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:
-            yield from opened
+            yield from ((branch, opening()) for branch, opening in openings)
             while group.deferred and not group.is_full:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
                 outcomes[place] = self._encode(connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield one.branch, _open(one.branch, [item.encoded for item in one.written])
+                    yield from ((one.branch, opening()) for opening in one.open_all(self._opener))
 
         return self._ingest(make_batches, after=group.after)
 
@@ -247,7 +261,7 @@ class Author:
         with self._lock:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
                 written = self._make_encoder(connection, branch).encode([as_draft(draft)])
-            batch = _open(branch, [written[0].encoded])
+            batch = open_own(branch, [written[0].encoded])
             ingested = self._ingest(lambda _: [(branch, batch)])
         return written[0], ingested
 
@@ -352,7 +366,7 @@ class Author:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
             pin = self._make_encoder(connection, root).encode([Draft(new.pin)])
-        batch = _open(root, [pin[0].encoded])
+        batch = open_own(root, [pin[0].encoded])
         ingested = self._ingest(
             lambda _: [(root, batch)], followups=[(new.branch.topic, new.root_commit.encoded)]
         )
@@ -503,7 +517,7 @@ class Author:
             )
             written = self._make_encoder(connection, root).encode([Draft(body, heads)])
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
-        batch = _open(root, [written[0].encoded])
+        batch = open_own(root, [written[0].encoded])
         ingested = self._ingest(
             lambda _: [(root, batch)],
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
@@ -545,15 +559,6 @@ class _NewBranch:
     branch: Branch
     root_commit: WrittenCommit
     pin: BranchAdd
-
-
-def _open(branch: Branch, items: Sequence[bytes]) -> OpenedBatch:
-    """What was encoded, read as what others send is. Raises ServiceError."""
-    batch = open_batch(branch, items)
-    if batch.dropped or batch.rejected:
-        reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
-        raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
-    return batch
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:

@@ -3,7 +3,7 @@
 What it starts from is read from the store once. What it made is not stored yet, and the next draft follows it all the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -71,6 +71,10 @@ class FeedEncoder:
 
     def encode(self, drafts: Sequence[Draft]) -> list[WrittenCommit]:
         """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
+        return [one for part in self.encode_parts(drafts, max(1, len(drafts))) for one in part]
+
+    def encode_parts(self, drafts: Sequence[Draft], count: int) -> Iterator[list[WrittenCommit]]:
+        """The same in parts of so many, each when it is encoded. They are followed once all are."""
         branch, end = self._branch, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
         feed = {**end.feed, **self._load_skipped(len(drafts))}
@@ -102,8 +106,11 @@ class FeedEncoder:
             previous = feed[sequence] = item.commit_id
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
             written.append(item)
+            if len(written) % count == 0:
+                yield written[-count:]
+        if len(written) % count:
+            yield written[-(len(written) % count) :]
         self._end = _End(sequence, previous, heads, feed)
-        return written
 
     def _load_skipped(self, count: int) -> dict[int, CommitId]:
         """Ids at the stored places of the feed that the next `count` commits link to."""

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.feed_encoder import FeedEncoder
+from node.authoring.opening import PART_COUNT, Opener, Opening
 from protocol.body import Body
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
 from storage.repos.repos import Branch
@@ -47,14 +48,31 @@ class WriteRequest:
         return self.drafts(connection) if callable(self.drafts) else self.drafts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EncodedWrite:
     """A request that was encoded."""
 
     branch: Branch
     """On the topic that it is written to."""
-    written: Sequence[WrittenCommit]
     after: AfterWrite
+    written: list[WrittenCommit] = field(default_factory=list)
+    openings: list[Opening] = field(default_factory=list)
+    """Of its first commits: they are being opened."""
+    rest: list[bytes] = field(default_factory=list)
+    """Publications after these."""
+
+    def add(self, part: Sequence[WrittenCommit], opener: Opener) -> None:
+        """Add commits, which follow those before. Where there are workers, they open a whole part meanwhile."""
+        self.written += part
+        encoded = [one.encoded for one in part]
+        if opener.is_apart and len(part) == PART_COUNT:
+            self.openings.append(opener.begin(self.branch, encoded))
+        else:
+            self.rest += encoded
+
+    def open_all(self, opener: Opener) -> list[Opening]:
+        """What opens all of it, in order. Raises ServiceError."""
+        return [*self.openings, *([opener.begin(self.branch, self.rest)] if self.rest else [])]
 
 
 @dataclass(slots=True)
@@ -87,13 +105,21 @@ class WriteGroup:
         self.commit_count += len(encoded.written)
         self.size += sum(len(one.encoded) for one in encoded.written)
 
-    def by_branch(self) -> list[tuple[Branch, list[bytes]]]:
-        """Encoded commits of each branch, in order."""
-        found: dict[int, tuple[Branch, list[bytes]]] = {}
+    def open_all(self, opener: Opener) -> list[tuple[Branch, Opening]]:
+        """What opens the encoded commits of each branch, in order: small requests together. Raises ServiceError."""
+        of_branches: dict[int, list[EncodedWrite]] = {}
         for one in self.encoded:
-            _, items = found.setdefault(one.branch.num, (one.branch, []))
-            items += [item.encoded for item in one.written]
-        return [*found.values()]
+            of_branches.setdefault(one.branch.num, []).append(one)
+        found: list[tuple[Branch, Opening]] = []
+        for writes in of_branches.values():
+            together = EncodedWrite(writes[0].branch, nothing_more)
+            for one in writes:
+                if one.openings:
+                    found += [(one.branch, opening) for opening in together.open_all(opener)]
+                    together = EncodedWrite(one.branch, nothing_more, openings=[*one.openings])
+                together.rest += one.rest
+            found += [(together.branch, opening) for opening in together.open_all(opener)]
+        return found
 
     def after(self, connection: Connection) -> None:
         """What belongs into the transaction beside the commits."""
