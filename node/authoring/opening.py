@@ -40,7 +40,7 @@ class Opener:
 
         def read() -> None:
             try:
-                answer.set_result(workers.read(opening_keys(branch), items, may_wait=True))
+                answer.set_result(workers.read(opening_keys(branch), items, wait_while=lambda: True))
             except BaseException as error:  # raised where the answer is waited for
                 answer.set_exception(error)
 

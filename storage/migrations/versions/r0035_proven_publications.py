@@ -1,10 +1,10 @@
-"""Revision 34: whether the topic's signature that is kept with a commit was checked, or made here."""
+"""Revision 35: whether the topic's signature that is kept with a commit was checked, or made here."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0034"
-down_revision = "r0033"
+revision = "r0035"
+down_revision = "r0034"
 branch_labels = None
 depends_on = None
 
