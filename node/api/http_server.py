@@ -9,12 +9,14 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.authentication import TRUSTED
+from node.api.connection_watch import ConnectionWatch
 from node.api.event_streams import CUT
 from node.api.http_connection import HttpConnection
 from node.api.remote import REMOTE, Remote
@@ -64,24 +66,25 @@ async def serve_api(app: ASGIApp, listener: socket.socket, remote: Remote | None
     takes nothing from programs of this machine.
     """
     slots = trio.Semaphore(API_CONNECTIONS_MAX if remote is None else REMOTE_CONNECTIONS_MAX)
-    strangers = Strangers(remote)
+    strangers, watch = Strangers(remote), ConnectionWatch()
 
     async def serve_one(stream: trio.SocketStream) -> None:
         try:
-            await serve_connection(app, stream, strangers)
+            await serve_connection(app, stream, strangers, watch)
         finally:
             slots.release()
 
     with listener:
         listening = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
-        await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.run)
+            await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
 
 
 async def serve_connection(
-    app: ASGIApp, stream: trio.SocketStream, strangers: "Strangers | None" = None
+    app: ASGIApp, stream: trio.SocketStream, strangers: "Strangers", watch: ConnectionWatch
 ) -> None:
     """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
-    strangers = strangers or Strangers()
     remote, subnet = strangers.remote, _subnet_at(stream, strangers.remote)
     if remote is not None and subnet and not remote.limits.may_connect(subnet):
         await trio.aclose_forcefully(stream)
@@ -89,22 +92,30 @@ async def serve_connection(
     stranger = Stranger(subnet)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        extensions = scope["extensions"]
-        extensions[CUT] = partial(trio.aclose_forcefully, stream)
-        extensions[TRUSTED] = stranger.trust
-        if remote is not None:
-            extensions[REMOTE] = remote
+        if stranger.is_trusted:
+            await app(scope, receive, send)
+            return
         with stranger.asking(scope):
             await app(scope, partial(stranger.listen, receive), send)
 
     try:
-        client, server = stream.socket.getpeername()[:2], stream.socket.getsockname()[:2]
+        extensions: dict[str, Any] = {
+            CUT: partial(trio.aclose_forcefully, stream),
+            TRUSTED: stranger.trust,
+        }
+        if remote is not None:
+            extensions[REMOTE] = remote
+        ends = {
+            "scheme": "http" if remote is None else "https",
+            "client": stream.socket.getpeername()[:2],
+            "server": stream.socket.getsockname()[:2],
+            "extensions": extensions,
+        }
         async with trio.open_nursery() as nursery:
             with strangers.admitting(stranger, nursery.cancel_scope):
                 inner = await _begin(stream, remote)
                 if inner is not None:
-                    scheme = "http" if remote is None else "https"
-                    await HttpConnection(serve, inner, scheme=scheme, client=client, server=server).run()
+                    await HttpConnection(serve, inner, watch, ends).run()
                     with trio.move_on_after(_CLOSE_SECONDS):
                         await inner.aclose()
     except OSError:  # the client left before it was asked who it is

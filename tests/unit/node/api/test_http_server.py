@@ -17,7 +17,6 @@ from node.api import http_connection
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
-from node.api.http_server import serve_connection
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -25,6 +24,7 @@ from protocol.limits.users import (
 from ravel.operations import path_part
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
+from tests.support.connections import serve_alone
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, served
 
@@ -138,7 +138,7 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
     client, stream = _connection()
     with fail_after(7200):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"at last" in b"".join([part async for part in client])
 
@@ -187,7 +187,7 @@ async def test_the_head_of_an_answer_is_sent_with_its_body(
     counting = _Counting(server)
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, counting)  # type: ignore[arg-type]  # it has all that the server uses
+            nursery.start_soon(serve_alone, app, counting)  # type: ignore[arg-type]  # it has all that the server uses
             for _ in range(2):  # the second one begins with nothing left of the first
                 await client.send_all(method.encode() + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while len(b"".join(counting.sent)) < len(b"".join(sends)):
@@ -207,7 +207,7 @@ async def test_who_asks_for_http2_is_answered_in_http1(autojump_clock: MockClock
     client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             for _ in range(2):
                 await client.send_all(b"\r\n".join([*upgrade, b"HTTP2-Settings: AAMAAABkAAQAAP__", b"", b""]))
                 said = b""
@@ -229,7 +229,7 @@ async def test_a_connection_without_a_request_is_ended(autojump_clock: MockClock
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             said = b"".join([part async for part in client])
     assert said.endswith(b"ok")
@@ -244,7 +244,7 @@ async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockC
     began = trio.current_time()
     with fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             with pytest.raises(trio.BrokenResourceError):
                 for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
                     await client.send_all(bytes([byte]))
@@ -264,7 +264,7 @@ async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(_UNFINISHED)
             with pytest.raises(trio.BrokenResourceError):
                 for _ in range(400):
@@ -284,7 +284,7 @@ async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClo
     client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(_UNFINISHED)
             for _ in range(499):
                 await trio.sleep(API_STRANGER_SECONDS / 10)
