@@ -16,6 +16,7 @@ from node.api.connection_watch import ConnectionWatch
 from node.api.http_answer import CONTINUE, AnswerWriter
 from node.api.http_parsing import BadRequest, Request, RequestParser
 from protocol.limits.formats import KIB
+from protocol.limits.users import BODY_WAIT_SECONDS
 
 log = structlog.get_logger()
 
@@ -26,6 +27,10 @@ _AFTER_CLIENT_LEFT_SECONDS: Final = 1.0
 _LINGER_SECONDS: Final = 1.0
 """How long what a client still sends is thrown away: a system that closes with bytes unread also takes the answer back."""
 _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
+
+
+class BodyStopped(Exception):
+    """Raised to the application that waits for a body of which nothing comes for a while: there ASGI has no message."""
 
 
 class HttpConnection:
@@ -51,7 +56,7 @@ class HttpConnection:
         # Somebody may read one piece ahead, to notice that the client leaves.
         self._piece = b""
         self._is_reading = False
-        self._has_read = trio.Event()
+        self._has_read: trio.Event | None = None  # for another who waits for it
         # Of the request that is being answered:
         self._request: Request
         self._answer: AnswerWriter
@@ -90,6 +95,7 @@ class HttpConnection:
     async def _take(self) -> bytes:
         """What came next; empty when nothing more comes."""
         while self._is_reading:
+            self._has_read = self._has_read or trio.Event()
             await self._has_read.wait()
         piece, self._piece = self._piece, b""
         if piece or self._client_left.is_set():
@@ -97,14 +103,16 @@ class HttpConnection:
         return await self._read()
 
     async def _read(self) -> bytes:
-        self._is_reading, self._has_read = True, trio.Event()
+        self._is_reading = True
         try:
             piece = bytes(await self._stream.receive_some(_READ_SIZE))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             piece = b""
         finally:
             self._is_reading = False
-            self._has_read.set()
+            if self._has_read is not None:
+                self._has_read.set()
+                self._has_read = None
         if not piece:
             self._note_client_left()
         return piece
@@ -203,12 +211,17 @@ class HttpConnection:
         return {"type": "http.request", "body": request.take(), "more_body": not request.is_whole}
 
     async def _read_on(self, request: Request) -> None:
-        """Wait for more of the body. Where none can come, the request is over."""
+        """Wait for more of the body. Where none can come, the request is over. Raises BodyStopped."""
         if request.awaits_continue and not self._answer.is_begun:
             request.awaits_continue = False
             await self._send_bytes(CONTINUE)
         if request.fault is None:
-            self._parser.feed(await self._take())
+            # Here, and not by the application: a body that is there needs no timer.
+            with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+                piece = await self._take()
+            if waiting.cancelled_caught:
+                raise BodyStopped
+            self._parser.feed(piece)
         if request.fault is not None and not request.parts:
             self._is_over = True
             await self._refuse(request.fault.status)

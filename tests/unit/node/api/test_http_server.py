@@ -119,7 +119,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(http_connection, "BODY_WAIT_SECONDS", 0.05)
     async with _served(tmp_path) as client:
         async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
             lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
