@@ -5,7 +5,7 @@ that leaves is noticed by an application that waits for that, and by the watch w
 application sends is not shielded from cancellation. A connection on which something was sent in part is used no more.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 import structlog
@@ -21,12 +21,26 @@ from protocol.limits.users import BODY_WAIT_SECONDS
 log = structlog.get_logger()
 
 _READ_SIZE: Final = 64 * KIB
-"""Bytes read at a time. So many wait, of a client that sends its next request before it is answered, or faster than read."""
+"""Bytes read at a time; chunks of a byte are parsed in a millisecond, small requests in four. So many wait, of a client that
+sends its next request before it is answered, or faster than read."""
 _AFTER_CLIENT_LEFT_SECONDS: Final = 1.0
 """What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
 _LINGER_SECONDS: Final = 1.0
 """How long what a client still sends is thrown away: a system that closes with bytes unread also takes the answer back."""
 _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
+
+
+class Pace(Protocol):
+    """How fast what a client sends is parsed."""
+
+    @property
+    def slice_size(self) -> int:
+        """Bytes that are parsed at a time."""
+        ...
+
+    async def rest(self) -> None:
+        """Return when the next slice of what has come may be parsed: others have had their turn."""
+        ...
 
 
 class BodyStopped(Exception):
@@ -40,13 +54,20 @@ class HttpConnection:
     """
 
     def __init__(
-        self, app: ASGIApp, stream: trio.abc.Stream, watch: ConnectionWatch, ends: dict[str, Any]
+        self,
+        app: ASGIApp,
+        stream: trio.abc.Stream,
+        watch: ConnectionWatch,
+        pace: Pace,
+        ends: dict[str, Any],
     ) -> None:
         self._app = app
         self._stream = stream
         self._watch = watch
+        self._pace = pace
         self._ends = ends
         self._parser = RequestParser()
+        self._unparsed = memoryview(b"")
         self._nursery: trio.Nursery
         self._has_ended = False
         self._idle = trio.CancelScope()
@@ -101,6 +122,19 @@ class HttpConnection:
         if piece or self._client_left.is_set():
             return piece
         return await self._read()
+
+    async def _parse_more(self) -> bool:
+        """Parse a slice of what has come, or of what comes next; False when nothing more comes."""
+        if self._unparsed:
+            await self._pace.rest()
+        else:
+            self._unparsed = memoryview(await self._take())
+            if not self._unparsed:
+                return False
+        size = self._pace.slice_size
+        piece, self._unparsed = self._unparsed[:size], self._unparsed[size:]
+        self._parser.feed(piece)
+        return True
 
     async def _read(self) -> bytes:
         self._is_reading = True
@@ -160,10 +194,8 @@ class HttpConnection:
                 trio.lowlevel.checkpoint()
             )  # requests that came in one piece would take the thread for all of them
         while not self._parser.has_request:
-            piece = await self._take()
-            if not piece or self._idle.cancel_called:
+            if not await self._parse_more() or self._idle.cancel_called:
                 return None
-            self._parser.feed(piece)
         self._watch.begin_answer(self)
         return self._parser.pop_request()
 
@@ -218,10 +250,9 @@ class HttpConnection:
         if request.fault is None:
             # Here, and not by the application: a body that is there needs no timer.
             with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
-                piece = await self._take()
+                await self._parse_more()
             if waiting.cancelled_caught:
                 raise BodyStopped
-            self._parser.feed(piece)
         if request.fault is not None and not request.parts:
             self._is_over = True
             await self._refuse(request.fault.status)
@@ -270,7 +301,7 @@ class HttpConnection:
         with trio.move_on_after(_LINGER_SECONDS):
             while not request.is_whole and request.fault is None and not self._client_left.is_set():
                 request.take()
-                self._parser.feed(await self._take())
+                await self._parse_more()
 
     async def _end(self) -> None:
         """Have the client read its last answer before the stream is closed."""

@@ -100,7 +100,7 @@ class RequestParser:
         assert self._fault is not None, "one is there"
         raise self._fault
 
-    def feed(self, piece: bytes) -> None:
+    def feed(self, piece: bytes | memoryview) -> None:
         """Parse what came next, or nothing at the end. Its faults are told in their turn."""
         if self._fault is not None or not piece:
             return

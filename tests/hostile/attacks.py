@@ -1,6 +1,7 @@
 """All attacks: importing this fills the table."""
 
 from tests.hostile import (
+    attacks_on_api,
     attacks_on_circuits,
     attacks_on_frames,
     attacks_on_relays,
@@ -11,6 +12,7 @@ from tests.hostile.table import ATTACKS
 
 __all__ = [
     "ATTACKS",
+    "attacks_on_api",
     "attacks_on_circuits",
     "attacks_on_frames",
     "attacks_on_relays",

@@ -317,22 +317,3 @@ async def deposits_at_no_relay(mallory: Attacker) -> None:
     peer = await mallory.meet()
     await peer.say(Deposit(tuple(TopicKey(secrets.token_bytes(32)) for _ in range(TOPIC_COUNT_MAX))))
     await peer.wait_ended()
-
-
-@attack(Role.STRANGER, needs_daemon=True)
-async def dripping_requests(mallory: Attacker) -> None:
-    """Requests to the API without a token, a byte at a time, do not keep out those with one (L4)."""
-    assert mallory.open_api is not None, "a daemon has an API"
-    head = b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n"
-    wires: list[trio.abc.Stream] = []
-    async for _ in mallory.rounds():
-        while len(wires) < 1300:
-            wires.append(await mallory.open_api())
-            mallory.wires.append(wires[-1])
-            await wires[-1].send_all(head)
-        for wire in list(wires):
-            try:
-                await wire.send_all(b"x")
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                wires.remove(wire)
-        await trio.sleep(1)

@@ -17,6 +17,7 @@ from node.api import http_connection
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
+from node.api.http_server import Strangers
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -309,6 +310,68 @@ async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
         assert (await client.get("/api/v1/status")).status_code == 200
         for stream in strangers:
             await stream.aclose()
+
+
+@pytest.mark.parametrize("shows_token", [True, False])
+async def test_strangers_are_answered_at_a_bounded_rate(
+    shows_token: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """All together: each request takes a fraction of a millisecond, and any number may come at once."""
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        if shows_token:
+            scope["extensions"][TRUSTED]()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    strangers = Strangers()
+
+    async def ask() -> None:
+        client, stream = _connection()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream, strangers)
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
+            said = b""
+            while said.count(b"ok") < 4:
+                said += await client.receive_some()
+            await client.aclose()
+
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+    seconds = trio.current_time() - began
+    assert seconds < 3 if shows_token else 5 <= seconds < 10
+
+
+@pytest.mark.parametrize("shows_token", [True, False])
+async def test_small_chunks_of_strangers_are_read_slowly(
+    shows_token: bool, autojump_clock: MockClock
+) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if shows_token:
+            scope["extensions"][TRUSTED]()
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    client, stream = _connection()
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream)
+            head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            await client.send_all(head + b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n")
+            said = b""
+            while not said.endswith(b"ok"):
+                said += await client.receive_some()
+            seconds = trio.current_time() - began
+            await client.aclose()
+    assert seconds < 0.1 if shows_token else seconds >= 50 * 0.02
 
 
 async def test_a_code_is_short(tmp_path: Path) -> None:
