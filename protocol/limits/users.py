@@ -99,7 +99,11 @@ EVENT_WINDOW: Final = 64
 EVENT_WINDOW_SIZE: Final = MIB
 """Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
 EVENT_PAUSE_SECONDS: Final = 0.2
-"""Seconds between two looks at the store for one event stream, while it keeps changing."""
+"""Seconds between two looks at the store for one event stream, while it keeps changing and many follow."""
+EVENT_PAUSE_SECONDS_MIN: Final = 0.04
+"""The same where few follow: a look takes a millisecond, and each stream's share of it a tenth of one."""
+EVENT_PAUSED_STREAMS: Final = 64
+"""Streams of edits from which on the longer pause holds: all look some 300 times a second. Fewer pause for less."""
 EVENT_SILENCE_SECONDS: Final = 15.0
 """Seconds after which an event stream without news says that it is there."""
 EVENT_SEND_SECONDS: Final = 30.0
