@@ -346,6 +346,8 @@ WEBSOCKET_SMALL_SIZE: Final = 256
 """Bytes below which a WebSocket frame counts as a small one. A byte in a frame of its own costs 6 us to read."""
 WEBSOCKET_SMALL_AT_ONCE_MAX: Final = 16_384
 """Small frames, and those without content, taken without a pause: 0.1 s of work."""
+WEBSOCKET_SMALL_OF_STRANGERS_MAX: Final = 512
+"""The same on a connection whose handshake is not done: it has some 300 bytes, were each in a frame of its own."""
 WEBSOCKET_SMALL_PER_SECOND_MAX: Final = 4000
 """The same for each second since: 3 % of a processor. A circuit of 100 MB/s has 1,600 short messages a second."""
 

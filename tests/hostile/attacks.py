@@ -2,6 +2,7 @@
 
 from tests.hostile import (
     attacks_by_members,
+    attacks_by_websocket,
     attacks_on_api,
     attacks_on_circuits,
     attacks_on_frames,
@@ -14,6 +15,7 @@ from tests.hostile.table import ATTACKS
 __all__ = [
     "ATTACKS",
     "attacks_by_members",
+    "attacks_by_websocket",
     "attacks_on_api",
     "attacks_on_circuits",
     "attacks_on_frames",

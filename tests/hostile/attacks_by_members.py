@@ -9,6 +9,7 @@ from protocol.epochs import EarlierEpoch, EpochHistory
 from protocol.ids import CommitId
 from protocol.keys import ReadSecret, UserSeed
 from protocol.limits.formats import LINK_SIZE_MAX, OFFER_NOTE_SIZE_MAX
+from protocol.limits.peers import BATCH_SIZE_TARGET
 from protocol.profiles import Profile
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.peer import Attacker
@@ -26,7 +27,10 @@ async def _say(mallory: Attacker, seed: UserSeed, make: Callable[[Feed], Forged]
     topic = await peer.join_alike(stage.root)
     feed = mallory.feed(stage.root, seed, ())
     async for _ in mallory.rounds():
-        await peer.publish(topic, [make(feed) for _ in range(10 * mallory.size)])
+        made = [make(feed) for _ in range(10 * mallory.size)]
+        at_once = max(1, BATCH_SIZE_TARGET // len(made[-1].encoded))
+        for start in range(0, len(made), at_once):
+            await peer.publish(topic, made[start : start + at_once])
 
 
 def _beside_others(mallory: Attacker, body: Callable[[], Body]) -> Callable[[Feed], Forged]:
