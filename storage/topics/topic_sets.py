@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
 from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
@@ -57,6 +57,15 @@ def iterate_ids(
         yield after, _ids(connection, kept, rows)
         if len(rows) < size:
             return
+
+
+def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
+    """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
+    columns = kept.tables.commits.c
+    query = select(func.count()).where(
+        columns.topic_num == kept.num, columns.num > after, columns.num <= upto
+    )
+    return int(connection.execute(query).scalar_one())
 
 
 def find_by_short_ids(
