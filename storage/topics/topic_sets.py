@@ -16,6 +16,7 @@ from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
+from storage.engine.bulk import beside_keys
 from storage.engine.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
 from storage.schema.schema import damaged_commits
@@ -80,8 +81,9 @@ def find_by_short_ids(
         by_key = columns.publication_key
         keys = [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]
     found: dict[ShortId, int] = {}
+    of_topic = beside_keys(columns.topic_num) == kept.num
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
+        rows = connection.execute(_select(kept).where(by_key.in_(part), of_topic)).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
