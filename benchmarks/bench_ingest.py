@@ -7,7 +7,6 @@ database, the same into that, held against SQLite in the same run.
 """
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +24,7 @@ from benchmarks.common import (
     timed,
     write_history,
 )
+from benchmarks.processes import processor_seconds
 from node.home.config import WORKERS_DEFAULT
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.reading_workers import worker_count as count_workers
@@ -76,9 +76,9 @@ def measure(commit_count: int, worker_count: int | None = None, url: str = "") -
         workers.start_all()
         trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, workers)
         target = replica.by_topic[branch.topic]
-        before = time.process_time(), _processor_seconds(workers)
+        before = time.process_time(), processor_seconds(workers.pids())
         seconds = timed(lambda: trio.run(_ingest, replica, target, made, workers))
-        here, there = time.process_time() - before[0], _processor_seconds(workers) - before[1]
+        here, there = time.process_time() - before[0], processor_seconds(workers.pids()) - before[1]
         with replica.change():
             pass  # reads the counts
         assert replica.branches[target.num].commit_count == commit_count + 1
@@ -86,12 +86,6 @@ def measure(commit_count: int, worker_count: int | None = None, url: str = "") -
         source.close()
         replica.close()
     return Measured(commit_count / seconds, here / commit_count, there / commit_count)
-
-
-def _processor_seconds(workers: ReadingWorkers) -> float:
-    """What the workers have used of the processor so far."""
-    stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in workers.pids())
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.position_index import Gain, count_changes
 from storage.commits.search_texts import withdraw_texts
+from storage.engine.bulk import beside_keys
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
@@ -49,7 +50,7 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]
     found: list[Judged] = []
     wanted, cipher = set(ids), cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
+        query = _query().where(commits.c.id_key.in_(part), beside_keys(commits.c.branch_num) == branch_num)
         found += [_judged(cipher, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 

@@ -371,9 +371,10 @@ sketches = Table(
     Column("topic", Bytes(32), primary_key=True),
     # Which row the topic is, of which table, and by what it is compared: no other is it.
     Column("place", String, primary_key=True),
-    Column("upto", BigInteger, nullable=False),  # number of the last commit in it
+    Column("upto", BigInteger, nullable=False),  # number of the last commit in the digest
     Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.reconciliation.set_digest`
     Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
+    Column("prefix_upto", BigInteger, nullable=False, server_default="0"),  # as `upto`, of the prefix
 )
 """What is kept of large topics to compare them; see `storage.topics.sketches`."""
 

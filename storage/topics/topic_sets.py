@@ -16,6 +16,7 @@ from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
+from storage.engine.bulk import beside_keys
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
 from storage.schema.relay_schema import relay_bare
@@ -60,6 +61,15 @@ def iterate_ids(
             return
 
 
+def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
+    """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
+    columns = kept.tables.commits.c
+    query = select(func.count()).where(
+        columns.topic_num == kept.num, columns.num > after, columns.num <= upto
+    )
+    return int(connection.execute(query).scalar_one())
+
+
 def find_by_short_ids(
     connection: Connection, kept: TopicSet, short_ids: Sequence[ShortId]
 ) -> dict[ShortId, int]:
@@ -69,8 +79,9 @@ def find_by_short_ids(
     columns = kept.tables.commits.c
     by_key, keys = _keys(kept, wanted)
     found: dict[ShortId, int] = {}
+    of_topic = beside_keys(columns.topic_num) == kept.num
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
+        rows = connection.execute(_select(kept).where(by_key.in_(part), of_topic)).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
@@ -90,7 +101,7 @@ def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) ->
         is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
     found: list[int] = []
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        here = by_key.in_(part) & (columns.topic_num == kept.num)
+        here = by_key.in_(part) & (beside_keys(columns.topic_num) == kept.num)
         rows = connection.execute(_select(kept).where(here, is_whole)).all()
         own = _ids(connection, kept, rows)
         found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
