@@ -75,6 +75,7 @@ class Operations:
 
     def __init__(self) -> None:
         self._graph: Tangle | None = None
+        self._heads: tuple[CommitId, ...] | None = ()
         self._by_id: dict[CommitId, Operation] = {}
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
@@ -117,6 +118,7 @@ class Operations:
         else:
             entered = self._graph.add(made.commit_id, acks)
             assert entered, "causes come first"
+        self._heads = None
         self._by_id[made.commit_id] = made
         self._authored.setdefault(made.author, []).append(made)
         self._published_in.setdefault(made.epoch, []).append(made)
@@ -185,7 +187,10 @@ class Operations:
 
     def heads(self) -> tuple[CommitId, ...]:
         """Commits that nothing follows, sorted; none before the root has come."""
-        return () if self._graph is None else tuple(self._graph.tips())
+        if self._heads is None:  # they are asked for far more often than there are new ones
+            assert self._graph is not None, "something was added"
+            self._heads = tuple(self._graph.tips())
+        return self._heads
 
     def users(self) -> list[UserId]:
         """Everyone who was ever granted something, sorted."""
