@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People, Stated, find_stated
-from node.ingest.tables import ShownTables, Tables, count_anew, load_tables, renew_tables
+from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.block import WrongKey, decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.codec import DecodeError
@@ -353,10 +353,10 @@ class Change:
     def reload(self) -> Tables:
         """The same, and counts of commits as they are now."""
         changes = row_changes(self.connection)
-        tables, moved = renew_tables(self.connection, self.tables, changes.repos, changes.branches)
+        if not self.is_counted:
+            changes.counted |= self._replica.shown.stale()
+        self.tables, moved = renew_tables(self.connection, self.tables, changes)
         self.moved |= moved
-        counted = changes.counted if self.is_counted else changes.counted | self._replica.shown.stale()
-        self.tables = count_anew(self.connection, tables, counted)
         self.is_counted = True
         forget_row_changes(self.connection)
         return self.tables

@@ -16,6 +16,7 @@ from protocol.epochs import EpochInit
 from protocol.ids import BranchId, EpochId, RepoId, TopicKey
 from storage.engine.database import Database
 from storage.repos.repos import Branch, Epoch, Repo, load_counts, load_epochs, load_repos, make_branches
+from storage.repos.row_changes import RowChanges
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
 
@@ -102,36 +103,33 @@ def load_tables(connection: Connection) -> Tables:
     return _with_branches(tables, (), make_branches(connection, repos, epochs))
 
 
-def renew_tables(
-    connection: Connection, before: Tables, repo_nums: Collection[int], branch_nums: Collection[int]
-) -> tuple[Tables, set[TopicKey]]:
-    """Tables of this transaction, made of those before it: only these repos, whole, and these branches are read again.
+def renew_tables(connection: Connection, before: Tables, changes: RowChanges) -> tuple[Tables, set[TopicKey]]:
+    """Tables of this transaction, made of those before it: only rows that have changed are read again.
 
     Also gives topics that are new, gone, or of another number now.
     """
-    repos = {repo.num: repo for repo in load_repos(connection, repo_nums)}
-    epochs = {epoch.num: epoch for epoch in load_epochs(connection, repo_nums)}
-    old_epochs = [num for repo_num in repo_nums for num in before.epochs_of_repo.get(repo_num, ())]
-    tables = replace(
-        before,
-        repos=_replaced(before.repos, repo_nums, repos),
-        epochs=_replaced(before.epochs, old_epochs, epochs),
-        epochs_of_repo=_replaced(
-            before.epochs_of_repo, repo_nums, _numbers((one.repo_num, one.num) for one in epochs.values())
-        ),
-    )
-    old = {num for repo_num in repo_nums for num in before.branches_of_repo.get(repo_num, ())}
-    found = make_branches(connection, tables.repos, tables.epochs, repo_nums, branch_nums)
-    nums = old.union(branch_nums)
+    tables = _with_repos(connection, before, changes.repos) if changes.repos else before
+    nums = {num for repo_num in changes.repos for num in before.branches_of_repo.get(repo_num, ())}
+    nums |= changes.branches
+    found = []
+    if changes.is_structure:
+        found = make_branches(connection, tables.repos, tables.epochs, changes.repos, changes.branches)
     places = {(one.topic, one.topic_num) for num in nums for one in before.topics_of.get(num, ())}
     moved = {topic for topic, _ in places.symmetric_difference((one.topic, one.topic_num) for one in found)}
-    return _with_branches(tables, nums, found), moved
+    counted = _counted(connection, before, changes.counted - nums)
+    return _with_branches(tables, nums.union(one.num for one in counted), [*found, *counted]), moved
 
 
 def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> Tables:
     """The same tables with the counts of commits of these branches as this transaction sees them."""
+    found = _counted(connection, tables, branch_nums)
+    return _with_branches(tables, {branch.num for branch in found}, found)
+
+
+def _counted(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> list[Branch]:
+    """Branches on all their topics, with new counts."""
     counts = load_counts(connection, branch_nums)
-    found = [
+    return [
         replace(
             branch,
             topic_commit_count=counts[branch.topic_num].of_topic,
@@ -142,11 +140,27 @@ def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[i
         for branch in tables.topics_of.get(num, ())
         if branch.topic_num in counts  # else it was forgotten meanwhile
     ]
-    return _with_branches(tables, {branch.num for branch in found}, found) if found else tables
 
 
-def _with_branches(before: Tables, nums: Collection[int], found: Iterable[Branch]) -> Tables:
+def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -> Tables:
+    """Tables in which these repos and their epochs are as this transaction sees them; not yet their branches."""
+    repos = {repo.num: repo for repo in load_repos(connection, nums)}
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection, nums)}
+    old_epochs = [num for repo_num in nums for num in before.epochs_of_repo.get(repo_num, ())]
+    return replace(
+        before,
+        repos=_replaced(before.repos, nums, repos),
+        epochs=_replaced(before.epochs, old_epochs, epochs),
+        epochs_of_repo=_replaced(
+            before.epochs_of_repo, nums, _numbers((one.repo_num, one.num) for one in epochs.values())
+        ),
+    )
+
+
+def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
     """Tables in which the branches with these numbers are those found, on all their topics."""
+    if not nums and not found:
+        return before
     of_branch = {
         num: tuple(each) for num, each in groupby(sorted(found, key=_place), key=lambda one: one.num)
     }
@@ -210,10 +224,13 @@ def _numbers(pairs: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
     return {key: tuple(sorted(nums)) for key, nums in found.items()}
 
 
-def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> dict[K, V]:
+def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> Mapping[K, V]:
     """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
+    old = [key for key in gone if key in before]
+    if not old and not new:
+        return before
     made = dict(before)
-    for key in gone:
+    for key in old:
         if key not in new:
             made.pop(key, None)
     made.update(new)

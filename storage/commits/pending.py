@@ -55,9 +55,7 @@ _OF_BRANCH = pending.c.branch_num == bindparam("branch")
 _UNREAD = select(func.count()).select_from(pending).where(pending.c.reason == UNREAD)
 _WAITING = select(func.count()).select_from(pending).where(pending.c.reason != UNREAD)
 _UNREAD_OF_BRANCH, _WAITING_OF_BRANCH = _UNREAD.where(_OF_BRANCH), _WAITING.where(_OF_BRANCH)
-_REJECTED = (
-    select(func.count()).select_from(rejections).where(rejections.c.branch_num == bindparam("branch"))
-)
+_REJECTED = select(func.count()).select_from(rejections).where(rejections.c.branch_num == bindparam("branch"))
 
 
 @dataclass(frozen=True, slots=True)
