@@ -73,6 +73,7 @@ from protocol.session_outputs import (
     HandOver,
     IngestBatch,
     LearnPeers,
+    LoadPlan,
     LoadSummary,
     OpenReconciliation,
     Output,
@@ -457,6 +458,8 @@ class Connection:
                 self._seen(output)
             case LoadSummary():
                 self._work.load_summaries((output.topic,))
+            case LoadPlan():
+                self._work.plan(output)
             case _:
                 self._work.load(output)
 

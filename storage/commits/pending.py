@@ -54,6 +54,12 @@ _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _OF_BRANCH = pending.c.branch_num == bindparam("branch")
 _UNREAD = select(func.count()).select_from(pending).where(pending.c.reason == UNREAD)
 _WAITING = select(func.count()).select_from(pending).where(pending.c.reason != UNREAD)
+_UNREAD_OF_TOPIC = (
+    select(pending.c.num, pending.c.commit_id)
+    .where(pending.c.topic_num == bindparam("topic"), pending.c.reason == UNREAD)
+    .order_by(pending.c.num)
+    .limit(UNREAD_SENT_MAX)
+)
 _UNREAD_OF_BRANCH, _WAITING_OF_BRANCH = _UNREAD.where(_OF_BRANCH), _WAITING.where(_OF_BRANCH)
 _REJECTED = select(func.count()).select_from(rejections).where(rejections.c.branch_num == bindparam("branch"))
 
@@ -238,13 +244,11 @@ def find_unread(
     connection: Connection, topic_num: int, ids: Sequence[CommitId] | None = None
 ) -> "array[int]":
     """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
-    query = select(pending.c.num, pending.c.commit_id).where(
-        pending.c.topic_num == topic_num, pending.c.reason == UNREAD
-    )
-    if ids is not None:
-        query = query.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
-    rows = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX))
-    return array("q", (-num for num, commit_id in rows if ids is None or commit_id in ids))
+    if ids is None:
+        return array("q", (-num for num, _ in select_rows(connection, _UNREAD_OF_TOPIC, topic=topic_num)))
+    query = _UNREAD_OF_TOPIC.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
+    rows = connection.execute(query, {"topic": topic_num})
+    return array("q", (-num for num, commit_id in rows if commit_id in ids))
 
 
 def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
