@@ -76,7 +76,7 @@ class Operations:
 
     def __init__(self) -> None:
         self._graph: Tangle | None = None
-        self._heads: tuple[CommitId, ...] | None = None
+        self._heads: tuple[CommitId, ...] | None = ()
         self._by_id: dict[CommitId, Operation] = {}
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
@@ -184,8 +184,9 @@ class Operations:
 
     def heads(self) -> tuple[CommitId, ...]:
         """Commits that nothing follows, sorted; none before the root has come."""
-        if self._heads is None:
-            self._heads = () if self._graph is None else tuple(self._graph.tips())
+        if self._heads is None:  # they are asked for far more often than there are new ones
+            assert self._graph is not None, "something was added"
+            self._heads = tuple(self._graph.tips())
         return self._heads
 
     def users(self) -> list[UserId]:

@@ -382,10 +382,9 @@ class _Acceptance:
 
     def review(self, connection: Connection) -> None:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
-        if self._changed_repos:  # which epoch is written in depends on counts, too
-            self._change.reload()
-        else:
-            self.refresh_tables()
+        self.refresh_tables()
+        if any(len(self.tables.epochs_in(num)) > 1 for num in self._changed_repos):
+            self._change.reload()  # which epoch's secrets are right depends on counts, too
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             try:

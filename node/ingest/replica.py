@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People, Stated, find_stated
-from node.ingest.tables import ShownTables, Tables, count_anew, load_tables, renew_tables
+from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.block import WrongKey, decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.codec import DecodeError
@@ -277,7 +277,7 @@ class Replica:
         stated: Mapping[RepoId, Stated],
     ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
-        self.shown.show(change.tables, change.uncounted, is_counted=change.is_counted)
+        self.shown.show(change.tables, change.uncounted, change.moved, is_counted=change.is_counted)
         self._persons, self._stated = persons, stated
         self._hidden = change.hidden
         self.lobbies = change.lobbies
@@ -330,6 +330,8 @@ class Change:
         """Whether the tables have the counts of this transaction, but of `uncounted` branches."""
         self.uncounted: set[int] = set()
         """Branches that have got commits since the tables were read."""
+        self.moved: set[TopicKey] = set()
+        """Topics that are new, gone, or of another number."""
         self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
@@ -351,9 +353,10 @@ class Change:
     def reload(self) -> Tables:
         """The same, and counts of commits as they are now."""
         changes = row_changes(self.connection)
-        tables = renew_tables(self.connection, self.tables, changes.repos, changes.branches)
-        counted = changes.counted if self.is_counted else changes.counted | self._replica.shown.stale()
-        self.tables = count_anew(self.connection, tables, counted)
+        if not self.is_counted:
+            changes.counted |= self._replica.shown.stale()
+        self.tables, moved = renew_tables(self.connection, self.tables, changes)
+        self.moved |= moved
         self.is_counted = True
         forget_row_changes(self.connection)
         return self.tables

@@ -5,7 +5,7 @@ changed rows anew (`storage.repos.row_changes`).
 """
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import TypeVar
@@ -13,9 +13,10 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from protocol.epochs import EpochInit
-from protocol.ids import EpochId, RepoId, TopicKey
+from protocol.ids import BranchId, EpochId, RepoId, TopicKey
 from storage.engine.database import Database
 from storage.repos.repos import Branch, Epoch, Repo, load_counts, load_epochs, load_repos, make_branches
+from storage.repos.row_changes import RowChanges
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
 
@@ -36,6 +37,10 @@ class Tables:
     topics_of: Mapping[int, tuple[Branch, ...]]  # by the branch's number: the branch on each of its topics
     epochs_of_repo: Mapping[int, tuple[int, ...]]  # by the repo's number: numbers of its epochs
     branches_of_repo: Mapping[int, tuple[int, ...]]  # likewise of its branches
+    branches_of_id: Mapping[
+        BranchId, tuple[int, ...]
+    ]  # numbers of branches by their ids, which two repos may state
+    branches_named: Mapping[str, tuple[int, ...]]  # and by their names
 
     def branches_in(self, repo_num: int) -> list[Branch]:
         """Branches of a repo, on the topics that this node writes to."""
@@ -44,6 +49,14 @@ class Tables:
     def on_topics_in(self, repo_num: int) -> list[Branch]:
         """Branches of a repo on each of their topics."""
         return [one for num in self.branches_of_repo.get(repo_num, ()) for one in self.topics_of[num]]
+
+    def with_id(self, branch_id: BranchId) -> list[Branch]:
+        """Branches of an id, of all repos."""
+        return [self.branches[num] for num in self.branches_of_id.get(branch_id, ())]
+
+    def with_name(self, name: str) -> list[Branch]:
+        """Branches of a name, of all repos."""
+        return [self.branches[num] for num in self.branches_named.get(name, ())]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
         """Epochs of a repo."""
@@ -74,7 +87,7 @@ class Tables:
         return found
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {})
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -85,35 +98,38 @@ def load_tables(connection: Connection) -> Tables:
         _NOTHING,
         repos=repos,
         epochs=epochs,
-        epochs_of_repo=_by_repo((one.repo_num, one.num) for one in epochs.values()),
+        epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
     )
     return _with_branches(tables, (), make_branches(connection, repos, epochs))
 
 
-def renew_tables(
-    connection: Connection, before: Tables, repo_nums: Collection[int], branch_nums: Collection[int]
-) -> Tables:
-    """Tables of this transaction, made of those before it: only these repos, whole, and these branches are read again."""
-    repos = {repo.num: repo for repo in load_repos(connection, repo_nums)}
-    epochs = {epoch.num: epoch for epoch in load_epochs(connection, repo_nums)}
-    old_epochs = [num for repo_num in repo_nums for num in before.epochs_of_repo.get(repo_num, ())]
-    tables = replace(
-        before,
-        repos=_replaced(before.repos, repo_nums, repos),
-        epochs=_replaced(before.epochs, old_epochs, epochs),
-        epochs_of_repo=_replaced(
-            before.epochs_of_repo, repo_nums, _by_repo((one.repo_num, one.num) for one in epochs.values())
-        ),
-    )
-    old = {num for repo_num in repo_nums for num in before.branches_of_repo.get(repo_num, ())}
-    found = make_branches(connection, tables.repos, tables.epochs, repo_nums, branch_nums)
-    return _with_branches(tables, old.union(branch_nums), found)
+def renew_tables(connection: Connection, before: Tables, changes: RowChanges) -> tuple[Tables, set[TopicKey]]:
+    """Tables of this transaction, made of those before it: only rows that have changed are read again.
+
+    Also gives topics that are new, gone, or of another number now.
+    """
+    tables = _with_repos(connection, before, changes.repos) if changes.repos else before
+    nums = {num for repo_num in changes.repos for num in before.branches_of_repo.get(repo_num, ())}
+    nums |= changes.branches
+    found = []
+    if changes.is_structure:
+        found = make_branches(connection, tables.repos, tables.epochs, changes.repos, changes.branches)
+    places = {(one.topic, one.topic_num) for num in nums for one in before.topics_of.get(num, ())}
+    moved = {topic for topic, _ in places.symmetric_difference((one.topic, one.topic_num) for one in found)}
+    counted = _counted(connection, before, changes.counted - nums)
+    return _with_branches(tables, nums.union(one.num for one in counted), [*found, *counted]), moved
 
 
 def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> Tables:
     """The same tables with the counts of commits of these branches as this transaction sees them."""
+    found = _counted(connection, tables, branch_nums)
+    return _with_branches(tables, {branch.num for branch in found}, found)
+
+
+def _counted(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> list[Branch]:
+    """Branches on all their topics, with new counts."""
     counts = load_counts(connection, branch_nums)
-    found = [
+    return [
         replace(
             branch,
             topic_commit_count=counts[branch.topic_num].of_topic,
@@ -124,11 +140,27 @@ def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[i
         for branch in tables.topics_of.get(num, ())
         if branch.topic_num in counts  # else it was forgotten meanwhile
     ]
-    return _with_branches(tables, {branch.num for branch in found}, found) if found else tables
 
 
-def _with_branches(before: Tables, nums: Collection[int], found: Iterable[Branch]) -> Tables:
+def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -> Tables:
+    """Tables in which these repos and their epochs are as this transaction sees them; not yet their branches."""
+    repos = {repo.num: repo for repo in load_repos(connection, nums)}
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection, nums)}
+    old_epochs = [num for repo_num in nums for num in before.epochs_of_repo.get(repo_num, ())]
+    return replace(
+        before,
+        repos=_replaced(before.repos, nums, repos),
+        epochs=_replaced(before.epochs, old_epochs, epochs),
+        epochs_of_repo=_replaced(
+            before.epochs_of_repo, nums, _numbers((one.repo_num, one.num) for one in epochs.values())
+        ),
+    )
+
+
+def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
     """Tables in which the branches with these numbers are those found, on all their topics."""
+    if not nums and not found:
+        return before
     of_branch = {
         num: tuple(each) for num, each in groupby(sorted(found, key=_place), key=lambda one: one.num)
     }
@@ -145,7 +177,9 @@ def _with_branches(before: Tables, nums: Collection[int], found: Iterable[Branch
         by_topic=_replaced(before.by_topic, (one.topic for one in old), {one.topic: one for one in new}),
         roots=_replaced(before.roots, (one.facts.repo_id for one in old if one.facts.is_root_branch), roots),
         topics_of=_replaced(before.topics_of, nums, of_branch),
-        branches_of_repo=_branch_nums(before, old, current.values()),
+        branches_of_repo=_grouped(before.branches_of_repo, old, current.values(), lambda one: one.repo_num),
+        branches_of_id=_grouped(before.branches_of_id, old, current.values(), lambda one: one.branch_id),
+        branches_named=_grouped(before.branches_named, old, current.values(), lambda one: one.name),
     )
 
 
@@ -161,61 +195,74 @@ def _current(repo: Repo, on_topics: Iterable[Branch]) -> Branch:
     )
 
 
-def _branch_nums(
-    before: Tables, old: Iterable[Branch], new: Iterable[Branch]
-) -> Mapping[int, tuple[int, ...]]:
-    """Numbers of branches by the repo's, when these were replaced by those."""
+def _grouped(
+    before: Mapping[K, tuple[int, ...]],
+    old: Iterable[Branch],
+    new: Iterable[Branch],
+    key_of: Callable[[Branch], K],
+) -> Mapping[K, tuple[int, ...]]:
+    """Numbers of branches by a key, when the old ones have been replaced by the new ones."""
     gone, come = (
-        _by_repo((one.repo_num, one.num) for one in old),
-        _by_repo((one.repo_num, one.num) for one in new),
+        _numbers((key_of(one), one.num) for one in old),
+        _numbers((key_of(one), one.num) for one in new),
     )
     if gone == come:
-        return before.branches_of_repo
-    others = {
-        num: nums
-        for num in gone.keys() | come.keys()
-        if (
-            nums := tuple(
-                sorted(
-                    set(before.branches_of_repo.get(num, ()))
-                    .difference(gone.get(num, ()))
-                    .union(come.get(num, ()))
-                )
-            )
-        )
-    }
-    return _replaced(before.branches_of_repo, gone, others)
+        return before
+    others: dict[K, tuple[int, ...]] = {}
+    for key in gone.keys() | come.keys():
+        nums = {*before.get(key, ())}.difference(gone.get(key, ())).union(come.get(key, ()))
+        if nums:
+            others[key] = tuple(sorted(nums))
+    return _replaced(before, gone, others)
 
 
-def _by_repo(pairs: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
-    """Numbers by that of their repo, of pairs of both."""
-    found: dict[int, set[int]] = {}
-    for repo_num, num in pairs:
-        found.setdefault(repo_num, set()).add(num)
-    return {repo_num: tuple(sorted(nums)) for repo_num, nums in found.items()}
+def _numbers(pairs: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
+    """Numbers by the key that each has, of pairs of key and number."""
+    found: dict[K, set[int]] = {}
+    for key, num in pairs:
+        found.setdefault(key, set()).add(num)
+    return {key: tuple(sorted(nums)) for key, nums in found.items()}
 
 
-def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> dict[K, V]:
+def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> Mapping[K, V]:
     """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
+    old = [key for key in gone if key in before]
+    if not old and not new:
+        return before
     made = dict(before)
-    for key in gone:
+    for key in old:
         if key not in new:
             made.pop(key, None)
     made.update(new)
     return made
 
 
+def _note(log: dict[K, int], keys: Iterable[K], tick: int) -> None:
+    """Note a change of these keys, as the latest."""
+    for key in keys:
+        log.pop(key, None)
+        log[key] = tick
+
+
+def _since(log: dict[K, int], tick: int) -> list[K]:
+    """What has changed after a tick: looks at no older changes but one."""
+    return list(takewhile(lambda key: log[key] > tick, reversed(log)))
+
+
 class ShownTables:
-    """The tables that memory shows, and which branches have got commits since these were read. Thread-safe."""
+    """The tables that memory shows, which branches have got commits since these were read, and which topics have changed.
+
+    Thread-safe.
+    """
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         """As last shown: counts of commits may be older than the store's."""
         self._lock = threading.Lock()
         self._tick = 0
-        self._changed: dict[
-            int, int
-        ] = {}  # numbers of these branches -> the tick of the last change, latest last
+        # By number of a branch, and by topic: the tick of the last change, the latest last.
+        self._changed: dict[int, int] = {}
+        self._moved: dict[TopicKey, int] = {}
         self._counting = threading.Lock()
         # Tables that were shown, the same with newer counts, and the tick up to which.
         self._counted = (tables, tables, 0)
@@ -225,16 +272,26 @@ class ShownTables:
         with self._lock:
             return set(self._changed)
 
-    def show(self, tables: Tables, changed: Collection[int], *, is_counted: bool) -> None:
-        """Show these tables; branches that `changed` have got commits since. `is_counted`: counts of others are new."""
+    def show(
+        self, tables: Tables, changed: Iterable[int], moved: Iterable[TopicKey] = (), *, is_counted: bool
+    ) -> None:
+        """Show these tables; branches that `changed` have got commits since, and topics have `moved` (`renew_tables`).
+
+        `is_counted`: the counts of all other branches are new.
+        """
         with self._lock:
             self._tick += 1
             self.tables = tables
             if is_counted:
                 self._changed = {}
-            for num in changed:
-                self._changed.pop(num, None)
-                self._changed[num] = self._tick
+            _note(self._changed, changed, self._tick)
+            _note(self._moved, moved, self._tick)
+
+    def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Branch], list[TopicKey]]:
+        """The tick of now, branches by topic, and topics that have moved after a tick; after None: all there are."""
+        with self._lock:
+            by_topic = self.tables.by_topic
+            return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
 
     def count(self, database: Database) -> Tables:
         """The tables with counts of this moment: reads what has changed since the last call. Raises StorageError."""
@@ -244,7 +301,7 @@ class ShownTables:
                 of, counted, upto = self._counted
                 if of is not tables:
                     counted, upto = tables, 0
-                due = list(takewhile(lambda num: self._changed[num] > upto, reversed(self._changed)))
+                due = _since(self._changed, upto)
             if due:
                 with database.read() as connection:
                     counted = count_anew(connection, counted, due)

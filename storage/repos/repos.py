@@ -289,10 +289,10 @@ def add_branch(
 ) -> None:
     """Store a branch; one that is there already stays as it is."""
     same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
-    alone = (
-        select(repos.c.num)
-        .join(branches, branches.c.repo_num == repos.c.num)
-        .where(branches.c.branch_id == branch_id, repos.c.epoch_num == 0, repos.c.num != repo_num)
+    # By repo: no index leads from its id to a branch.
+    is_in_it = (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == branch_id)
+    alone = select(repos.c.num).where(
+        repos.c.epoch_num == 0, repos.c.num != repo_num, select(branches.c.num).where(is_in_it).exists()
     )
     for num in list(connection.execute(alone).scalars()):
         forget_repo(connection, num)

@@ -23,13 +23,13 @@ from protocol.publication import encode_bare, encode_publication, sign_publicati
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import find_unread, load_unread
-from storage.engine.bulk import select_in
+from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, heads, topics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TopicTables:
     """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks.
 
@@ -52,6 +52,24 @@ class TopicTables:
         query = select(columns.commit_id, columns.num, columns.rank, columns.acks, columns.topic_num)
         query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
         return query.where(~columns.is_variant) if self.has_variants else query
+
+    @cached_property
+    def count(self) -> "Select[Any]":
+        """How many commits a `topic` has."""
+        return select(self.topics.c.commit_count).where(self.topics.c.num == bindparam("topic"))
+
+    @cached_property
+    def last(self) -> "Select[Any]":
+        """The number of its last commit, or 0."""
+        columns = self.commits.c
+        return select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == bindparam("topic"))
+
+    @cached_property
+    def highest(self) -> "Select[Any]":
+        """Commits of a `topic` that none of it acks, those of highest rank first, so `many`."""
+        columns = self.heads.c
+        query = select(columns.commit_id).where(columns.topic_num == bindparam("topic"))
+        return query.order_by(columns.rank.desc(), columns.commit_id).limit(bindparam("many"))
 
 
 REPLICA: Final = TopicTables(topics, commits, heads)
@@ -102,8 +120,7 @@ class _Place:
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
     """The summary of a topic."""
-    of_topic = tables.topics.c
-    count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar() or 0
+    (count,) = select_rows(connection, tables.count, topic=topic_num).first() or (0,)
     heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
     return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
 
@@ -208,21 +225,12 @@ def _find_variants(
 
 
 def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> int:
-    columns = tables.commits.c
-    last = select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == topic_num)
-    return int(connection.execute(last).scalar_one())
+    return int(select_rows(connection, tables.last, topic=topic_num).scalars()[0])
 
 
 def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[CommitId]:
     """Commits of the topic that none of it acks, those of highest rank first."""
-    columns = tables.heads.c
-    query = (
-        select(columns.commit_id)
-        .where(columns.topic_num == topic_num)
-        .order_by(columns.rank.desc(), columns.commit_id)
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
+    return select_rows(connection, tables.highest, topic=topic_num, many=limit).scalars()
 
 
 def _not_implied(
@@ -283,7 +291,7 @@ def _places(
     wanted = set(ids)
     found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, rank, acks, row_topic in connection.execute(tables.place, {"keys": part}):
+        for commit_id, num, rank, acks, row_topic in select_in(connection, tables.place, part):
             if commit_id[:size] in wanted and row_topic == topic_num:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

@@ -11,15 +11,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from protocol.hashing import symbol_key
 from protocol.ids import Digest, TopicKey
 from protocol.reconciliation.riblt import Prefix, prefix_length
 from protocol.reconciliation.set_digest import SetDigest
+from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.schema.schema import sketches
-from storage.topics.topic_sets import TopicSet, count_ids, iterate_ids
+from storage.topics.topic_sets import TopicSet, count_ids, first_ids, has_later, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
@@ -28,10 +29,25 @@ _WRITTEN_FIRST: Final = 1000
 _WRITTEN_LEAVING: Final = 100
 """The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
 _KEPT_SIZE_MAX: Final = 128 << 20
-"""Bytes of sketches in memory, about: 11,000 small topics, or 25 of the largest."""
+"""Bytes of sketches in memory, about: 11,000 topics of some hundred commits, or 25 of the largest."""
+_SMALL_COUNT: Final = 32
+"""Commits of a topic up to which its digest alone is kept: what is made of so few is sooner made than remembered."""
+_SMALL_SIZE: Final = 400
+"""Bytes of one in memory, about."""
 _SKETCH_SIZE: Final = 10_000
+_WRITTEN = select(sketches.c.upto, sketches.c.digest, sketches.c.prefix, sketches.c.prefix_upto).where(
+    sketches.c.topic == bindparam("topic"), sketches.c.place == bindparam("place")
+)
 _SYMBOL_SIZE: Final = 80
 """Bytes of one in memory, and of each of its symbols beside (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Small:
+    """The digest of a topic of few commits. A node may follow ten thousand such."""
+
+    upto: int
+    digest: Digest
 
 
 @dataclass(slots=True)
@@ -86,6 +102,7 @@ class Sketches:
         self._lock = threading.Lock()
         self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
         self._size = 0
+        self._small: OrderedDict[TopicSet, _Small] = OrderedDict()
         self._due: set[TopicSet] = set()
         """Those in memory that have grown enough to be written. A store has far too many to look at each for that."""
         self._leaving: dict[TopicSet, _Sketch] = {}
@@ -95,7 +112,8 @@ class Sketches:
     def digest(self, connection: Connection, kept: TopicSet) -> Digest:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
         with self._lock:
-            return self._current(connection, kept).digest.digest()
+            small = self._find_small(connection, kept)
+            return small.digest if small is not None else self._current(connection, kept).digest.digest()
 
     def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
         """Its symbols (`riblt`), as they are now."""
@@ -142,7 +160,26 @@ class Sketches:
                 self._due.discard(kept)
             for kept in [one for one in self._leaving if one.topic == topic]:
                 del self._leaving[kept]
+            for kept in [one for one in self._small if one.topic == topic]:
+                del self._small[kept]
             connection.execute(delete(sketches).where(sketches.c.topic == topic))
+
+    def _find_small(self, connection: Connection, kept: TopicSet) -> _Small | None:
+        """What is kept of a topic of few commits, as it is now; None of others."""
+        if kept in self._kept or kept in self._leaving:
+            return None
+        known = self._small.pop(kept, None)
+        if known is None or has_later(connection, kept, known.upto):
+            found = first_ids(connection, kept, _SMALL_COUNT + 1)
+            if len(found) > _SMALL_COUNT:
+                return None
+            digest = SetDigest()
+            digest.add(raw for _, raw in found)
+            known = _Small(found[-1][0] if found else 0, digest.digest())
+        self._small[kept] = known
+        while len(self._small) * _SMALL_SIZE > self._size_max:
+            self._small.popitem(last=False)
+        return known
 
     def _current(self, connection: Connection, kept: TopicSet, *, with_symbols: bool = False) -> _Sketch:
         sketch = self._kept.pop(kept, None)
@@ -192,9 +229,9 @@ def _write(connection: Connection, kept: TopicSet, row: dict[str, object]) -> No
 
 def _load(connection: Connection, kept: TopicSet) -> _Sketch:
     key = symbol_key(kept.topic)
-    query = select(sketches).where(sketches.c.topic == kept.topic, sketches.c.place == kept.place)
-    row = connection.execute(query).first()
+    row = select_rows(connection, _WRITTEN, topic=kept.topic, place=kept.place).first()
     if row is None:
         return _Sketch(kept, SetDigest(), 0, Prefix(key, prefix_length(0)), 0, 0)
-    digest, prefix = SetDigest.from_bytes(row.digest), Prefix.from_bytes(key, row.prefix)
-    return _Sketch(kept, digest, row.upto, prefix, row.prefix_upto, prefix.id_count)
+    upto, digest, encoded, prefix_upto = row
+    prefix = Prefix.from_bytes(key, encoded)
+    return _Sketch(kept, SetDigest.from_bytes(digest), upto, prefix, prefix_upto, prefix.id_count)

@@ -129,6 +129,7 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
 ) -> None:
     """There is room for one: each look at another topic costs what has been added since, not what there is."""
     with open_nodes(tmp_path, "alice") as (alice,):
+        monkeypatch.setattr("storage.topics.sketches._SMALL_COUNT", 0)
         alice.create_repo()
         _write(alice, _WRITTEN_LEAVING)  # beside its root
         store, read = alice.replica.database, Counter[str]()

@@ -22,6 +22,7 @@ from tests.support.builders import World
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "_WRITTEN_FIRST", 5)
     monkeypatch.setattr(module, "_WRITTEN_LEAVING", 2)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 1)
     world = World(tmp_path)
     yield world
     world.close()
@@ -132,3 +133,35 @@ def test_a_topic_that_is_forgotten_is_not_due(world: World) -> None:
     assert not kept.has_due()
     kept.write()
     assert _count_written(world) == 0
+
+
+def test_of_a_topic_of_few_commits_the_digest_alone_is_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Sketches(world.replica.database)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 0)
+    expected = []
+    for count in (0, 3, 1):
+        _write(world, count) if count else None
+        expected.append(_digest(world, whole))
+    _digest(world, whole, of_root=True)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 5)
+    kept = Sketches(world.replica.database)
+    assert _digest(world, kept) == expected[-1], "a root and four posts"
+    assert not kept._kept
+    with monkeypatch.context() as patch:
+        patch.delattr(module, "first_ids")
+        assert _digest(world, kept) == expected[-1], "nothing has come since, and nothing is read"
+    _write(world, 1)
+    assert _digest(world, kept) == _digest(world, whole)
+    assert kept._kept, "six are no longer few"
+    assert not kept._small
+
+
+def test_digests_of_few_commits_have_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SMALL_COUNT", 5)
+    monkeypatch.setattr(module, "_SMALL_SIZE", 10)
+    kept = Sketches(world.replica.database, size_max=10)
+    _digest(world, kept)
+    _digest(world, kept, of_root=True)
+    assert len(kept._small) == 1
