@@ -246,6 +246,7 @@ class _Acceptance:
             int, frozenset[CommitId]
         ] = {}  # the removals that counted before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
+        self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
@@ -267,6 +268,7 @@ class _Acceptance:
     def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
+        self._restored.update(ids)
         self.ingested.restored += len(ids)
         if ids and branch.facts.is_root_branch:
             self.ingested.is_about_repos = True
@@ -396,7 +398,7 @@ class _Acceptance:
             review = VoidRecheck(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
-                    review.of_commits(branch_num, ids)
+                    review.of_commits(branch_num, ids, self._restored)
             if repo_num in self._changed_repos:
                 choose_writing_epoch(connection, self.tables, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])

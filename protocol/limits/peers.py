@@ -302,6 +302,12 @@ MEETING_TOPICS_MAX: Final = 256
 """Topics of one connection on which nodes are named: repos that a node follows. 30 KB at a relay."""
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
 """Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
+NODES_OF_SUBNET_TOLD_MAX: Final = 16
+"""Of them, strangers of one subnet: its keys are free, and are not to be all that a node hears of."""
+NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
+"""Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
+NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
+NODE_OF_SUBNET_NAMED_SECONDS: Final = 60.0
 NODES_MET_MAX: Final = 256
 """Nodes that relays have named which a node remembers: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2

@@ -1,6 +1,6 @@
 """Marks commits as void or valid again in the tables. A void commit stays in the graph and leaves every view."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,8 +95,10 @@ def are_forked(connection: Connection, branch_num: int, ids: Sequence[CommitId])
     return False
 
 
-def has_forks(connection: Connection, branch_num: int, author: UserId, last: int) -> bool:
-    """Whether the author used a place of the feed up to `last` twice."""
+def has_forks(
+    connection: Connection, branch_num: int, author: UserId, last: int, *, but: Collection[CommitId] = ()
+) -> bool:
+    """Whether the author used a place of the feed up to `last` twice, the commits `but` aside."""
     query = (
         select(feed_forks.c.commit_id)
         .join(authors, authors.c.num == feed_forks.c.author_num)
@@ -105,9 +107,9 @@ def has_forks(connection: Connection, branch_num: int, author: UserId, last: int
             authors.c.user == author,
             feed_forks.c.feed_sequence <= last,
         )
-        .limit(1)
+        .limit(len(but) + 1)
     )
-    return connection.execute(query).first() is not None
+    return any(row[0] not in but for row in connection.execute(query))
 
 
 def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:
