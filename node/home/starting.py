@@ -12,7 +12,7 @@ from typing import Final
 from node.home.home import lock_holder
 from node.home.private_files import FILE_MODE
 from node.runtime.errors import ERROR_KINDS, ServiceError
-from node.runtime.logs import put_aside_if_large
+from node.runtime.log_file import put_aside_if_large
 from ravel.home import RunFile, command_for, is_locked, not_running, read_run_file
 
 DAEMON_LOG_NAME: Final = "daemon.log"
