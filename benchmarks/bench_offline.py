@@ -70,7 +70,7 @@ def _measure(folder: Path, count: int) -> tuple[float, float]:
 
 def _start_side(name: str, folder: Path, port: int, expected: int) -> "subprocess.Popen[str]":
     given = ("--side", name, "--port", str(port), "--expected", str(expected), str(folder / name))
-    command = (sys.executable, "-m", __spec__.name, *given)
+    command = (sys.executable, "-m", "benchmarks.bench_offline", *given)
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
