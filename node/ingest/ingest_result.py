@@ -32,6 +32,9 @@ class IngestResult:
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
     own_ranks: dict[CommitId, int] = field(default_factory=dict)  # of what this node has written, by id
+    own_publications: dict[TopicKey, dict[int, bytes]] = field(
+        default_factory=dict
+    )  # of what this node has written: as they are sent, by topic and number
     restored: int = 0  # damaged ones whose blocks are back
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
     is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
@@ -64,6 +67,8 @@ class IngestResult:
                 together.accepted.setdefault(topic, []).extend(nums)
             for topic, nums in one.unread.items():
                 together.unread.setdefault(topic, []).extend(nums)
+            for topic, encoded in one.own_publications.items():
+                together.own_publications.setdefault(topic, {}).update(encoded)
             for topic, count in one.voided.items():
                 together.voided[topic] = together.voided.get(topic, 0) + count
             for topic, ids in one.wanted.items():
