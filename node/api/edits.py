@@ -200,8 +200,10 @@ def read_window(
     """
     with hub.replica.database.read() as connection:
         window = load_edits(connection, branch.num, since, limit)
-        if size_max is not None and (fit := _count_fitting(connection, window, size_max)) < len(window.edits):
-            window = load_edits(connection, branch.num, since, fit)
+        if size_max is not None and len(window.edits) > 1:
+            fit = _count_fitting(connection, window, size_max)
+            if fit < len(window.edits):
+                window = load_edits(connection, branch.num, since, fit)
         inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
         rows = list(load_rows(connection, inserted).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}

@@ -168,6 +168,7 @@ class HttpConnection:
         self._nursery.cancel_scope.cancel()
 
     async def _serve(self) -> None:
+        is_unread = False
         while True:
             try:
                 request = await self._next_request()
@@ -182,9 +183,10 @@ class HttpConnection:
                 return
             if not request.is_whole:
                 await self._drop_rest(request)
+                is_unread = not request.is_whole
             if not (request.is_whole and self._answer.is_over and self._answer.keeps_open):
                 break
-        await self._end()
+        await self._end(is_unread=is_unread or self._parser.has_failed)
 
     async def _next_request(self) -> Request | None:
         """The next request; None when the client has left. Raises BadRequest."""
@@ -303,14 +305,14 @@ class HttpConnection:
                 request.take()
                 await self._parse_more()
 
-    async def _end(self) -> None:
-        """Have the client read its last answer before the stream is closed."""
+    async def _end(self, *, is_unread: bool) -> None:
+        """Have the client read its last answer before the stream is closed, also where it still sends what is not read."""
         try:
             if isinstance(self._stream, trio.abc.HalfCloseableStream):  # TLS ends with the stream
                 await self._stream.send_eof()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
-        if self._parser.has_failed:
+        if is_unread:
             with trio.move_on_after(_LINGER_SECONDS):
                 while await self._take():
                     pass

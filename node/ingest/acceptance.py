@@ -333,6 +333,7 @@ class _Acceptance:
 
     def run_own_round(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
+        before = len(self.ingested.accepted.get(branch.topic, ()))
         self.run_round(connection, branch, batch, is_proven=True)
         if self.ingested.rejected:
             raise OwnCommitRejected(self.ingested.rejected[0])
@@ -342,6 +343,10 @@ class _Acceptance:
             raise self.fault
         ids = (opened.signed.commit.commit_id for opened in batch.opened)
         self.ingested.own_ranks.update((raw, self._facts[raw].rank) for raw in ids)
+        nums = self.ingested.accepted.get(branch.topic, [])[before:]
+        if len(nums) == len(batch.opened):
+            own = (opened.publication for opened in batch.opened)
+            self.ingested.own_publications.setdefault(branch.topic, {}).update(zip(nums, own, strict=True))
 
     def _settle(self, ids: Sequence[CommitId], *, is_rejected: bool = False) -> None:
         self.settled.update(dict.fromkeys(id_keys(ids), is_rejected))

@@ -31,6 +31,7 @@ from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.given_blocks import GivenBlocks
 from node.sync.presence import PresencePort, Presences
+from node.sync.recent_publications import RecentPublications
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
@@ -249,6 +250,7 @@ class Hub:
         self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""
+        self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""
         self.changes = CountedEvent()
@@ -516,6 +518,8 @@ class Hub:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
+        for topic, own in ingested.own_publications.items() if self.sources else ():
+            self.recent.note(topic, ((num, one.encoded) for num, one in reversed(own.items())))
         sent_by = self._senders.pop(ingested.released)
         for listener in list(self._listeners):
             if ingested.is_about_repos:

@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.lowlevel
 import trio.testing
+from sqlalchemy import Engine, event
 from trio.testing import MockClock
 
 from node.api import edits as edits_module
@@ -369,6 +370,26 @@ async def _no_event(source: EditSource) -> bool:
     with trio.move_on_after(5) as waiting:
         await source.next()
     return waiting.cancelled_caught
+
+
+async def test_a_look_at_one_new_commit_runs_few_statements(tmp_path: Path) -> None:
+    """It stands between a write and its being visible, once for each write of a single client."""
+    said: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        said.append(statement)
+
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        since = read_window(alice.hub, branch, START, 64)[0].next
+        alice.write(branch, "new")
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            _, edits = read_window(alice.hub, branch, since, 64, size_max=1000)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        assert [edit["edit"] for edit in edits] == ["insert"]
+        assert len(said) <= 12, said
 
 
 async def test_a_read_from_before_a_change_is_not_shared_after_it(

@@ -374,6 +374,28 @@ async def test_small_chunks_of_strangers_are_read_slowly(
     assert seconds < 0.1 if shows_token else seconds >= 50 * 0.02
 
 
+async def test_a_stranger_gets_its_refusal_though_it_sends_more_than_is_read(
+    autojump_clock: MockClock,
+) -> None:
+    """What it sends is parsed slowly; what nobody wants is then thrown away at once, or the answer would go with it."""
+
+    async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"no"})
+
+    client, stream = _connection()
+    sent = 0
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, refuse, stream)
+            await client.send_all(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n")
+            while sent < 5_000_000:
+                await client.send_all(bytes(50_000))
+                sent += 50_000
+                await trio.sleep(0.015)
+            assert b"".join([part async for part in client]).endswith(b"no")
+
+
 async def test_a_code_is_short(tmp_path: Path) -> None:
     async with _served(tmp_path) as client:
         answer = await client.post("/open", json={"code": "x" * PAGE_CODE_BODY_SIZE_MAX})
