@@ -23,8 +23,8 @@ from analytics.audit.blocks import BlockCounts
 from analytics.audit.findings import FINDINGS_SCHEMA
 from analytics.command import Progress
 from analytics.engines.spark_tables import TableWriter
+from analytics.order.kept_rows import pin
 from analytics.order.linearize import digest_orders, linearize
-from analytics.order.range_rank_jobs import pin
 from analytics.reading.export_reader import are_small, count_rows, load_commits, read_parts, read_table
 from analytics.session import start_session, stop_session
 from ravel.exports.checking import Export, authors_agree, read_export

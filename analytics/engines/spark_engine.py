@@ -5,6 +5,7 @@ caller's views.
 """
 
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import count
@@ -33,6 +34,8 @@ from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
 
+_FOLDER: Final = ".spark-order"
+"""Below the results, for as long as the engine runs: what tasks have ordered."""
 _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
 _runs: Final = count(1)
 
@@ -99,6 +102,8 @@ class SparkEngine(SparkQueries):
         self._exports = exports
         self._is_own = spark is None
         self._out = out
+        self._scratch = out / _FOLDER
+        shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
         super().__init__(
             spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log", shared=out)
         )
@@ -129,9 +134,10 @@ class SparkEngine(SparkQueries):
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
-        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max)
-        placed = self._ordered.order.persist()
-        self._kept.append(placed)
+        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max, self._scratch)
+        placed = self._ordered.order
+        if self._ordered.giants:  # how a giant hangs together is found by joins, and all else is in files
+            self._kept.append(placed.persist())
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
 
@@ -163,6 +169,7 @@ class SparkEngine(SparkQueries):
     def close(self) -> None:
         """See Engine."""
         self._tables.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         if self._is_own:
             stop_session(self._spark, self._out)
             return
@@ -200,11 +207,14 @@ class SparkEngine(SparkQueries):
 
 
 def place_commits(
-    commits: DataFrame, giant_from: int | None = None, commits_max: int | None = None
+    commits: DataFrame,
+    giant_from: int | None = None,
+    commits_max: int | None = None,
+    folder: Path | None = None,
 ) -> OrderedBranches:
     """All commits with what `order_branches` says of them, and what else is compared and counted: all but ids and acks.
 
-    The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
+    The rank that the export states is `exported_rank`. Raises LargeBranchRefused, OSError.
     """
     stated = commits.withColumn("exported_rank", F.col("rank"))
     return order_branches(
@@ -214,4 +224,5 @@ def place_commits(
         with_shapes=True,
         with_digests=True,
         commits_max=commits_max,
+        folder=folder,
     )
