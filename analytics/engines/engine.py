@@ -1,5 +1,6 @@
 """What an analysis asks of an engine, and the catalog that has an engine write tables by their definitions."""
 
+import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -71,6 +72,10 @@ class Engine(Protocol):
         ...
 
 
+class NoSuchBranch(Exception):
+    """There is no branch of this name or id; the message says what was looked for."""
+
+
 class Catalog:
     """Tables of one run: defines what they stand on when the first one needs it, and writes them in an order that works."""
 
@@ -89,6 +94,7 @@ class Catalog:
         self.is_complete = False
         """Whether no cause is missing: set before tables are written, it spares a look at all parents."""
         self._is_narrow = False
+        self._is_told_once: bool | None = None
 
     def narrow(self, changed: Path) -> None:
         """Order and count anew only the branches that a Parquet file lists. `keep` then says where the rows of others are.
@@ -143,6 +149,25 @@ class Catalog:
             self._periods[key] = find_period(self._engine.rows, whole, column)
         return self._periods[key]
 
+    def find_branch(self, wanted: str) -> bytes:
+        """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
+        commits = self.whole("commits")
+        self.need(commits)
+        branches = self._engine.rows(
+            "SELECT branch_id, max_by(branch_name, (sequence, branch_name)) AS branch_name, count(*) AS commits "
+            f"FROM {commits} GROUP BY branch_id ORDER BY commits DESC, branch_id"
+        )
+        text = wanted.lower()
+        for row in branches:
+            if row["branch_name"] == wanted:
+                return bytes(row["branch_id"])
+        for row in branches:
+            raw = bytes(row["branch_id"])
+            as_text = base64.b32encode(raw).decode().lower()
+            if text and (as_text.startswith(text) or raw.hex().startswith(text)):
+                return raw
+        raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
+
     def whole(self, name: str) -> str:
         """The name by which a relation has the rows of all branches."""
         return f"all_{name}" if self._is_narrow and (name in NARROWED or self._view(name)) else name
@@ -176,8 +201,21 @@ class Catalog:
 
     def _view(self, name: str) -> Definition | None:
         variants = [f"{name}_of_one"] if self._is_alone else []
+        if not self._is_alone and f"{name}_of_distinct" in VIEWS and self._tells_once():
+            variants.append(f"{name}_of_distinct")
         variants += [f"{name}_of_complete"] if self.is_complete else []
         return next((VIEWS[one] for one in (*variants, name) if one in VIEWS), None)
+
+    def _tells_once(self) -> bool:
+        """Whether no node tells a commit twice: looked up once."""
+        if self._is_told_once is None:
+            self.need("commits_by_node")
+            (found,) = self._engine.rows(
+                "SELECT count(*) AS repeated FROM (SELECT node, commit_id FROM commits_by_node "
+                "GROUP BY node, commit_id HAVING count(*) > 1) AS told"
+            )
+            self._is_told_once = found["repeated"] == 0
+        return self._is_told_once
 
     def _query(self, table: Definition) -> str:
         if table.of and not self.has_rows_of(table.of):
@@ -226,6 +264,8 @@ EXPORT_KINDS: Final[Mapping[str, str]] = {
     "referenced_bytes": "bigint",
 }
 """Columns of the relation `exports`."""
+EXPORTS_SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KINDS.items())
+"""The same in SQL."""
 
 
 def export_rows(exports: Sequence[Export]) -> list[tuple[object, ...]]:

@@ -7,7 +7,6 @@ caller's views.
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
+from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
@@ -25,10 +24,11 @@ from analytics.reading.export_reader import (
     are_small,
     as_path,
     count_rows,
+    gather,
     load_commits,
-    read_by_node,
+    local_rows,
+    read_by_export,
     read_distinct_commits,
-    read_table,
 )
 from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
@@ -97,7 +97,7 @@ class SparkEngine(SparkQueries):
         spark: SparkSession | None = None,
     ) -> None:
         """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
-        is_small = are_small(exports)
+        self._is_small = are_small(exports)
         self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
         self._is_own = spark is None
@@ -107,37 +107,44 @@ class SparkEngine(SparkQueries):
         super().__init__(
             spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log", shared=out)
         )
-        self._tables = TableWriter(self._spark, out, is_small=is_small)
+        self._tables = TableWriter(self._spark, out, is_small=self._is_small)
         self._kept: list[DataFrame] = []
+
+    def name_files(self, name: str, paths: Sequence[Path]) -> None:
+        """See Engine."""
+        super().name_files(name, paths)
+        self.name(name, gather(self._frames[name], self._exports))
 
     def define_source(self, name: str) -> None:
         """See Engine."""
         made: dict[str, Callable[[], DataFrame]] = {
             "commits": self._load_commits,
             "all_commits": lambda: read_distinct_commits(self._spark, self._exports[0]),
-            "exports": lambda: self._spark.createDataFrame(
-                export_rows(self._exports), ", ".join(f"{one} {kind}" for one, kind in EXPORT_KINDS.items())
+            "exports": lambda: gather(
+                local_rows(self._spark, EXPORTS_SCHEMA, export_rows(self._exports)), self._exports
             ),
             "commits_with_node": lambda: self._with_node("commits"),
             "all_commits_with_node": lambda: self._with_node("all_commits"),
-            "relay_topics_by_node": lambda: read_by_node(
+            "relay_topics_by_node": lambda: read_by_export(
                 self._spark, latest_exports(self._exports), "relay_topics"
             ),
         }
-        if name in made:
-            frame = made[name]()
-        elif name.endswith("_by_node"):
-            frame = read_by_node(self._spark, self._exports, name.removesuffix("_by_node"))
-        else:
-            frame = self._by_export(name.removesuffix("_by_export"))
+        frame = (
+            made[name]()
+            if name in made
+            else read_by_export(self._spark, self._exports, name.partition("_by_")[0])
+        )
         self.name(name, frame)
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
         self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max, self._scratch)
-        placed = self._ordered.order
+        placed = gather(self._ordered.order, self._exports)
         if self._ordered.giants:  # how a giant hangs together is found by joins, and all else is in files
             self._kept.append(placed.persist())
+        elif self._is_small and self._ordered.files:
+            self._tables.know("placed", self._ordered.files)
+            self._tables.know("ordered", self._ordered.files, "fault IS NULL")
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
 
@@ -191,19 +198,6 @@ class SparkEngine(SparkQueries):
 
     def _with_node(self, name: str) -> DataFrame:
         return self._need(name).withColumn("node", F.lit(self._exports[0].node))
-
-    def _by_export(self, table: str) -> DataFrame:
-        """A table of all exports that have it, each with its number among them as `source`."""
-        having = [(number, one) for number, one in enumerate(self._exports) if one.tables[table]]
-        return reduce(
-            DataFrame.unionByName,
-            [
-                read_table(self._spark, [export], table)
-                .withColumn("source", F.lit(number))
-                .withColumn("created_at", F.lit(export.created_at))
-                for number, export in having or [(0, self._exports[0])]
-            ],
-        )
 
 
 def place_commits(

@@ -33,6 +33,7 @@ from analytics.order.range_order import PLACED_SCHEMA, place_range
 from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges
 from analytics.order.rank_check import CHECKED_SCHEMA, RankCheckResult, judge
 from analytics.reading import limits
+from analytics.reading.export_reader import local_rows
 
 _log: Final = logging.getLogger("ravel.analytics")
 
@@ -87,9 +88,10 @@ def order_giants(
     named = [f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items()]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
     giants = _Giants(range_size, ", ".join(named[:_NAMED_MAX]) + more, tuple(carried), folder)
-    spark = commits.sparkSession
-    numbers = spark.createDataFrame(
-        [(bytearray(raw), number) for number, raw in enumerate(sizes)], "branch_id binary, tangle int"
+    numbers = local_rows(
+        commits.sparkSession,
+        "branch_id binary, tangle int",
+        [(raw, number) for number, raw in enumerate(sizes)],
     )
     stated = F.when(F.col("rank").between(0, kernel.NO_RANK), F.col("rank")).otherwise(F.lit(_NOT_STATED))
     rows = (
@@ -206,7 +208,7 @@ def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _
     for tangle, part, count in sorted(counts):
         starts.append((tangle, part, before.get(tangle, 0)))
         before[tangle] = before.get(tangle, 0) + count
-    start = placed.sparkSession.createDataFrame(starts, "tangle int, part int, start bigint")
+    start = local_rows(placed.sparkSession, "tangle int, part int, start bigint", starts)
     nothing = F.lit(None).cast("bigint")
     is_placed = F.col("fault_code") == kernel.NO_FAULT
     return (

@@ -34,7 +34,7 @@ from analytics.order.branch_tasks import (
     digest_batches,
     linearize_batches,
 )
-from analytics.order.kept_rows import keep_rows
+from analytics.order.kept_rows import KeptRows, keep_rows
 from analytics.order.large_branches import order_giants
 from analytics.reading import limits
 from analytics.reading.shipping import ship_by_value
@@ -58,6 +58,8 @@ class OrderedBranches:
 
     order: DataFrame
     giants: Mapping[bytes, tuple[Path, ...]]  # branch -> files as `LargeBranchOrder` has them
+    files: tuple[Path, ...] = ()
+    """All of the order, if tasks wrote it and there is no giant."""
 
 
 def linearize(
@@ -102,7 +104,7 @@ def order_branches(
     at_once = _shuffle_partitions(commits)
     if commits_max is not None and commits_max < min(threshold, limits.TASK_COMMITS):
         small = _linearize_small(rows, at_once, carried, with_shapes, with_digests, folder)
-        return OrderedBranches(small, {})
+        return OrderedBranches(small.frame, {}, small.files)
     is_large = F.col("size") >= threshold
     found = (
         rows.groupBy("branch_id")
@@ -125,7 +127,7 @@ def order_branches(
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
         small = _linearize_small(rows, partitions, carried, with_shapes, with_digests, folder)
-        return OrderedBranches(small, {})
+        return OrderedBranches(small.frame, {}, small.files)
     is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     range_size = max(1, threshold // 2)
     ordered = order_giants(rows, giants, range_size, carried, folder)
@@ -135,7 +137,7 @@ def order_branches(
     if with_digests:
         large = large.withColumn("digest", F.lit(None).cast("string"))
     small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests, folder)
-    return OrderedBranches(small.unionByName(large), ordered.files)
+    return OrderedBranches(small.frame.unionByName(large), ordered.files)
 
 
 def _linearize_small(
@@ -145,7 +147,7 @@ def _linearize_small(
     with_shapes: bool,
     with_digests: bool,
     folder: Path | None,
-) -> DataFrame:
+) -> KeptRows:
     schema = [LINEARIZATION_SCHEMA, *([SHAPES_SCHEMA] if with_shapes else [])]
     schema += ["digest string"] if with_digests else []
     schema += [f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried]
@@ -153,10 +155,12 @@ def _linearize_small(
         linearize_batches, carried=tuple(carried), with_shapes=with_shapes, with_digests=with_digests
     )
     needed = [name for name in rows.columns if name != "rank"]
-    spread = rows.select(*needed).repartition(partitions, "branch_id")
+    needed_rows = rows.select(*needed)
+    # One partition that is there already is not shuffled.
+    spread = needed_rows.coalesce(1) if partitions == 1 else needed_rows.repartition(partitions, "branch_id")
     if folder is None:
-        return spread.mapInArrow(task, ", ".join(schema))
-    return keep_rows(spread, task, ", ".join(schema), folder).frame
+        return KeptRows(spread.mapInArrow(task, ", ".join(schema)))  # computed when Spark comes to it
+    return keep_rows(spread, task, ", ".join(schema), folder)
 
 
 def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:

@@ -19,6 +19,7 @@ from analytics.engines.engine import NARROWED
 from analytics.incremental import increment, state
 from analytics.incremental.increment import Increment
 from analytics.order import branch_tasks
+from analytics.report import report
 from analytics.tables.definitions import TABLES, VIEWS
 from ravel.exports.checking import read_export
 from ravel.exports.schema import MANIFEST_NAME
@@ -70,7 +71,7 @@ def _analyze_twice(export: Path, out: Path, fresh: Path, **options: Any) -> anal
 @given(growing())
 def test_whatever_came_an_analysis_built_on_another_is_the_one_in_full(told: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analyze, "render", repr)  # what a page says; to draw it takes as long as all else
+        patch.setattr(report, "render", repr)  # what a page says; to draw it takes as long as all else
         folder = Path(name)
         for number, one in enumerate(told):
             export = write_export(
