@@ -45,7 +45,8 @@ _COUNTED: Final = """
 SELECT
     fault,
     count(*) AS commits,
-    count(*) FILTER (WHERE rank IS DISTINCT FROM exported_rank OR is_disputed) AS mismatches
+    count(*) FILTER (WHERE rank IS DISTINCT FROM exported_rank OR is_disputed) AS mismatches,
+    count(*) FILTER (WHERE is_disputed) AS disputed
 FROM placed
 GROUP BY fault
 """
@@ -246,7 +247,7 @@ class _Analysis:
             increment.narrow(self._engine, catalog)
             if increment.reason:
                 self._step.note(f"in full, not from the earlier analysis: {increment.reason}")
-            catalog.need(catalog.whole("commits"))
+            catalog.need("commits")
             drawn = catalog.find_branch(draw) if draw is not None else None
             self._engine.order(giant_from)
             increment.take(catalog)
@@ -295,7 +296,8 @@ class _Analysis:
             report_path.write_text(render(report), encoding="utf-8")
             save_summary(self._out, report.standing.now)
             total = kept.commits + sum(row["commits"] for row in counted)
-            increment.save(self._engine, commits=total, mismatches=mismatches)
+            disputed = sum(row["disputed"] for row in counted)
+            increment.save(self._engine, commits=total, mismatches=mismatches, disputed=disputed)
         for fault, count in sorted(faults.items()):
             self._step.note(f"{count:,} commits have no place in the order: {fault}")
         return AnalysisResult(

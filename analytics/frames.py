@@ -159,6 +159,10 @@ class _Queries(SparkQueries):
             )
             self.name(name, source)
 
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine. Asked for where rows of an earlier analysis are kept, and here none are."""
+        raise AssertionError(f"{name} within {within}: frames are read in full")
+
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
         placed = self._commits

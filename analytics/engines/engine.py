@@ -10,7 +10,7 @@ from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
-NARROWED: Final = ("commits", "commits_with_node", "placed", "ordered")
+NARROWED: Final = ("commits", "commits_by_node", "commits_with_node", "placed", "ordered")
 """Sources that have the commits of changed branches alone, where the rows of others are kept. Those of all branches are then
 `all_` and the name."""
 CHANGED: Final = "changed_branches"
@@ -36,8 +36,13 @@ class Engine(Protocol):
     def define_source(self, name: str) -> None:
         """Bring a relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`.
 
-        `all_commits` and `all_commits_with_node` are those of one export that has each id once.
+        Of those in NARROWED also the one that is called `all_` and its name. `all_commits` and `all_commits_with_node` of
+        one export are told as though it had each id once.
         """
+        ...
+
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """Name each commit of all exports once, of the rows that state a branch of the relation `within`, or of all."""
         ...
 
     def name_files(self, name: str, paths: Sequence[Path]) -> None:
@@ -96,18 +101,19 @@ class Catalog:
         self._is_narrow = False
         self._is_told_once: bool | None = None
 
-    def narrow(self, changed: Path) -> None:
-        """Order and count anew only the branches that a Parquet file lists. `keep` then says where the rows of others are.
+    def narrow(self) -> None:
+        """Order and count anew only the branches of the relation CHANGED. `keep` then says where the rows of others are.
 
-        For one export that has each id once.
+        One export must have each id once. Of several no commit may be stated in a branch that is CHANGED and in another.
         """
-        assert self._is_alone, "branches are compared by the parts of one export"
-        self.need("all_commits")
-        self._engine.name_files(CHANGED, [changed])
-        of_changed = f"SELECT * FROM all_commits SEMI JOIN {CHANGED} USING (branch_id)"
-        self._engine.define("commits", of_changed, is_kept=False)
-        self._defined.add("commits")
         self._is_narrow = True
+        narrowed = "commits" if self._is_alone else "commits_by_node"
+        self.need(f"all_{narrowed}")
+        of_changed = f"SELECT * FROM all_{narrowed} SEMI JOIN {CHANGED} USING (branch_id)"
+        self._engine.define(narrowed, of_changed, is_kept=False)
+        if not self._is_alone:
+            self._engine.define_commits("commits", CHANGED)
+        self._defined |= {"commits", narrowed}
 
     def keep(self, files: Mapping[str, Sequence[Path]]) -> None:
         """Take rows of unchanged branches from these files of an earlier analysis, once the changed ones are ordered.
@@ -168,6 +174,15 @@ class Catalog:
                 return raw
         raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
 
+    def commits_of(self, branch_id: bytes) -> str:
+        """The name of a relation that has all commits of a branch, and perhaps others."""
+        if not self._is_narrow or self._is_alone:
+            return self.whole("commits")
+        # Not `all_commits`: to tell copies of all commits apart is what an analysis of branches with news spares.
+        self._engine.define("one_branch", f"SELECT X'{branch_id.hex()}' AS branch_id", is_kept=False)
+        self._engine.define_commits("commits_of_one", "one_branch")
+        return "commits_of_one"
+
     def whole(self, name: str) -> str:
         """The name by which a relation has the rows of all branches."""
         return f"all_{name}" if self._is_narrow and (name in NARROWED or self._view(name)) else name
@@ -209,9 +224,10 @@ class Catalog:
     def _tells_once(self) -> bool:
         """Whether no node tells a commit twice: looked up once."""
         if self._is_told_once is None:
-            self.need("commits_by_node")
+            every = self.whole("commits_by_node")
+            self.need(every)
             (found,) = self._engine.rows(
-                "SELECT count(*) AS repeated FROM (SELECT node, commit_id FROM commits_by_node "
+                f"SELECT count(*) AS repeated FROM (SELECT node, commit_id FROM {every} "
                 "GROUP BY node, commit_id HAVING count(*) > 1) AS told"
             )
             self._is_told_once = found["repeated"] == 0

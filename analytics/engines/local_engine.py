@@ -64,12 +64,12 @@ class LocalEngine:
 
     def define_source(self, name: str) -> None:
         """See Engine."""
-        if name == "commits":
-            self._load_commits()
-        elif name == "exports":
+        if name == "exports":
             self._name_exports()
-        elif name == "all_commits":
+        elif name == "all_commits" and len(self._exports) == 1:
             self._name_all_commits()
+        elif name in ("commits", "all_commits"):
+            self.define_commits(name)
         elif name.endswith("commits_with_node"):
             commits = name.removesuffix("_with_node")
             self._need(commits)
@@ -78,7 +78,7 @@ class LocalEngine:
         elif name == "relay_topics_by_node":
             self._name_tables(name, "relay_topics", latest_exports(self._exports))
         else:
-            self._name_tables(name, name.partition("_by_")[0], self._exports)
+            self._name_tables(name, name.removeprefix("all_").partition("_by_")[0], self._exports)
 
     def name_files(self, name: str, paths: Sequence[Path]) -> None:
         """See Engine."""
@@ -142,24 +142,29 @@ class LocalEngine:
         query = f"SELECT {columns}, false AS is_disputed, {is_void} AS is_void FROM {told}"
         self.define("all_commits", query, is_kept=False)
 
-    def _load_commits(self) -> None:
-        """As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine. As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
         self._name_stated()
+        stated = "stated_commits"
+        if within is not None:
+            stated = f"stated_{name}_within"
+            of_branches = f"SELECT * FROM stated_commits SEMI JOIN {within} USING (branch_id)"
+            self.define(stated, of_branches, is_kept=False)
         (found,) = self.rows(
-            "SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM stated_commits"
+            f"SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM {stated}"
             if len(self._exports) == 1
             else "SELECT false AS differ"
         )
         if found["differ"]:  # as many different hashes as rows prove as many ids
-            told = "SELECT *, false AS is_disputed FROM stated_commits"
+            told = f"SELECT *, false AS is_disputed FROM {stated}"
         else:
-            told = _one_row_per_id(authors_agree(self._exports))
+            told = _one_row_per_id(stated, authors_agree(self._exports))
         query = f"""
             SELECT told.*, coalesce(is_void, false) AS is_void
             FROM ({told}) AS told LEFT JOIN void_ids USING (commit_id)
         """
         # Of one export rows are the files', which are read as fast as a copy of them.
-        self.define("commits", query, is_kept=not found["differ"])
+        self.define(name, query, is_kept=not found["differ"])
 
     def _name_exports(self) -> None:
         self._database.execute(f"CREATE OR REPLACE TABLE exports ({EXPORTS_SCHEMA})")
@@ -278,8 +283,8 @@ class LocalEngine:
         self._database.unregister("ordered_batches")
 
 
-def _one_row_per_id(has_authors: bool) -> str:
-    """A query for the rows of `stated_commits`, as `one_row_per_id` of `analytics.reading.export_reader` has them.
+def _one_row_per_id(stated: str, has_authors: bool) -> str:
+    """A query for the rows of a relation, as `one_row_per_id` of `analytics.reading.export_reader` has them.
 
     Copies are told apart by hashes, and the few that differ are sorted: to sort all of them takes twelve times as long.
     """
@@ -289,11 +294,11 @@ def _one_row_per_id(has_authors: bool) -> str:
     order = ", ".join(f"{name} NULLS FIRST" for name in columns)
     return f"""
         WITH firsts AS (
-            SELECT commit_id, min(sequence) AS sequence FROM stated_commits GROUP BY commit_id
+            SELECT commit_id, min(sequence) AS sequence FROM {stated} GROUP BY commit_id
         ), candidates AS (
-            SELECT DISTINCT {", ".join(columns)} FROM stated_commits SEMI JOIN firsts USING (commit_id, sequence)
+            SELECT DISTINCT {", ".join(columns)} FROM {stated} SEMI JOIN firsts USING (commit_id, sequence)
         ), contents AS (
-            SELECT DISTINCT commit_id, {alike} FROM stated_commits
+            SELECT DISTINCT commit_id, {alike} FROM {stated}
         ), disputed AS (
             SELECT commit_id, true AS is_disputed FROM contents GROUP BY commit_id HAVING count(*) > 1
         )

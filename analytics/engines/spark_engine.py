@@ -117,8 +117,11 @@ class SparkEngine(SparkQueries):
 
     def define_source(self, name: str) -> None:
         """See Engine."""
+        is_alone = len(self._exports) == 1
+        if name == "commits" or (name == "all_commits" and not is_alone):
+            self.define_commits(name)
+            return
         made: dict[str, Callable[[], DataFrame]] = {
-            "commits": self._load_commits,
             "all_commits": lambda: read_distinct_commits(self._spark, self._exports[0]),
             "exports": lambda: gather(
                 local_rows(self._spark, EXPORTS_SCHEMA, export_rows(self._exports)), self._exports
@@ -132,7 +135,7 @@ class SparkEngine(SparkQueries):
         frame = (
             made[name]()
             if name in made
-            else read_by_export(self._spark, self._exports, name.partition("_by_")[0])
+            else read_by_export(self._spark, self._exports, name.removeprefix("all_").partition("_by_")[0])
         )
         self.name(name, frame)
 
@@ -184,12 +187,14 @@ class SparkEngine(SparkQueries):
             frame.unpersist()
         self.drop_views()
 
-    def _load_commits(self) -> DataFrame:
-        commits = load_commits(self._spark, *self._exports)
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine."""
+        branches = None if within is None else self._frames[within]
+        commits = load_commits(self._spark, *self._exports, branches=branches)
         # Of one large export the rows are the files', which are read as fast as what is kept of them.
         if len(self._exports) > 1 or are_small(self._exports):
             self._kept.append(commits.persist())
-        return commits
+        self.name(name, commits)
 
     def _need(self, name: str) -> DataFrame:
         if name not in self._frames:

@@ -62,13 +62,16 @@ def count_rows(exports: Sequence[Export]) -> int:
     return sum(export.rows_in_all for export in exports)
 
 
-def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
+def load_commits(spark: "SparkSession", *exports: Export, branches: "DataFrame | None" = None) -> "DataFrame":
     """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
-    void: the others may not have heard of it. Authors are compared where they are called alike.
+    void: the others may not have heard of it. Authors are compared where they are called alike. With `branches` only rows
+    that state one of their `branch_id` are read.
     """
     rows = read_table(spark, exports, "commits")
+    if branches is not None:
+        rows = rows.join(branches.select("branch_id"), on="branch_id", how="semi").select(*rows.columns)
     voids = read_table(spark, exports, "voids")
     # Of several exports most commits have copies, so nobody looks whether none has.
     # Few are grouped sooner than a job looks.
