@@ -190,8 +190,8 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
             axes.xaxis.set_minor_locator(NullLocator())
         else:
             most = axes.get_xlim()[1]
-            ticks = [number for number in (1, 2, 3, 4, *_ROUND_NUMBERS) if number <= most]
-            axes.xaxis.set_major_locator(FixedLocator(ticks if most < 10 else [1, *_ROUND_NUMBERS]))
+            few = [number for number in range(1, 10) if number <= most]
+            axes.xaxis.set_major_locator(FixedLocator(few if most < 10 else [1, *_ROUND_NUMBERS]))
             axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel(unit)
