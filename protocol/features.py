@@ -7,12 +7,14 @@ that message, and may know all that was there before it.
 from collections.abc import Collection, Iterable
 from typing import Final
 
+BODIES: Final = "bodies"
 FILES: Final = "files"
 PRESENCE: Final = "presence"
 RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
 PUNCHING: Final = "punching"
 FEATURES: Final = (
+    BODIES,
     "circuits",
     "compaction",
     "devices",

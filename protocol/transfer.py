@@ -7,23 +7,43 @@ permits. Questions of the peer's are looked up one after the other.
 What follows what stands in tables, `protocol.machines.transfer`. Here is how each of their outputs is done.
 """
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from protocol.hashing import block_id
-from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
+from protocol.ids import AnyId, BlindTopic, BlockId, CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
+    BODIES_WANTED_COUNT_MAX,
     FETCHED_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
 from protocol.machines.table import PeerFault
 from protocol.machines.transfer import SENDING, SendingDo, Sent
-from protocol.messages import Blocks, Fetch, Publications, Receipt, Refused, Want
+from protocol.messages import (
+    Blocks,
+    Fetch,
+    FoundBodies,
+    Publications,
+    Receipt,
+    Refused,
+    Want,
+    WantBodies,
+)
 from protocol.session_events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
-from protocol.session_outputs import FindWanted, HandOver, IngestBatch, LoadBatch, LoadBlocks, Output, Send
+from protocol.session_outputs import (
+    FindBodies,
+    FindWanted,
+    HandOver,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    Output,
+    Send,
+)
 from protocol.topic_progress import TopicProgress
 
 
@@ -35,8 +55,10 @@ class Transfer:
         self._topics = topics
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
-        self._turns: dict[TopicKey, int] = {}  # of topics with something to send: when each had its turn
-        self._queued: dict[TopicKey, TopicProgress] = {}  # of these topics, in no order
+        self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
+        # Topics whose next batch may be read, once each: root branches first, the others in turn. Some may not any more.
+        self._ready: list[tuple[bool, int, TopicProgress]] = []
+        self._offered: set[TopicKey] = set()
         self._busy = 0  # batches that are being read or have no receipt
         self._unreceipted = 0
         self._serving = 0  # blocks that the peer asks for
@@ -54,8 +76,7 @@ class Transfer:
         for what in self._send(progress, Sent.MORE):
             assert what is SendingDo.QUEUE, "the table says no otherwise"
             progress.outbox.enqueue(nums)
-            if progress.outbox.queue:
-                self._queued[progress.topic] = progress
+            self._offer(progress)
 
     def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
         """What to send at first. Later plans say only what the peer is told of anyway."""
@@ -90,8 +111,7 @@ class Transfer:
                 outbox.sizes.append(len(event.items))
                 outputs.append(Send(Publications(blind, event.items)))
             outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
-            if not outbox.queue:
-                del self._queued[progress.topic]
+        self._offer(progress)
         return [*outputs, *self.pump()]
 
     def receipted(self, message: Receipt) -> list[Output]:
@@ -103,6 +123,7 @@ class Transfer:
                 raise PeerFault("unasked_receipt")
             progress.outbox.confirmed += progress.outbox.sizes.pop(0)
             self._busy -= 1
+        self._offer(progress)
         return self.pump()
 
     def refused(self, message: Refused) -> list[Output]:
@@ -112,20 +133,20 @@ class Transfer:
             assert what is SendingDo.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
             progress.outbox.queue.clear()
-            self._queued.pop(progress.topic, None)
         return self.pump()
 
     def pump(self) -> list[Output]:
         """Ask for batches while the window has room: root branches first, the other topics in turn.
 
-        No topic takes all of it: what another one gets meanwhile goes out at once.
+        No topic takes all of it: what another one gets meanwhile goes out at once. Thousands may wait for their turn: only
+        those that get it are looked at.
         """
         outputs: list[Output] = []
-        if not self._queued or self._busy >= BATCHES_IN_FLIGHT_MAX:
-            return outputs  # the usual case
-        ready = [progress for progress in self._queued.values() if progress.is_ready]
-        ready.sort(key=lambda progress: (not progress.is_root, self._turns[progress.topic]))
-        for progress in ready[: BATCHES_IN_FLIGHT_MAX - self._busy]:
+        while self._ready and self._busy < BATCHES_IN_FLIGHT_MAX:
+            *_, progress = heapq.heappop(self._ready)
+            self._offered.discard(progress.topic)
+            if not progress.is_ready:
+                continue  # the peer has refused it meanwhile
             self._busy += 1
             for what in self._send(progress, Sent.TURN):
                 assert what is SendingDo.LOAD, "the table says no otherwise"
@@ -133,6 +154,12 @@ class Transfer:
                 outputs.append(LoadBatch(progress.topic, tuple(nums)))
             self._turns[progress.topic] = next(self._turn)
         return outputs
+
+    def _offer(self, progress: TopicProgress) -> None:
+        """Let a topic wait for its turn, if its next batch may be read."""
+        if progress.is_ready and progress.topic not in self._offered:
+            self._offered.add(progress.topic)
+            heapq.heappush(self._ready, (not progress.is_root, self._turns[progress.topic], progress))
 
     @staticmethod
     def _send(progress: TopicProgress, event: Sent) -> tuple[SendingDo, ...]:
@@ -174,22 +201,47 @@ class Transfer:
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
         return [Send(Want(blind, tuple(part))) for part in parts]
 
+    def ask_bodies(self, blind: BlindTopic, ids: tuple[ItemId, ...]) -> list[Output]:
+        """Ask for commits whole. What the peer has not got now it may have later, so an id may be asked for again."""
+        progress = self._topics[blind]
+        if not progress.is_joined or not self.has_room_for_bodies(len(ids)):
+            return []
+        self._asked_count += len(ids)
+        progress.bodies_unanswered += 1
+        progress.bodies_found = None
+        return [Send(WantBodies(blind, tuple(map(AnyId, ids))))]
+
+    def has_room_for_bodies(self, count: int) -> bool:
+        """Whether so many bodies may still be asked for: the rest of what a peer answers is for causes."""
+        return self._asked_count + count <= BODIES_WANTED_COUNT_MAX
+
+    def bodies_found(self, message: FoundBodies) -> list[Output]:
+        """The peer says how many of these it has."""
+        progress = self._topics[message.topic]
+        if not progress.bodies_unanswered:
+            raise PeerFault("unasked_bodies")
+        progress.bodies_unanswered -= 1
+        progress.bodies_found = None if progress.bodies_unanswered else message.count
+        return []
+
     # --- what the peer asks for ---
 
-    def wanted(self, message: Want) -> list[Output]:
-        """The peer lacks commits. It asks for an id once, and so do we."""
+    def wanted(self, message: Want | WantBodies) -> list[Output]:
+        """The peer lacks commits, or bodies."""
         self._wanted_count += len(message.ids)
         if self._wanted_count > WANTED_COUNT_MAX:
             raise PeerFault("too_many_wants")
         progress = self._topics[message.topic]
-        return self._find(progress) if progress.wants.ask((message.ids,)) else []
+        return self._find(progress) if progress.wants.ask((message,)) else []
 
     def wanted_found(self, blind: BlindTopic, event: WantedFound) -> list[Output]:
         """The commits of the first question were looked up."""
         progress = self._topics[blind]
+        of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
         self.queue(progress, event.nums)
+        said: list[Output] = [Send(FoundBodies(blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
-        return [*more, *self.pump()]
+        return [*said, *more, *self.pump()]
 
     def fetched(self, message: Fetch) -> list[Output]:
         """The peer asks for blocks."""
@@ -209,7 +261,10 @@ class Transfer:
 
     @staticmethod
     def _find(progress: TopicProgress) -> list[Output]:
-        return [FindWanted(progress.topic, progress.wants.waiting[0])]
+        first = progress.wants.waiting[0]
+        if isinstance(first, WantBodies):
+            return [FindBodies(progress.topic, first.ids)]
+        return [FindWanted(progress.topic, first.ids)]
 
     @staticmethod
     def _read(progress: TopicProgress) -> list[Output]:

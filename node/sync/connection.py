@@ -27,8 +27,8 @@ from node.sync.session_queries import topic_place
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
-from protocol.features import FEATURES, FILES, find_newer, has_feature
-from protocol.ids import BlockId, CommitId, TopicKey
+from protocol.features import BODIES, FEATURES, FILES, find_newer, has_feature
+from protocol.ids import BlockId, CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
@@ -57,6 +57,7 @@ from protocol.reach import host_of
 from protocol.session import Session
 from protocol.session_events import (
     BlocksWanted,
+    BodiesWanted,
     CheckDue,
     CommitsAccepted,
     CommitsWanted,
@@ -73,6 +74,7 @@ from protocol.session_outputs import (
     HandOver,
     IngestBatch,
     LearnPeers,
+    LoadPlan,
     LoadSummary,
     OpenReconciliation,
     Output,
@@ -84,6 +86,7 @@ from protocol.session_outputs import (
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
+from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
@@ -137,6 +140,7 @@ class Connection:
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
+        self._topics_tick: int | None = None  # up to which changes of topics were looked at
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -152,6 +156,7 @@ class Connection:
         self._written = trio.Event()
         self._rates = MessageRates()
         self._presence = PresencePort(self, self._session)
+        self._joined_count = 0
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -241,17 +246,20 @@ class Connection:
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
 
-        What is beyond the bound of one connection is not followed on it.
+        What is beyond the bound of one connection is not followed on it. Looks at topics that have changed since the last
+        call, and at no others: each change of one repo comes here, on each connection.
         """
         if self._has_ended:
             return
-        for topic, place in self._followed.items():
+        self._topics_tick, by_topic, moved = self._hub.replica.shown.topics_since(self._topics_tick)
+        for topic in moved:
             followed = self._hub.find_followed(topic)
-            if followed is None or topic_place(followed) != place:
+            if topic in self._followed and (
+                followed is None or topic_place(followed) != self._followed[topic]
+            ):
                 self.part("topic_forgotten")  # what was agreed about it does not hold any more
                 return
-        by_topic = self._hub.replica.by_topic
-        fresh = [one for one in by_topic.values() if one.topic not in self._followed]
+        fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self._followed]
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
         for branch in fresh[: self.topic_room]:
@@ -271,6 +279,10 @@ class Connection:
         """Whether the peer follows it too."""
         return self._session.has_joined(topic)
 
+    def progress_of(self, topic: TopicKey) -> TopicProgress | None:
+        """Progress of one topic, if this side has announced it."""
+        return self._session.progress_of(topic)
+
     def is_level(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too, and has nothing of it that is not here."""
         progress = self._session.progress_of(topic)
@@ -284,6 +296,32 @@ class Connection:
         """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
         if self.has_joined(topic):
             self.happen(CommitsWanted(topic, ids))
+
+    @property
+    def answers_bodies(self) -> bool:
+        """Whether the peer can be asked for bodies, and says how many it has."""
+        return self.knows(BODIES)
+
+    @property
+    def compares_publications(self) -> bool:
+        """Whether commits are named by the ids of their publications: one side is a relay."""
+        return self._session.compares_publications
+
+    def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
+        """Ask the peer for commits whole; whether it was asked: a connection has room for so many."""
+        if not self.has_joined(topic) or not self._session.has_room_for_bodies(len(ids)):
+            return False
+        self.happen(BodiesWanted(topic, ids))
+        return True
+
+    def bodies_found(self, topic: TopicKey) -> int | None:
+        """How many the peer has of those that it was asked for last; None: it has not said yet."""
+        progress = self._session.progress_of(topic)
+        return None if progress is None else progress.bodies_found
+
+    def visitor(self) -> Visitor:
+        """The peer as the quotas of this relay see it."""
+        return self.relaying.visitor()
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
@@ -413,6 +451,10 @@ class Connection:
 
     def _perform_all(self, outputs: Sequence[Output]) -> None:
         """Start what is asked for. Never waits."""
+        if self._session.joined_count > self._joined_count:
+            self._joined_count = self._session.joined_count
+            if self._hub.awaits_bodies:  # the peer may have some
+                self._hub.absences.ring()
         summaries: list[TopicKey] = []
         for output in outputs:
             if isinstance(output, LoadSummary):
@@ -449,6 +491,8 @@ class Connection:
                 self._seen(output)
             case LoadSummary():
                 self._work.load_summaries((output.topic,))
+            case LoadPlan():
+                self._work.plan(output)
             case _:
                 self._work.load(output)
 

@@ -213,6 +213,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
         await meet(bob, carol)
         for node in (alice, bob, carol):
             assert check_store(tmp_path / node.seed.rstrip(b"-").decode(), STORE_KEY).problems == []
+        carol.is_damaged = True
         with carol.replica.database.write() as connection:
             done = connection.execute(text("UPDATE commits SET is_void = false WHERE is_void"))
             assert done.rowcount == 1
@@ -242,6 +243,9 @@ RELAYED = {
     "other_key": ("UPDATE relay_commits SET publication_key = 9 WHERE num = 1", "relayed"),
     "no_first": ("UPDATE relay_commits SET is_variant = true WHERE num = 1", "relayed"),
     "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
+    "no_note": ("DELETE FROM relay_bare", "relayed"),
+    "note": ("INSERT INTO relay_bare (topic_num, commit_num) VALUES (1, 1)", "relayed"),
+    "note_of_none": ("UPDATE relay_bare SET commit_num = 99", "reference"),
     "size": ("UPDATE relay_topics SET size = 1", "count"),
     "file_size": ("UPDATE relay_topics SET file_size = 1", "count"),
     "size_of_file": ("UPDATE relay_files SET size = size + 1", "count"),
