@@ -57,16 +57,18 @@ def is_epoch_due(operations: Operations, now: Resolution) -> bool:
     preferred = find_preferred(tips)
     leavers: dict[UserId, Permission | None] = {}
     for one in reversed(operations.removals):
-        if one.commit_id not in now.counting:
+        if not now.has_effect(one):
             continue
         if isinstance(one.body, Remove):
             user, left = one.body.user, one.body.keeps or 0
             is_due = left < Permission.WRITE
-            if is_due and one.author == user:
+            if one.author == user:
                 # Also who was excluded may leave at any time, and again, by what it had seen before: nothing is to follow.
                 if user not in leavers:
                     leavers[user] = _held_in(operations, now, preferred, user)
-                is_due = left < (leavers[user] or 0)
+                is_due = is_due and left < (leavers[user] or 0)
+            else:  # whom it admitted at the same time may hold the secrets, and be no member any more
+                is_due = is_due or any(not now.counts(made) for made in operations.admissions_by(user))
         else:
             assert isinstance(one.body, Revoke), "the other kind of removal"
             is_due = any(not now.counts(join) for join in operations.joins_by(one.body.invitation))
@@ -76,7 +78,10 @@ def is_epoch_due(operations: Operations, now: Resolution) -> bool:
 
 
 def _held_in(operations: Operations, now: Resolution, epoch: Operation, user: UserId) -> Permission | None:
-    """With what permission, at most, a user was given an epoch's secrets: what it held for who started it, or got beside."""
+    """With what permission, at most, a user was given an epoch's secrets: what it held for who started it, or got beside.
+
+    By what counts now: of a grant that counts no longer the removal that voids it makes an epoch due.
+    """
     later = [one for one in operations.grants_of(user) if not operations.precedes(one, epoch)]
     held = now.permission(user, (epoch.commit_id,))
     return max((held, *map(operations.granted, later)), key=lambda one: one or 0)

@@ -70,7 +70,7 @@ from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import ReadSecret
 from protocol.links import RENEWAL_NOTE
-from protocol.lobbies import LobbyBody, read_note
+from protocol.lobbies import LobbyAdd, LobbyBody, read_note
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
@@ -302,9 +302,14 @@ class Membership:
             operation = replace(operation, needs=Permission.ADMIN)
         elif isinstance(body, Offer):
             operation = replace(operation, body=Offer(body.branch, body.pulls, "", b""))
-        elif not isinstance(body, _LOOKED_AT):
+        elif not isinstance(body, _LOOKED_AT) or (
+            isinstance(body, LobbyAdd) and not self._is_admin(operation.author, acks)
+        ):
             operation = replace(operation, body=ErasedBody(body_kind(body)))
-        if isinstance(body, Remove | Revoke):
+        if isinstance(body, Remove) and body.user == operation.author:
+            # Nobody looks at what a leave says of feeds: it voids nothing.
+            operation = replace(operation, body=Remove(body.user, body.keeps, ()))
+        elif isinstance(body, Remove | Revoke):
             counting |= {operation.commit_id}
         self.operations.add(operation, acks)
         self._counting_after[operation.commit_id] = counting

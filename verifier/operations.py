@@ -4,7 +4,7 @@ An index and nothing more: `resolution` decides which operations count, `members
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -80,6 +80,7 @@ class Operations:
         self._by_id: dict[CommitId, Operation] = {}
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
+        self._admitting: dict[UserId, list[Operation]] = {}
         self._removals_of: dict[UserId, list[Operation]] = {}
         self._removals_by_others: dict[UserId, list[Operation]] = {}
         self._revocations_of: dict[CommitId, list[Operation]] = {}
@@ -108,6 +109,8 @@ class Operations:
         """What opens earlier epochs to the readers of one."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
+        self.contestable: list[Operation] = []
+        """Those of them that may not count: all but leaves, which need no right and void nothing (R2, R3)."""
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
@@ -128,11 +131,13 @@ class Operations:
                     self._grants.setdefault(owner, []).append(made)
             case Grant():
                 self._grants.setdefault(made.body.user, []).append(made)
+                self._admitting.setdefault(made.author, []).append(made)
             case Join():
                 self._grants.setdefault(made.author, []).append(made)
                 self._joins_by.setdefault(made.body.invitation, []).append(made)
             case Invite():
                 self.invitations.append(made)
+                self._admitting.setdefault(made.author, []).append(made)
             case BranchAdd():
                 self._branch_adds.setdefault(made.body.branch, []).append(made)
             case BranchRenew():
@@ -141,10 +146,12 @@ class Operations:
                 self._removals_of.setdefault(made.body.user, []).append(made)
                 if made.body.user != made.author:
                     self._removals_by_others.setdefault(made.body.user, []).append(made)
+                    self.contestable.append(made)
                 self.removals.append(made)
             case Revoke():
                 self._revocations_of.setdefault(made.body.invitation, []).append(made)
                 self.removals.append(made)
+                self.contestable.append(made)
             case BranchEdit():
                 self.edits.setdefault(made.body.branch, []).append(made)
             case Tag():
@@ -197,6 +204,13 @@ class Operations:
         """Everything that this user did."""
         return self._authored.get(user, ())
 
+    def admissions_by(self, user: UserId) -> Iterator[Operation]:
+        """What gave permissions to others by this user: grants, and joins by invitations."""
+        for one in self._admitting.get(user, ()):
+            if isinstance(one.body, Grant):
+                yield one
+            yield from self.joins_by(one.commit_id)
+
     def grants_of(self, user: UserId) -> Sequence[Operation]:
         """What gives this user permissions: foundings, grants and joins."""
         return self._grants.get(user, ())
@@ -209,13 +223,13 @@ class Operations:
         """The same without the user's own: who leaves may do so any number of times at once."""
         return self._removals_by_others.get(user, ())
 
-    def removals_after(self, common: Operation, heads: tuple[CommitId, ...]) -> list[Operation]:
-        """Removals and revocations within `heads` that every path from these to `common`, and none beyond, passes.
+    def contestable_after(self, common: Operation, heads: tuple[CommitId, ...]) -> list[Operation]:
+        """What is `contestable` within `heads`, from `common` on: this is the last operation that all paths from them pass.
 
         `common` is on every path from the heads to the root. So what is within them and came later has it in its past.
         """
         assert self._graph is not None
-        later = self.removals[bisect_right(self.removals, common.num, key=lambda one: one.num) :]
+        later = self.contestable[bisect_right(self.contestable, common.num, key=lambda one: one.num) :]
         if not later or heads is self.heads():
             return later
         if len(later) * len(heads) <= _PAIRS_COMPARED_MAX:

@@ -26,7 +26,10 @@ from verifier.operations import Demand, Operation, Operations
 
 
 class Resolution:
-    """The verdict on the operations within `heads`. `counting` are the ids of the removals that count.
+    """The verdict on the operations within `heads`. `counting` are the ids of the removals that count, without leaves.
+
+    A leave counts wherever it is. A reader may leave any number of times at once: if each were in the set, each set that is
+    remembered would hold them all.
 
     What nobody asks for is not computed, and what is, is remembered.
     """
@@ -89,9 +92,15 @@ class Resolution:
             self._settle(operation)
         return self._verdicts[operation.commit_id]
 
+    def has_effect(self, removal: Operation) -> bool:
+        """Whether a removal or revocation is within this set and counts."""
+        if removal.needs is None:  # a leave
+            return self.is_within(removal)
+        return removal.commit_id in self.counting
+
     def counting_removals_of(self, user: UserId) -> list[Operation]:
-        """Removals of this user that count."""
-        return [one for one in self._operations.removals_of(user) if one.commit_id in self.counting]
+        """Removals of this user that count, leaves among them."""
+        return [one for one in self._operations.removals_of(user) if self.has_effect(one)]
 
     def are_met(self, demands: Iterable[Demand]) -> bool:
         """Whether enough of the approvals count that quorums ask for (Q2)."""

@@ -55,9 +55,9 @@ def find_void(
         return None  # N3
     removals = tuple(
         removal
-        for removal in now.counting_removals_of(author)
-        if isinstance(removal.body, Remove)
-        and removal.author != author
+        for removal in operations.removals_by_others(author)
+        if removal.commit_id in now.counting
+        and isinstance(removal.body, Remove)
         and (removal.body.keeps or 0) < needs
         and not operations.is_within(removal, seen)
         and not any(end.branch == branch and is_in_feed(end) for end in removal.body.feeds)
@@ -83,20 +83,6 @@ def find_adoption(membership: Membership, commit_id: CommitId, branch: BranchId)
         if isinstance(adoption.body, Adopt) and adoption.body.branch == branch and now.counts(adoption):
             return adoption
     return None
-
-
-def find_voiding(membership: Membership, removals: Iterable[CommitId]) -> set[CommitId]:
-    """Those of these removals that can make anything void.
-
-    Who leaves voids nothing (R2), and may leave any number of times at once: to look at all that somebody wrote takes a
-    second for some thousand commits.
-    """
-    found = set()
-    for raw in removals:
-        one = membership.operations[raw]
-        if not (isinstance(one.body, Remove) and one.body.user == one.author):
-            found.add(raw)
-    return found
 
 
 def find_affected(membership: Membership, removals: Collection[CommitId]) -> set[UserId]:

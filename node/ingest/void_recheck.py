@@ -21,7 +21,7 @@ from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
-from verifier.void_rules import Void, find_affected, find_void, find_voiding
+from verifier.void_rules import Void, find_affected, find_void
 
 _COMPACTION: Final = kind_name(Compaction)
 
@@ -50,7 +50,7 @@ class VoidRecheck:
 
     def after_removals(self, before: frozenset[CommitId]) -> None:
         """Look at all that may be void, or no longer, since other removals count than `before`."""
-        changed = find_voiding(self._membership, before ^ self._membership.now().counting)
+        changed = before ^ self._membership.now().counting
         if not changed:
             return
         for user in find_affected(self._membership, changed):
@@ -78,8 +78,11 @@ class VoidRecheck:
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
             new = [one.commit_id for one in judged if one.author == author]
-            removals = self._membership.now().counting_removals_of(author)
-            ends = [end for one in removals if isinstance(one.body, Remove) for end in one.body.feeds]
+            # Who leaves voids nothing, and may leave any number of times, each time with ends of feeds.
+            counting = self._membership.now().counting
+            removals = self._membership.operations.removals_by_others(author)
+            counted = [one.body for one in removals if one.commit_id in counting]
+            ends = {end for body in counted if isinstance(body, Remove) for end in body.feeds}
             if any(self._names_others_now(branch, author, end, new) for end in ends):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
 

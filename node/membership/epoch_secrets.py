@@ -379,7 +379,7 @@ class EpochKeeper:
         cuts = [
             one
             for one in operations.removals
-            if one.commit_id in now.counting and not operations.precedes(one, started)
+            if now.has_effect(one) and not operations.precedes(one, started)
         ]
         closed = [
             one.started_epoch

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 
-from protocol.body import Answer, Body, Offer, Remove
+from protocol.body import Answer, Body, FeedEnd, Offer, Remove
 from protocol.content import Post
 from protocol.epochs import EarlierEpoch, EpochHistory
 from protocol.ids import CommitId
@@ -92,6 +92,24 @@ async def leaving_again_and_again(mallory: Attacker) -> None:
     """Who leaves a repo many times at once leaves it once, and removals of others are decided as before."""
     body = Remove(Feed(mallory.stage.root, READER, ()).keys.user, None, ())
     await _say(mallory, READER, _beside_others(mallory, lambda: body))
+
+
+@attack(Role.WRITER, stores={"commits": 130}, work=Work(signatures=300, opened=300, statements=2500))
+async def commits_after_a_hundred_leaves(mallory: Attacker) -> None:
+    """Who leaves a hundred times, with an end of its feed each time, makes its commits no dearer: leaves void nothing."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    root, main = await peer.join_alike(stage.root), await peer.join_alike(stage.main)
+    author = Feed(stage.root, WRITER, ()).keys.user
+    ends = [FeedEnd(stage.main.branch_id, 99, as_commit_id(number.to_bytes(32))) for number in range(100)]
+    leaves = mallory.feed(stage.root, WRITER, ())
+    await peer.publish(
+        root, [leaves.go_on(stage.root_chain[-1:], Remove(author, None, (end,))) for end in ends]
+    )
+    feed = mallory.feed(stage.main, WRITER)
+    async for _ in mallory.rounds():
+        for _ in range(10 * mallory.size):
+            await peer.publish(main, [feed.go_on(stage.chain[:1])])
 
 
 @attack(Role.WRITER, stores={"commits": 30}, work=Work(signatures=60, opened=60, statements=1200))

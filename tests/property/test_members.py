@@ -234,7 +234,9 @@ def _ask(replica: Replica, founded: Founded, real: RealCommits) -> Outcome:
     assert explained == {id_text(AnyId(real.ids[one])) for one in void}, "judged anew, what is marked is void"
     members = {NAME_OF[user]: int(held) for user, held in replica.members(repo).items()}
     with replica.membership_lock:
-        counting = replica.membership(repo.repo_id).now().counting
+        membership = replica.membership(repo.repo_id)
+        now = membership.now()
+        counting = [one.commit_id for one in membership.operations.removals if now.has_effect(one)]
     return Outcome(
         verdicts, members, frozenset(numbers[raw] for raw in counting), frozenset(void), timelines, heads
     )

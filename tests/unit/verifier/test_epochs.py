@@ -246,6 +246,21 @@ def test_who_leaves_after_it_was_granted_something_again_makes_an_epoch_due(hist
     assert history.is_due(), "it was given the epoch's secrets"
 
 
+def test_a_demotion_that_voids_what_admitted_others_makes_an_epoch_due(history: History) -> None:
+    """These may hold the secrets, and are no members any more."""
+    granted = history.grant("eve", Permission.READ, 5, by="ben")
+    started = history.start("ann", history.exclude("dan", granted))
+    assert USERS["eve"] in [box.user for box in history.init(started).boxes]
+    assert not history.is_due()
+    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), 5)
+    assert history.membership.now().permission(USERS["eve"]) is None
+    assert history.is_due(), "eve could read on"
+    history.add("eve", Remove(USERS["eve"], None, ()), started)
+    assert history.is_due()
+    history.start("ann", lowered, started, history.count - 1)
+    assert not history.is_due()
+
+
 def test_additions_to_an_epoch_name_it_members_and_branches(history: History) -> None:
     started = history.start("ann", history.exclude("cat", 5))
     epoch, ann = EpochId(commit_id(started)), USERS["ann"]
