@@ -69,9 +69,15 @@ class FeedEncoder:
             tip.commit_id if tip else None,
             tuple(commit_id for commit_id, _ in heads),
         )
+        self._has_all_heads = len(heads) < ACK_COUNT_MAX
         self._feed = {tip.sequence: tip.commit_id} if tip else {}  # ids by place
         seen = [] if root is None else load_heads(connection, root.num, ACK_COUNT_MAX)
         self._seen = tuple(commit_id for commit_id, _ in seen)
+
+    @property
+    def knows_all_heads(self) -> bool:
+        """Whether it has had all heads of the branch in view. Where a commit cannot ack all, another reads the next ones."""
+        return self._has_all_heads
 
     @property
     def has_begun(self) -> bool:
@@ -117,6 +123,7 @@ class FeedEncoder:
             item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
             previous = new[sequence] = item.commit_id
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
+            self._has_all_heads &= len(heads) < ACK_COUNT_MAX
             written.append(item)
             if len(written) % count == 0:
                 yield written[-count:]
@@ -156,7 +163,8 @@ class Encoders:
 
     def keep(self, encoders: Mapping[int, FeedEncoder], commit_count: int) -> None:
         """Keep encoders, which follow all that so many transactions have stored."""
-        self._kept = dict(list(encoders.items())[-_ENCODERS_MAX:])
+        whole = [(num, one) for num, one in encoders.items() if one.knows_all_heads]
+        self._kept = dict(whole[-_ENCODERS_MAX:])
         for encoder in self._kept.values():
             encoder.forget_old()
         self._count = commit_count

@@ -35,6 +35,7 @@ from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
 from protocol.commit import Commit
 from protocol.content import Post
+from protocol.declared_kind import declared_kind
 from protocol.document_kinds import DOCUMENT_KINDS
 from protocol.ids import BlockId, CommitId, root_branch
 from protocol.keys import StoreKey
@@ -228,7 +229,10 @@ class _Judging:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         if row["relation"] is None:  # an older version stored it: the daemon reads its header later
             wanted |= {"relation": None, "about": None}
-        if not isinstance(body, UnknownBody) and row["body_kind"] == f"unknown:{tag_of(type(body))}":
+        kind = declared_kind(commit, is_root_branch=self._branch.facts.is_root_branch)
+        if kind is None and not isinstance(body, UnknownBody):
+            kind = type(body)
+        if kind is not None and row["body_kind"] == f"unknown:{tag_of(kind)}":
             wanted["body_kind"] = row["body_kind"]  # nor did that know the kind; nothing rests on its name
         wrong = [column for column, value in wanted.items() if row[column] != value]
         if wrong:

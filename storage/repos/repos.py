@@ -66,7 +66,7 @@ _COUNTS = (
 class Epoch:
     """An epoch, and secrets that somebody says are its own. They never show in its repr.
 
-    Until the epoch's init is here, several may be said; `node.ingest.replica` tells which are right.
+    Until the epoch's init is here, several may be said; `node.ingest.tables` tells which are right.
     """
 
     num: int

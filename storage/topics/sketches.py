@@ -86,9 +86,9 @@ class _Sketch:
         if length > len(self.prefix):
             self.prefix, self.prefix_upto = Prefix(symbol_key(self.kept.topic), length), 0
         before = self.prefix.id_count
-        for _, ids in iterate_ids(connection, self.kept, self.prefix_upto, self.upto):
+        for last, ids in iterate_ids(connection, self.kept, self.prefix_upto, self.upto):
             self.prefix.add(ids)
-        self.prefix_upto = self.upto
+            self.prefix_upto = last  # not `upto`: an older snapshot does not show all up to there
         self.grown = max(self.grown, self.prefix.id_count - before)
 
 

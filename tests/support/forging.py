@@ -1,7 +1,16 @@
 """Commits by a member who holds the secrets and writes what no Ravel would: any body, under any word about its kind."""
 
+import hashlib
+import secrets
 from collections.abc import Sequence
 from typing import Final
+
+from nacl.bindings import (
+    crypto_core_ed25519_scalar_add,
+    crypto_core_ed25519_scalar_mul,
+    crypto_core_ed25519_scalar_reduce,
+    crypto_scalarmult_ed25519_base_noclamp,
+)
 
 from protocol import signing
 from protocol.block import Block, Reference
@@ -17,8 +26,8 @@ from protocol.body import (
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
 from protocol.content import Compaction, Files, Post
 from protocol.declared_kind import declare_kind
-from protocol.ids import BranchId, CommitId, EpochId, ObjectId, UserId
-from protocol.keys import BlockKey, GivenKey, UserSeed
+from protocol.ids import BranchId, CommitId, EpochId, ObjectId, Signature, UserId
+from protocol.keys import BlockKey, GivenKey, TopicSeed, UserSeed
 from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import create_publication, decode_publication, encode_bare, encode_publication
@@ -108,3 +117,18 @@ def bare_of(encoded: bytes) -> bytes:
     whole = decode_publication(encoded)
     own, body = whole.blocks
     return encode_bare(whole.topic, whole.sealed_key, own.encoded, ObjectId(body.block_id), whole.signature)
+
+
+def sign_at_random(seed: TopicSeed, message: bytes) -> Signature:
+    """A valid Ed25519 signature, by a random number where RFC 8032 (5.1.6) derives one from key and message."""
+    digest = hashlib.sha512(seed).digest()
+    scalar = bytearray(digest[:32])
+    scalar[0] &= 248
+    scalar[31] = scalar[31] & 127 | 64
+    secret = crypto_core_ed25519_scalar_reduce(bytes(scalar) + bytes(32))
+    nonce = crypto_core_ed25519_scalar_reduce(secrets.token_bytes(64))
+    point = crypto_scalarmult_ed25519_base_noclamp(nonce)
+    key = crypto_scalarmult_ed25519_base_noclamp(secret)
+    challenge = crypto_core_ed25519_scalar_reduce(hashlib.sha512(point + key + message).digest())
+    product = crypto_core_ed25519_scalar_mul(challenge, secret)
+    return Signature(point + crypto_core_ed25519_scalar_add(nonce, product))

@@ -24,9 +24,10 @@ from protocol.content import Post
 from protocol.document_kinds import DICT
 from protocol.ids import CommitId, RepoId, UserId
 from protocol.keys import UserSeed
-from protocol.limits.formats import BODY_SIZE_MAX
+from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.signing import public_key
 from storage.commits.commits import load_facts, load_timeline
+from storage.commits.heads import load_heads
 from storage.engine.errors import StorageError
 from tests.support.builders import NOW_MS, World, give, timeline
 from tests.support.nodes import Node, open_nodes
@@ -322,3 +323,14 @@ async def test_two_who_set_one_key_at_the_same_moment_leave_no_conflict(tmp_path
                 nursery.start_soon(documents.edit, DICT, "main", {"key": str(number)})
         _, entry = await documents.read_entry(DICT, "main", "key")
         assert len(entry.values) == 1
+
+
+def test_more_heads_than_a_commit_acks_are_acked_by_several(world: World) -> None:
+    root = (world.branch.facts.root_id,)
+    world.author.write_many(
+        world.branch, lambda _: [Draft(Post(str(number)), root) for number in range(2 * ACK_COUNT_MAX)]
+    )
+    for _ in range(3):
+        world.author.write(world.branch, Post("next"))
+    with world.replica.database.read() as connection:
+        assert len(load_heads(connection, world.branch.num, 2 * ACK_COUNT_MAX)) == 1

@@ -4,16 +4,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.search_indexer import SearchIndexer
-from protocol.content import FileEntry, Files
+from protocol.body import Body, encode_body, tag_of
+from protocol.content import FileEntry, Files, Post
+from protocol.declared_kind import declare_kind
+from protocol.document_kinds import SetEdit
 from protocol.ids import PeerId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
+from protocol.publication import decode_publication, encode_publication
 from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
 from storage.commits.search_index import IndexItem, load_state, replace_text
@@ -21,10 +25,12 @@ from storage.commits.search_texts import keep_content, load_due, note_texts
 from storage.engine.database import Database
 from storage.engine.id_keys import pack_nums
 from storage.relay.quotas import Visitor
+from storage.schema.schema import commits
 from storage.topics import sketches as sketches_module
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
-from tests.support.builders import STORE_KEY, World
+from tests.support.builders import STORE_KEY, World, give
+from tests.support.forging import Forger, sign_at_random
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, meet, members_of, open_nodes, share, together
 from tests.support.relays import fill_relay
@@ -348,3 +354,34 @@ def test_a_search_index_that_is_not_that_of_the_posts_is_found(tmp_path: Path, d
         connection.execute(text(SEARCH[damage]), junk)
     assert set(check_store(tmp_path, STORE_KEY).kinds) == {"search"}
     node.replica.close()
+
+
+@pytest.mark.parametrize("body", [Post("x"), SetEdit(("a",), (), ())], ids=["post", "set"])
+def test_a_kind_that_an_older_version_did_not_know_is_no_damage(tmp_path: Path, body: Body) -> None:
+    world = World(tmp_path)
+    item = Forger(world).write(encode_body(body), declare_kind(body))
+    assert give(world.replica, world.branch, [item]).accepted
+    with world.replica.database.write() as connection:
+        change = update(commits).where(commits.c.rank == 1, commits.c.topic_num == world.branch.topic_num)
+        assert connection.execute(change.values(body_kind=f"unknown:{tag_of(type(body))}")).rowcount == 1
+    world.close()
+    assert check_store(tmp_path, STORE_KEY).problems == []
+
+
+def test_another_valid_signature_of_the_topic_is_no_damage(tmp_path: Path) -> None:
+    """A writer can make any number of them for one commit, with other random numbers than Ed25519 prescribes."""
+    world = World(tmp_path)
+    first, second = world.write("a, a <- b")
+    found = decode_publication(second)
+    assert world.branch.topic_seed is not None
+    signature = sign_at_random(world.branch.topic_seed, found.digest)
+    assert signature != found.signature
+    blocks = tuple(block.encoded for block in found.blocks)
+    replica, branch = world.copy()
+    assert (
+        give(replica, branch, [encode_publication(found.topic, found.sealed_key, blocks, signature)]).waiting
+        == 1
+    )
+    assert give(replica, branch, [first]).accepted
+    world.close()
+    assert check_store(replica.database.folder, STORE_KEY).problems == []

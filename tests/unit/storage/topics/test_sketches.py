@@ -12,6 +12,7 @@ from node.sync.session_queries import topic_set
 from protocol.content import Post
 from protocol.ids import ItemId
 from protocol.reconciliation.riblt import Prefix, prefix_length
+from storage.schema.schema import commits
 from storage.schema.schema import sketches as table
 from storage.topics import sketches as module
 from storage.topics.sketches import Sketches
@@ -165,3 +166,16 @@ def test_digests_of_few_commits_have_a_bound(world: World, monkeypatch: pytest.M
     _digest(world, kept)
     _digest(world, kept, of_root=True)
     assert len(kept._small) == 1
+
+
+def test_symbols_that_an_older_snapshot_asked_for_are_brought_up_to_date_later(world: World) -> None:
+    database = world.replica.database
+    kept, of = Sketches(database), topic_set(world.branch, of_publications=False)
+    _write(world, 40)
+    _symbols(world, kept)
+    with database.read() as older:
+        older.execute(select(func.count()).select_from(commits)).scalar_one()  # its snapshot begins
+        _write(world, 5)
+        _digest(world, kept)
+        kept.symbols(older, of)
+    assert _symbols(world, kept) == _symbols(world, Sketches(database))
