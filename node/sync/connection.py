@@ -8,6 +8,7 @@ keep-alive, and one short task for each load or take that the machine asks for (
 the machine's own window.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -342,6 +343,12 @@ class Connection:
         return found
 
     async def _read(self) -> None:
+        with self._reading:
+            await self._read_on()
+        if self._reading.cancelled_caught:
+            self.part("idle")
+
+    async def _read_on(self) -> None:
         while not self._is_ending():
             frame = await self._receive()
             if frame is None:
@@ -391,16 +398,18 @@ class Connection:
 
     async def _wait_for_frame(self, pause: float) -> bytes | None:
         """The next frame after a pause of some seconds, or None where the connection ends. Raises TransportError."""
-        frame: bytes | None = None
-        self._reading = trio.CancelScope()
-        with self._reading:
+        if pause or not self._hub.byte_budget.is_open:
+            self._reading.deadline = math.inf  # the time in which nothing is read does not count
             if pause:
                 await trio.sleep(pause)
             await self._hub.byte_budget.has_room()
-            self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
-            frame = await self._stream.receive_frame()
+        # A second at a time: to move the deadline costs as much as to decode a small message.
+        idle_at = trio.current_time() + IDLE_TIMEOUT_SECONDS
+        if not idle_at <= self._reading.deadline < math.inf:
+            self._reading.deadline = idle_at + 1
+        frame = await self._stream.receive_frame()
         if frame is None:
-            self.part("idle" if self._reading.cancelled_caught else "closed")
+            self.part("closed")
         return frame
 
     def _charge(self, seconds: float) -> None:
