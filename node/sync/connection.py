@@ -27,6 +27,7 @@ from node.sync.send_queue import SendQueue
 from node.sync.session_queries import topic_place
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
+from protocol.circuits import SessionCircuits
 from protocol.codec import DecodeError
 from protocol.features import BODIES, FEATURES, FILES, find_newer, has_feature
 from protocol.ids import BlockId, CommitId, ItemId, TopicKey
@@ -172,9 +173,10 @@ class Connection:
         """Features of the peer's version that this one has not, sorted."""
         return find_newer(self._session.peer_features or ())
 
-    def new_circuit(self) -> int:
-        """A number for a circuit that this side asks for."""
-        return self._session.circuits.new_number()
+    @property
+    def circuits(self) -> SessionCircuits:
+        """The circuits of this session."""
+        return self._session.circuits
 
     def happen(self, event: Event) -> None:
         """Tell the session machine of an event, and start what it asks for. Never waits. After the end nothing happens."""
