@@ -7,6 +7,7 @@ permits. Questions of the peer's are looked up one after the other.
 What follows what stands in tables, `protocol.machines.transfer`. Here is how each of their outputs is done.
 """
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
@@ -54,8 +55,10 @@ class Transfer:
         self._topics = topics
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
-        self._turns: dict[TopicKey, int] = {}  # of topics with something to send: when each had its turn
-        self._queued: dict[TopicKey, TopicProgress] = {}  # of these topics, in no order
+        self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
+        # Topics whose next batch may be read, once each: root branches first, the others in turn. Some may not any more.
+        self._ready: list[tuple[bool, int, TopicProgress]] = []
+        self._offered: set[TopicKey] = set()
         self._busy = 0  # batches that are being read or have no receipt
         self._unreceipted = 0
         self._serving = 0  # blocks that the peer asks for
@@ -73,8 +76,7 @@ class Transfer:
         for what in self._send(progress, Sent.MORE):
             assert what is SendingDo.QUEUE, "the table says no otherwise"
             progress.outbox.enqueue(nums)
-            if progress.outbox.queue:
-                self._queued[progress.topic] = progress
+            self._offer(progress)
 
     def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
         """What to send at first. Later plans say only what the peer is told of anyway."""
@@ -109,8 +111,7 @@ class Transfer:
                 outbox.sizes.append(len(event.items))
                 outputs.append(Send(Publications(blind, event.items)))
             outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
-            if not outbox.queue:
-                del self._queued[progress.topic]
+        self._offer(progress)
         return [*outputs, *self.pump()]
 
     def receipted(self, message: Receipt) -> list[Output]:
@@ -122,6 +123,7 @@ class Transfer:
                 raise PeerFault("unasked_receipt")
             progress.outbox.confirmed += progress.outbox.sizes.pop(0)
             self._busy -= 1
+        self._offer(progress)
         return self.pump()
 
     def refused(self, message: Refused) -> list[Output]:
@@ -131,20 +133,20 @@ class Transfer:
             assert what is SendingDo.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
             progress.outbox.queue.clear()
-            self._queued.pop(progress.topic, None)
         return self.pump()
 
     def pump(self) -> list[Output]:
         """Ask for batches while the window has room: root branches first, the other topics in turn.
 
-        No topic takes all of it: what another one gets meanwhile goes out at once.
+        No topic takes all of it: what another one gets meanwhile goes out at once. Thousands may wait for their turn: only
+        those that get it are looked at.
         """
         outputs: list[Output] = []
-        if not self._queued or self._busy >= BATCHES_IN_FLIGHT_MAX:
-            return outputs  # the usual case
-        ready = [progress for progress in self._queued.values() if progress.is_ready]
-        ready.sort(key=lambda progress: (not progress.is_root, self._turns[progress.topic]))
-        for progress in ready[: BATCHES_IN_FLIGHT_MAX - self._busy]:
+        while self._ready and self._busy < BATCHES_IN_FLIGHT_MAX:
+            *_, progress = heapq.heappop(self._ready)
+            self._offered.discard(progress.topic)
+            if not progress.is_ready:
+                continue  # the peer has refused it meanwhile
             self._busy += 1
             for what in self._send(progress, Sent.TURN):
                 assert what is SendingDo.LOAD, "the table says no otherwise"
@@ -152,6 +154,12 @@ class Transfer:
                 outputs.append(LoadBatch(progress.topic, tuple(nums)))
             self._turns[progress.topic] = next(self._turn)
         return outputs
+
+    def _offer(self, progress: TopicProgress) -> None:
+        """Let a topic wait for its turn, if its next batch may be read."""
+        if progress.is_ready and progress.topic not in self._offered:
+            self._offered.add(progress.topic)
+            heapq.heappush(self._ready, (not progress.is_root, self._turns[progress.topic], progress))
 
     @staticmethod
     def _send(progress: TopicProgress, event: Sent) -> tuple[SendingDo, ...]:

@@ -216,7 +216,7 @@ class NodeService:
         """Delete a repo from this node. Refused where it may be the last copy, unless that is accepted."""
         target = self._repo(repo)
         if target.has_members and not accept_loss:
-            outlook = self.standings.outlooks().get(target.num, NO_OUTLOOK)
+            outlook = self.standings.outlook(target)
             await self._hub.run_blocking(self._check_elsewhere, target, outlook)
         await self._hub.write(self._forget, target)
         self._hub.topics_changed()
@@ -294,12 +294,12 @@ class NodeService:
     async def list_branches(self, repo: str) -> BranchList:
         """Branches of a repo, without the root branch."""
         target = self._repo(repo)
-        branches = [
-            branch
-            for branch in await self._fresh_branches()
-            if branch.repo_num == target.num and not branch.facts.is_root_branch
-        ]
-        return {"branches": [await self._branch_view(branch) for branch in branches]}
+
+        def read() -> list[BranchView]:
+            branches = self._hub.replica.read_tables().branches_in(target.num)
+            return self._branch_views([branch for branch in branches if not branch.facts.is_root_branch])
+
+        return {"branches": await self._hub.run_blocking(read)}
 
     async def create_branch(self, repo: str, name: str) -> BranchView:
         """Add a branch to a repo."""
@@ -396,17 +396,16 @@ class NodeService:
         return list(tables.branches.values())
 
     async def _repo_view(self, repo: Repo) -> RepoView:
-        for view in await self._hub.run_blocking(self._repo_views, [repo], self.standings.outlooks()):
+        for view in await self._hub.run_blocking(
+            self._repo_views, [repo], {repo.num: self.standings.outlook(repo)}
+        ):
             return view
         raise ServiceError("not_found", "the repo was forgotten meanwhile")
 
     def _repo_views(self, repos: Sequence[Repo], outlooks: Mapping[int, Outlook]) -> list[RepoView]:
-        """Those of these repos that are here still. Of any number, all branches are read once."""
+        """Those of these repos that are here still. Only counts of commits that have changed are read."""
         replica = self._hub.replica
         tables = replica.read_tables()
-        branches: dict[int, list[Branch]] = {}
-        for branch in tables.branches.values():
-            branches.setdefault(branch.repo_num, []).append(branch)
         seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
         unheld = self.standings.count_unheld(self._author.user, seen)
         asked = {link.repo for _, link in find_asked(replica)}
@@ -442,7 +441,7 @@ class NodeService:
                 views.append(
                     repo_view(
                         current,
-                        branches.get(repo.num, []),
+                        tables.branches_in(repo.num),
                         permission,
                         was_member=was_member,
                         standing=describe_standing(
@@ -479,9 +478,13 @@ class NodeService:
         ]
 
     async def _branch_view(self, branch: Branch) -> BranchView:
-        def read() -> BranchView:
-            with self._hub.replica.database.read() as connection:
-                return branch_view(
+        (view,) = await self._hub.run_blocking(self._branch_views, [branch])
+        return view
+
+    def _branch_views(self, branches: Sequence[Branch]) -> list[BranchView]:
+        with self._hub.replica.database.read() as connection:
+            return [
+                branch_view(
                     branch,
                     load_heads(connection, branch.num, HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
@@ -489,8 +492,8 @@ class NodeService:
                     unread=count_pending(connection, branch.num, reason=UNREAD),
                     rejected=count_rejections(connection, branch.num),
                 )
-
-        return await self._hub.run_blocking(read)
+                for branch in branches
+            ]
 
 
 def _with_members(repo: Repo) -> Repo:

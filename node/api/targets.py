@@ -1,13 +1,14 @@
 """Finds the repos, branches and commits that requests name, among those that a caller is for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from node.api.callers import HOME, Caller
 from node.ingest.replica import Replica
 from node.membership.lobbies import is_lobby
 from node.runtime.resolve import PREFIX_SIZE_MIN, preferred_repo, resolve
 from protocol.codec import DecodeError
-from protocol.text import id_text, parse_id_prefix
+from protocol.ids import AnyId, BranchId, RepoId
+from protocol.text import ID_TEXT, id_text, parse_id, parse_id_prefix
 from storage.commits.lookup import find_commits
 from storage.repos.repos import Branch, Repo
 
@@ -38,24 +39,30 @@ class Targets:
         """
         repo_text, _, branch_text = text.rpartition(":")
         repo = self.repo_of_branches(repo_text, caller) if repo_text else None
-        branches = [
-            branch
-            for branch in self._replica.branches.values()
-            if not branch.facts.is_root_branch
-            and (repo is None or branch.repo_num == repo.num)
-            and (not caller.is_limited or self.is_for(caller, branch))
-        ]
-        preferred = "" if repo else preferred_repo.get()
-        chosen = [branch for branch in branches if self.repo_text(branch) == preferred]
-        whole = [branch for branch in branches if branch.facts.has_members]
-        for group in (chosen, whole):
-            if any(branch.name == branch_text for branch in group):
-                branches = group
-                break
+        tables = self._replica.tables
+
+        def visible(some: Iterable[Branch]) -> list[Branch]:
+            return [
+                branch
+                for branch in some
+                if not branch.facts.is_root_branch
+                and (repo is None or branch.repo_num == repo.num)
+                and (not caller.is_limited or self.is_for(caller, branch))
+            ]
+
+        # A prefix, or what is a mistake, is compared with all there are; an id and a name are looked up.
+        found = visible(tables.with_id(BranchId(wanted))) if (wanted := _id_of(branch_text)) else []
+        if not found:
+            found = visible(tables.with_name(branch_text))
+            preferred = "" if repo else preferred_repo.get()
+            chosen = [branch for branch in found if preferred and self.repo_text(branch) == preferred]
+            found = chosen or [branch for branch in found if branch.facts.has_members] or found
+        if not found:
+            found = visible(tables.branches.values() if repo is None else tables.branches_in(repo.num))
         return resolve(
             "branch",
             branch_text,
-            ((branch.branch_id, branch.name, branch) for branch in branches),
+            ((branch.branch_id, branch.name, branch) for branch in found),
             lambda branch: f"{self._replica.repos[branch.repo_num].name}:{branch.name}",
         )
 
@@ -97,9 +104,20 @@ class Targets:
         return f"{self.repo_text(branch)}:{id_text(branch.branch_id)}"
 
     def _repo(self, text: str, is_wanted: Callable[[Repo], bool]) -> Repo:
-        wanted = [
-            repo
-            for repo in self._replica.repos.values()
-            if is_wanted(repo) and not is_lobby(self._replica, repo)
-        ]
-        return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in wanted))
+        def visible(some: Iterable[Repo]) -> list[Repo]:
+            return [repo for repo in some if is_wanted(repo) and not is_lobby(self._replica, repo)]
+
+        repos, full = self._replica.repos.values(), _id_of(text)
+        wanted = None if full is None else RepoId(full)
+        # Most are named in full, and then the others are not looked at more closely.
+        found = visible(repo for repo in repos if repo.repo_id == wanted)
+        found = found or visible(repo for repo in repos if repo.name == text) or visible(repos)
+        return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in found))
+
+
+def _id_of(text: str) -> AnyId | None:
+    """The id that a text is in full, if it is one."""
+    try:
+        return parse_id(text) if ID_TEXT.fullmatch(text) else None
+    except DecodeError:
+        return None

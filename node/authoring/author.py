@@ -8,7 +8,7 @@ that first, so that who was excluded reads nothing of what follows.
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,7 +25,8 @@ from node.authoring.drafting import (
     new_branch,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
-from node.authoring.feed_encoder import FeedEncoder, encode_dated
+from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore, encode_dated
+from node.authoring.opening import PART_COUNT, Opener, open_own
 from node.authoring.write_group import (
     AfterWrite,
     EncodedWrite,
@@ -34,10 +35,12 @@ from node.authoring.write_group import (
     WriteRequest,
     as_draft,
     nothing_more,
+    open_when_asked,
 )
 from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import OpenedBatch, open_batch
+from node.ingest.publication_parsing import OpenedBatch
+from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from protocol import sealing, signing
@@ -93,11 +96,20 @@ _NEXT_STEPS: Final = {
 class Author:
     """Writes commits as one user."""
 
-    def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        user_seed: UserSeed,
+        clock_ms: Callable[[], int],
+        workers: ReadingWorkers | None = None,
+    ) -> None:
+        """`workers` open long batches; without them all is opened here."""
         self._replica = replica
+        self._opener = Opener(workers)
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
+        self._encoders = Encoders()
         self._begun = IngestResult()  # what an epoch that was started for a write came to, until that is told
         # By repo: root branch heads with which no epoch is due.
         self._not_due: dict[RepoId, tuple[CommitId, ...]] = {}
@@ -146,13 +158,7 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception] = [[] for _ in requests]
         together = IngestResult()
         with self._lock:
-            waiting = []
-            for place, request in enumerate(requests):
-                try:
-                    self._prepare(request.branch)
-                    waiting.append(place)
-                except (ServiceError, StorageError) as error:
-                    outcomes[place] = error
+            waiting = self._prepare_all(requests, outcomes)
             while waiting:
                 try:
                     group = self._encode_group(requests, waiting, outcomes)
@@ -175,10 +181,28 @@ class Author:
                         together = together.with_more(ingested)
         for place, outcome in enumerate(outcomes):
             if isinstance(outcome, list):
-                outcomes[place] = [
-                    replace(one, rank=together.own_ranks.get(one.commit_id)) for one in outcome
-                ]
+                outcomes[place] = [one.with_rank(together.own_ranks.get(one.commit_id)) for one in outcome]
         return outcomes, self._with_begun(together)
+
+    def _prepare_all(
+        self, requests: Sequence[WriteRequest], outcomes: list[list[WrittenCommit] | Exception]
+    ) -> list[int]:
+        """Places of the requests that can be written, each branch looked at once; what keeps the others is their outcome."""
+        faults: dict[int, Exception | None] = {}
+        waiting = []
+        for place, request in enumerate(requests):
+            branch = request.branch
+            if branch.num not in faults:
+                faults[branch.num] = None
+                try:
+                    self._prepare(branch)
+                except (ServiceError, StorageError) as error:
+                    faults[branch.num] = error
+            if (fault := faults[branch.num]) is None:
+                waiting.append(place)
+            else:
+                outcomes[place] = fault
+        return waiting
 
     def _encode_group(
         self,
@@ -187,9 +211,12 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception],
     ) -> WriteGroup:
         """Encode what the first of those that wait ask for, as much as one transaction is to hold."""
-        group = WriteGroup()
+        database = self._replica.database
+        group = WriteGroup(follows=database.commit_count)
+        group.encoders = self._encoders.take(group.follows)
         # Closed before it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
-        with self._replica.database.read() as connection:
+        with ExitStack() as stack:
+            open_store = open_when_asked(database, stack)
             for place in waiting:
                 if group.is_full:
                     break
@@ -198,11 +225,11 @@ class Author:
                 if callable(request.drafts) and group.writes_on(request.branch):
                     group.deferred.append(place)
                 else:
-                    outcomes[place] = self._encode(connection, request, group)
+                    outcomes[place] = self._encode(open_store, request, group)
         return group
 
     def _encode(
-        self, connection: Connection, request: WriteRequest, group: WriteGroup
+        self, open_store: OpenStore, request: WriteRequest, group: WriteGroup
     ) -> list[WrittenCommit] | Exception:
         """Encode one request into a group: what it will have written, or why not."""
         try:
@@ -211,15 +238,18 @@ class Author:
                 raise ServiceError(
                     "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
+            self._replica.own_feeds.check(branch.facts.repo_id)
             encoder = group.encoders.get(branch.num)
             if encoder is None:
-                encoder = group.encoders[branch.num] = self._make_encoder(connection, branch)
-            written = encoder.encode(request.make_drafts(connection))
+                encoder = group.encoders[branch.num] = self._make_encoder(open_store(), branch)
+            write = EncodedWrite(branch, request.after)
+            for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
+                write.add(part, self._opener)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             return error
-        if written:
-            group.add(EncodedWrite(branch, written, request.after))
-        return written
+        if write.written:
+            group.add(write)
+        return write.written
 
     def _store_group(
         self,
@@ -228,26 +258,35 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception],
     ) -> IngestResult:
         """Judge and store a group in one transaction, in which what was deferred is encoded too."""
-        opened = [(branch, _open(branch, items)) for branch, items in group.by_branch()]
+        openings = group.open_all(self._opener)
+        for _, opening in openings[:1]:
+            opening()  # others may write until it is there
 
         def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:
-            yield from opened
+            yield from ((branch, opening()) for branch, opening in openings)
             while group.deferred and not group.is_full:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
-                outcomes[place] = self._encode(connection, requests[place], group)
+                outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield one.branch, _open(one.branch, [item.encoded for item in one.written])
+                    yield from ((one.branch, opening()) for opening in one.open_all(self._opener))
 
-        return self._ingest(make_batches, after=group.after)
+        has_deferred = bool(group.deferred)
+        ingested = self._ingest(make_batches, after=group.after)
+        # Only where this was the one transaction since. What encoders have seen of a root branch is older than its new end.
+        is_next = self._replica.database.commit_count == group.follows + 1
+        if is_next and not has_deferred and not any(one.branch.facts.is_root_branch for one in group.encoded):
+            self._encoders.keep(group.encoders, group.follows + 1)
+        return ingested
 
     def write_on(self, branch: Branch, draft: Draft | Body) -> tuple[WrittenCommit, IngestResult]:
         """Write one commit on the very topic that `branch` is on, whatever epoch there is now. Raises as `write`."""
         with self._lock:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
-                written = self._make_encoder(connection, branch).encode([as_draft(draft)])
-            batch = _open(branch, [written[0].encoded])
+                encoder = self._make_encoder(connection, branch)
+                written = encoder.encode([as_draft(draft)], lambda: connection)
+            batch = open_own(branch, [written[0].encoded])
             ingested = self._ingest(lambda _: [(branch, batch)])
         return written[0], ingested
 
@@ -314,7 +353,7 @@ class Author:
                 before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
                 followups=followups,
             )
-        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), ingested
+        return self._replica.repos[self._replica.tables.roots[repo_id].repo_num], ingested
 
     def create_branch(
         self,
@@ -331,8 +370,8 @@ class Author:
         with self._lock:
             self._prepare(self._replica.root_branch(repo))
             root = self._current(self._replica.root_branch(repo))
-            here = [one.name for one in self._replica.branches.values() if one.repo_num == repo.num]
-            if is_unique and name in here:
+            here = self._replica.branches_in(repo.num) if is_unique else ()
+            if any(one.name == name for one in here):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )
@@ -351,8 +390,8 @@ class Author:
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
-            pin = self._make_encoder(connection, root).encode([Draft(new.pin)])
-        batch = _open(root, [pin[0].encoded])
+            pin = self._make_encoder(connection, root).encode([Draft(new.pin)], lambda: connection)
+        batch = open_own(root, [pin[0].encoded])
         ingested = self._ingest(
             lambda _: [(root, batch)], followups=[(new.branch.topic, new.root_commit.encoded)]
         )
@@ -501,9 +540,9 @@ class Author:
                     for user, level in zip(plan.members, held, strict=True)
                 ),
             )
-            written = self._make_encoder(connection, root).encode([Draft(body, heads)])
+            written = self._make_encoder(connection, root).encode([Draft(body, heads)], lambda: connection)
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
-        batch = _open(root, [written[0].encoded])
+        batch = open_own(root, [written[0].encoded])
         ingested = self._ingest(
             lambda _: [(root, batch)],
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
@@ -545,15 +584,6 @@ class _NewBranch:
     branch: Branch
     root_commit: WrittenCommit
     pin: BranchAdd
-
-
-def _open(branch: Branch, items: Sequence[bytes]) -> OpenedBatch:
-    """What was encoded, read as what others send is. Raises ServiceError."""
-    batch = open_batch(branch, items)
-    if batch.dropped or batch.rejected:
-        reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
-        raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
-    return batch
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:

@@ -6,14 +6,17 @@ would order them by their ids instead of by when they came.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.feed_encoder import FeedEncoder
+from node.authoring.feed_encoder import FeedEncoder, OpenStore
+from node.authoring.opening import PART_COUNT, Opener, Opening
 from protocol.body import Body
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
+from storage.engine.database import Database
 from storage.repos.repos import Branch
 
 Plan = Callable[[Connection], Sequence[Draft]]
@@ -31,6 +34,18 @@ def as_draft(draft: Draft | Body) -> Draft:
     return draft if isinstance(draft, Draft) else Draft(draft)
 
 
+def open_when_asked(database: Database, stack: ExitStack) -> OpenStore:
+    """Begins to read the store when that is first asked for, until the stack is closed: most writes need not."""
+    opened: list[Connection] = []
+
+    def open_store() -> Connection:
+        if not opened:
+            opened.append(stack.enter_context(database.read()))
+        return opened[0]
+
+    return open_store
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """Commits to be written on the current topic of a branch: all of them or none."""
@@ -42,25 +57,44 @@ class WriteRequest:
     has_files: bool = False
     """Whether files were encrypted for the topic that `branch` is on, so that no other will do."""
 
-    def make_drafts(self, connection: Connection) -> Sequence[Draft]:
+    def make_drafts(self, open_store: OpenStore) -> Sequence[Draft]:
         """The drafts. Raises what the plan raises."""
-        return self.drafts(connection) if callable(self.drafts) else self.drafts
+        return self.drafts(open_store()) if callable(self.drafts) else self.drafts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EncodedWrite:
     """A request that was encoded."""
 
     branch: Branch
     """On the topic that it is written to."""
-    written: Sequence[WrittenCommit]
     after: AfterWrite
+    written: list[WrittenCommit] = field(default_factory=list)
+    openings: list[Opening] = field(default_factory=list)
+    """Of its first commits: they are being opened."""
+    rest: list[bytes] = field(default_factory=list)
+    """Publications after these."""
+
+    def add(self, part: Sequence[WrittenCommit], opener: Opener) -> None:
+        """Add commits, which follow those before. Where there are workers, they open a whole part meanwhile."""
+        self.written += part
+        encoded = [one.encoded for one in part]
+        if opener.is_apart and len(part) == PART_COUNT:
+            self.openings.append(opener.begin(self.branch, encoded))
+        else:
+            self.rest += encoded
+
+    def open_all(self, opener: Opener) -> list[Opening]:
+        """What opens all of it, in order. Raises ServiceError."""
+        return [*self.openings, *([opener.begin(self.branch, self.rest)] if self.rest else [])]
 
 
 @dataclass(slots=True)
 class WriteGroup:
     """What one transaction stores."""
 
+    follows: int
+    """Transactions that had been committed when it was begun."""
     encoded: list[EncodedWrite] = field(default_factory=list)
     deferred: list[int] = field(default_factory=list)
     """Places of requests with a plan that is to see what was encoded: they run in the transaction, when that is stored."""
@@ -87,13 +121,21 @@ class WriteGroup:
         self.commit_count += len(encoded.written)
         self.size += sum(len(one.encoded) for one in encoded.written)
 
-    def by_branch(self) -> list[tuple[Branch, list[bytes]]]:
-        """Encoded commits of each branch, in order."""
-        found: dict[int, tuple[Branch, list[bytes]]] = {}
+    def open_all(self, opener: Opener) -> list[tuple[Branch, Opening]]:
+        """What opens the encoded commits of each branch, in order: small requests together. Raises ServiceError."""
+        of_branches: dict[int, list[EncodedWrite]] = {}
         for one in self.encoded:
-            _, items = found.setdefault(one.branch.num, (one.branch, []))
-            items += [item.encoded for item in one.written]
-        return [*found.values()]
+            of_branches.setdefault(one.branch.num, []).append(one)
+        found: list[tuple[Branch, Opening]] = []
+        for writes in of_branches.values():
+            together = EncodedWrite(writes[0].branch, nothing_more)
+            for one in writes:
+                if one.openings:
+                    found += [(one.branch, opening) for opening in together.open_all(opener)]
+                    together = EncodedWrite(one.branch, nothing_more, openings=[*one.openings])
+                together.rest += one.rest
+            found += [(together.branch, opening) for opening in together.open_all(opener)]
+        return found
 
     def after(self, connection: Connection) -> None:
         """What belongs into the transaction beside the commits."""

@@ -17,7 +17,7 @@ from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
 from node.home.home import hold_content
 from node.ingest.publication_parsing import Opened
-from node.ingest.replica import Tables, load_blocks_of, load_membership, load_tables, open_stored
+from node.ingest.replica import load_blocks_of, load_membership, open_stored
 from node.ingest.stored_commits import (
     UNREADABLE,
     KeptFile,
@@ -29,6 +29,7 @@ from node.ingest.stored_commits import (
     wanted_columns,
     wanted_files,
 )
+from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from node.care.fsck import check_all
 from node.home.home import hold_content, lock_home
 from node.ingest.publication_parsing import Opened
-from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.replica import load_membership
 from node.ingest.stored_commits import (
     UNREADABLE,
     load_kept_files,
@@ -29,6 +29,7 @@ from node.ingest.stored_commits import (
     wanted_columns,
     wanted_files,
 )
+from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
 from protocol.body import Checkpoint
 from protocol.commit import Commit

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from node.content.ancestor_marks import find_pasts
-from node.ingest.replica import Replica, Tables, load_blocks_of, open_encoded
+from node.ingest.replica import Replica, load_blocks_of, open_encoded
+from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name

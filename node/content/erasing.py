@@ -21,7 +21,8 @@ from sqlalchemy import Connection
 
 from node.content.ancestor_marks import find_pasts
 from node.content.document_operations import DocumentOperationReader
-from node.ingest.replica import Replica, Tables, load_blocks_of, load_tables, open_stored
+from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.tables import Tables, load_tables
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage
 from protocol.block import decode_block
@@ -164,8 +165,8 @@ def _find_settled(tables: Replica | Tables, connection: Connection, branch: Bran
 def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[CommitId]:
     """Commits of the branch that others here continue."""
     points: set[CommitId] = set()
-    for other in tables.branches.values():
-        if other.num == branch.num or other.repo_num != branch.repo_num or other.facts.is_root_branch:
+    for other in tables.branches_in(branch.repo_num):
+        if other.num == branch.num or other.facts.is_root_branch:
             continue
         try:
             parts = lineage(tables, connection, other)

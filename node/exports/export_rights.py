@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.replica import load_membership
 from node.ingest.stored_commits import UNREADABLE
+from node.ingest.tables import Tables, load_tables
 from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.epochs import EpochAdd, EpochInit
 from protocol.ids import EpochId, RepoId, UserId

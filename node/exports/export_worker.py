@@ -23,8 +23,9 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from node.exports.export_rights import open_rights
-from node.ingest.replica import Tables, load_blocks_of, load_tables, open_encoded
+from node.ingest.replica import load_blocks_of, open_encoded
 from node.ingest.stored_commits import UNREADABLE
+from node.ingest.tables import Tables, load_tables
 from protocol.body import Body, UnknownBody
 from protocol.content import Imported
 from protocol.keys import HashKey, StoreKey

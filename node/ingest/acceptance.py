@@ -25,11 +25,12 @@ from node.ingest.lobby_room import is_full, pending_parts
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
-from node.ingest.replica import Change, Replica, Tables
+from node.ingest.replica import Change, Replica
+from node.ingest.tables import Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
-from protocol.epochs import EpochAdd, EpochInit
+from protocol.epochs import EpochAdd
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
@@ -55,7 +56,7 @@ from storage.commits.pending_release import (
     pop_unread,
 )
 from storage.engine.errors import StorageError
-from storage.engine.id_keys import id_key
+from storage.engine.id_keys import id_key, id_keys
 from storage.repos.repo_changes import rename_repo
 from storage.repos.repos import Branch, follow_topic
 from verifier.ancestry import GraphNode
@@ -168,14 +169,13 @@ def accept_own(
     with _transaction(replica, now_ms, share) as (work, connection):
         if before is not None:
             before(connection)
-            work.note_changed_tables()
-            work.reload_tables()
+            work.refresh_tables()
         for branch, batch in make_batches(connection):
             if branch.topic_num not in work.tables.on_topics:
                 raise ServiceError("not_found", "the branch was forgotten while it was being written to")
             work.run_own_round(connection, branch, batch)
         for topic, encoded in followups:
-            work.reload_tables()
+            work.refresh_tables()
             target = work.tables.by_topic[topic]
             work.run_own_round(connection, target, open_batch(target, [encoded]))
         work.release(connection, share.budget())
@@ -221,14 +221,12 @@ def _transaction(
 ) -> "Iterator[tuple[_Acceptance, Connection]]":
     """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
     with replica.change(share.turn, is_patient=share.is_patient) as change:
-        change.has_changed_tables = False
         work = _Acceptance(replica, now_ms, change)
         work.is_slice_over = share.is_over
         if takes_over:
             work.settled, change.unreleased = change.unreleased, {}
         yield work, change.connection
         work.review(change.connection)
-        work.show_tables()
         change.unreleased |= work.settled
 
 
@@ -238,7 +236,6 @@ class _Acceptance:
     def __init__(self, replica: Replica, now_ms: int, change: Change) -> None:
         self._replica = replica
         self._change = change
-        self._has_newest_tables = False
         self._now_ms = now_ms
         self._facts: dict[CommitId, CommitFacts] = {}
         self._heads: set[CommitId] = set()  # of what the batch acks, and of what it has added
@@ -249,6 +246,7 @@ class _Acceptance:
             int, frozenset[CommitId]
         ] = {}  # the removals that counted before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
+        self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
@@ -267,29 +265,19 @@ class _Acceptance:
         """This transaction's own."""
         return self._change.tables
 
-    def note_changed_tables(self, *, has_changed: bool = True) -> None:
-        """Repos, epochs, branches or topics may be others now, where they have changed."""
-        self._change.has_changed_tables |= has_changed
-        self._has_newest_tables &= not has_changed
-
     def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
+        self._restored.update(ids)
         self.ingested.restored += len(ids)
         if ids and branch.facts.is_root_branch:
             self.ingested.is_about_repos = True
         elif ids:
             self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
-    def reload_tables(self) -> None:
-        """See the branches and repos that this transaction has added. All are read: not twice for nothing."""
-        if not self._has_newest_tables:
-            self._change.reload()
-            self._has_newest_tables = True
-
-    def show_tables(self) -> None:
-        """Nothing changes any more: what was read last need not be read again when it is shown."""
-        self._change.has_changed_tables &= not self._has_newest_tables
+    def refresh_tables(self) -> None:
+        """See the branches and repos that this transaction has added."""
+        self._change.refresh()
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -325,7 +313,6 @@ class _Acceptance:
 
         `is_proven` without topics' signatures.
         """
-        self._has_newest_tables = False  # counts change with each commit
         self._look_up(connection, branch, batch)
         new: list[NewCommit] = []
         waiting = list(batch.waiting)
@@ -337,14 +324,16 @@ class _Acceptance:
                 break
             self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
         self._rejected.update(item.commit_id for item in rejected)
+        self._settle([one.verified.commit.commit_id for one in new])
         self._store(connection, branch, new, waiting, rejected)
         fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
         self.ingested.dropped.update(batch.dropped)
         self.ingested.rejected += rejected
-        self._settle((item.commit_id for item in rejected), is_rejected=True)
+        self._settle([item.commit_id for item in rejected], is_rejected=True)
 
     def run_own_round(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
+        before = len(self.ingested.accepted.get(branch.topic, ()))
         self.run_round(connection, branch, batch, is_proven=True)
         if self.ingested.rejected:
             raise OwnCommitRejected(self.ingested.rejected[0])
@@ -354,9 +343,13 @@ class _Acceptance:
             raise self.fault
         ids = (opened.signed.commit.commit_id for opened in batch.opened)
         self.ingested.own_ranks.update((raw, self._facts[raw].rank) for raw in ids)
+        nums = self.ingested.accepted.get(branch.topic, [])[before:]
+        if len(nums) == len(batch.opened):
+            own = (opened.publication for opened in batch.opened)
+            self.ingested.own_publications.setdefault(branch.topic, {}).update(zip(nums, own, strict=True))
 
-    def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
-        self.settled.update((id_key(raw), is_rejected) for raw in ids)
+    def _settle(self, ids: Sequence[CommitId], *, is_rejected: bool = False) -> None:
+        self.settled.update(dict.fromkeys(id_keys(ids), is_rejected))
 
     def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
         """Judge what waited for what was settled, and what waited for that, as far as the budget and the slice go.
@@ -378,8 +371,7 @@ class _Acceptance:
 
     def _judge_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
-        if self._change.has_changed_tables:
-            self.reload_tables()
+        self.refresh_tables()
         self._is_releasing, self._arrived = True, find_arrivals(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
@@ -397,8 +389,9 @@ class _Acceptance:
 
     def review(self, connection: Connection) -> None:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
-        if self._change.has_changed_tables:
-            self.reload_tables()
+        self.refresh_tables()
+        if any(len(self.tables.epochs_in(num)) > 1 for num in self._changed_repos):
+            self._change.reload()  # which epoch's secrets are right depends on counts, too
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             try:
@@ -410,13 +403,11 @@ class _Acceptance:
             review = VoidRecheck(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
-                    review.of_commits(branch_num, ids)
+                    review.of_commits(branch_num, ids, self._restored)
             if repo_num in self._changed_repos:
-                is_other = choose_writing_epoch(connection, self.tables, repo_num, membership)
-                self.note_changed_tables(has_changed=is_other)
+                choose_writing_epoch(connection, self.tables, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])
-                is_renamed = show_names(connection, self.tables, repo_num, membership)
-                self.note_changed_tables(has_changed=is_renamed)
+                show_names(connection, self.tables, repo_num, membership)
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
@@ -428,7 +419,7 @@ class _Acceptance:
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
-            named |= commit.named()
+            named.update(commit.named())
             if len(commit.acks) > 1:
                 merged.update(commit.acks)
         named -= self._facts.keys()
@@ -456,7 +447,9 @@ class _Acceptance:
         if membership is None:
             cause = (self._blocking[branch.repo_num],)
             if is_proven:
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, cause, author=author)
+                )
             else:
                 self.ingested.unproven.append(opened)
             return
@@ -476,15 +469,16 @@ class _Acceptance:
                         self._changed_repos[branch.repo_num] = membership.now().counting
                         self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
-                self._settle([commit.commit_id])
-                new.append(NewCommit(verified, opened.publication))
+                new.append(NewCommit(verified, opened.publication, is_proven))
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
             case Pending(_, missing):
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, missing, author=author)
+                )
             case Misplaced(code):
                 self.ingested.dropped[code] += 1
             case Rejected() as verdict:
@@ -562,20 +556,17 @@ class _Acceptance:
         current = self.tables.roots[branch.facts.repo_id]
         return [
             one.topic
-            for one in self.tables.on_topics.values()
-            if one.num == current.num and one.epoch_num in (branch.epoch_num, current.epoch_num)
+            for one in self.tables.topics_of[current.num]
+            if one.epoch_num in (branch.epoch_num, current.epoch_num)
         ]
 
     def _apply_root_body(self, connection: Connection, branch: Branch, verified: VerifiedCommit) -> None:
         match body := verified.body:
-            case RepoInit():
+            case RepoInit() if body.name != self.tables.repos[branch.repo_num].name:
                 rename_repo(connection, branch.repo_num, body.name)
-                self.note_changed_tables()
             case BranchAdd():
-                self.note_changed_tables()
                 add_stated(self._replica.database, connection, self.tables, branch, body)
             case BranchRenew():
-                self.note_changed_tables()
                 follow_topic(
                     self._replica.database,
                     connection,
@@ -585,11 +576,8 @@ class _Acceptance:
                     body.topic,
                     generation=body.generation,
                 )
-            case EpochInit():
-                self.note_changed_tables()  # which secrets are right, if any are here
             case EpochAdd():
-                is_new = follow_stated(self._replica.database, connection, self.tables, branch, body)
-                self.note_changed_tables(has_changed=is_new)
+                follow_stated(self._replica.database, connection, self.tables, branch, body)
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:

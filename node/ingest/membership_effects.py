@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from node.ingest.replica import Tables, choose_epoch
+from node.ingest.tables import Tables, choose_epoch
 from protocol.body import BranchAdd
 from protocol.epochs import EpochAdd
 from protocol.ids import CommitId
@@ -34,38 +34,27 @@ def add_stated(
 
 def follow_stated(
     database: Database, connection: Connection, tables: Tables, root: Branch, body: EpochAdd
-) -> bool:
+) -> None:
     """Follow the topics of an epoch, if its secrets are here; they may come later."""
-    here = [
-        one for one in tables.epochs.values() if (one.repo_num, one.epoch_id) == (root.repo_num, body.epoch)
-    ]
-    for epoch in here:
+    for epoch in [one for one in tables.epochs_in(root.repo_num) if one.epoch_id == body.epoch]:
         for item in body.topics:
             follow_topic(database, connection, root.facts.repo_id, epoch, item.branch, item.topic)
-    return bool(here)
 
 
 def choose_writing_epoch(
     connection: Connection, tables: Tables, repo_num: int, membership: Membership
-) -> bool:
-    """Write in the epoch that the membership prefers, of those that are open here; whether it is another one now."""
+) -> None:
+    """Write in the epoch that the membership prefers, of those that are open here."""
     repo = tables.repos[repo_num]
-    chosen = choose_epoch(membership, repo, tables.epochs_of(repo, membership))
-    if chosen == (repo.epoch_num, repo.is_behind):
-        return False
-    set_writing_epoch(connection, repo_num, chosen[0], is_behind=chosen[1])
-    return True
+    number, is_behind = choose_epoch(membership, repo, tables.epochs_of(repo, membership))
+    if (number, is_behind) != (repo.epoch_num, repo.is_behind):
+        set_writing_epoch(connection, repo_num, number, is_behind=is_behind)
 
 
-def show_names(connection: Connection, tables: Tables, repo_num: int, membership: Membership) -> bool:
-    """Call branches what the membership says that they are called; whether any is called otherwise now."""
+def show_names(connection: Connection, tables: Tables, repo_num: int, membership: Membership) -> None:
+    """Call branches what the membership says that they are called."""
     names = find_branch_names(membership)
-    has_changed = False
-    for branch in tables.branches.values():
+    for branch in tables.branches_in(repo_num):
         shown = names.get(branch.branch_id)
-        if branch.repo_num != repo_num or shown is None:
-            continue
-        if (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
+        if shown is not None and (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
             name_branch(connection, branch.num, shown.name, is_archived=shown.is_archived)
-            has_changed = True
-    return has_changed

@@ -7,7 +7,6 @@ threads: the tables are replaced whole, never changed in place, and show only wh
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -15,13 +14,13 @@ from sqlalchemy import Connection
 
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People, Stated, find_stated
+from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.block import WrongKey, decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.declared_kind import read_body
-from protocol.epochs import EpochInit
-from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
+from protocol.ids import BlockId, CommitId, RepoId, TopicKey, UserId
 from protocol.keys import StoreKey
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from protocol.object import MissingBlocks
@@ -33,103 +32,17 @@ from storage.commits.damaged import DamagedCount, count_damaged, find_damaged_in
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repo_changes import finish_join
-from storage.repos.repos import Branch, Epoch, Repo, RepoCaches, load_epochs, load_repos, make_branches
+from storage.repos.repos import Branch, Epoch, Repo
+from storage.repos.row_changes import forget_row_changes, row_changes
 from storage.topics.sketches import Sketches
 from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
-from verifier.membership import Membership, mark_of
+from verifier.membership import Membership
 from verifier.posts import Hidden, find_hidden
 from verifier.refusal import CommitRefused
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """Repos, epochs and branches as one moment of the store has them."""
-
-    repos: Mapping[int, Repo]
-    epochs: Mapping[int, Epoch]
-    branches: Mapping[int, Branch]  # on the topic that this node writes to
-    on_topics: Mapping[int, Branch]  # on each topic, by its number
-    by_topic: Mapping[TopicKey, Branch]
-    roots: Mapping[RepoId, Branch]  # root branches, by their repos' ids
-
-    def epochs_of(self, repo: Repo, membership: Membership) -> dict[EpochId, Epoch]:
-        """A repo's epochs whose secrets are here, by id.
-
-        Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
-        for the first epoch, those that brought commits, else what was said first.
-        """
-        used = {
-            branch.epoch_num
-            for branch in self.on_topics.values()
-            if branch.facts.is_root_branch and branch.topic_commit_count
-        }
-        found: dict[EpochId, Epoch] = {}
-        said = [epoch for epoch in self.epochs.values() if epoch.repo_num == repo.num]
-        for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
-            started = membership.operations.find(epoch.epoch_id)
-            if (
-                started is not None
-                and isinstance(started.body, EpochInit)
-                and started.body.mark != mark_of(repo.repo_id, epoch.read_secret)
-            ):
-                continue
-            found.setdefault(epoch.epoch_id, epoch)
-        return found
-
-
-def load_tables(connection: Connection, caches: RepoCaches | None = None) -> Tables:
-    """The tables as this transaction sees them, its own changes included. With `caches`, only what has changed is made."""
-    caches = caches or RepoCaches()
-    repos = {repo.num: repo for repo in load_repos(connection, caches)}
-    epochs = {epoch.num: epoch for epoch in load_epochs(connection, caches)}
-    made = make_branches(connection, repos.values(), epochs.values(), caches)
-    on_topics = {branch.topic_num: branch for branch in made}
-    # Of the epoch that is written in, else of the latest that has the branch.
-    ordered = sorted(
-        on_topics.values(),
-        key=lambda one: (
-            one.epoch_num == repos[one.repo_num].epoch_num,
-            one.epoch_num,
-            one.generation,
-            one.topic_num,
-        ),
-    )
-    branches = {branch.num: branch for branch in _last_of_each(ordered)}
-    return Tables(
-        repos,
-        epochs,
-        branches,
-        on_topics,
-        {branch.topic: branch for branch in on_topics.values()},
-        {branch.facts.repo_id: branch for branch in branches.values() if branch.facts.is_root_branch},
-    )
-
-
-def choose_epoch(membership: Membership, repo: Repo, here: Mapping[EpochId, Epoch]) -> tuple[int, bool]:
-    """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
-
-    A newcomer by a link holds an epoch before it knows how that began, and stays with it.
-    """
-    operations, now = membership.operations, membership.now()
-    current = next((one for one in here.values() if one.num == repo.epoch_num), None)
-    if not operations.epochs or (current is not None and current.epoch_id not in operations):
-        return repo.epoch_num, repo.is_behind
-    preferred = find_preferred(now.epoch_tips())
-    if preferred.started_epoch in here:
-        return here[preferred.started_epoch].num, False
-    held = [one for one in operations.epochs if one.started_epoch in here and now.counts(one)]
-    latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
-    return (here[find_preferred(latest).started_epoch].num if latest else repo.epoch_num), True
-
-
-def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
-    """One value for each branch, in the order of their numbers: the last."""
-    last = {branch.num: branch for branch in branches}
-    return [last[num] for num in sorted(last)]
 
 
 class Replica:
@@ -176,8 +89,8 @@ class Replica:
         self._hidden_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}  # the same of what is hidden
         self.lobbies: Mapping[RepoId, RepoId] = {}
         """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
-        self._caches = RepoCaches()
-        self.tables = self.read_tables()
+        with self.database.read() as connection:
+            self.shown = ShownTables(load_tables(connection))
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
         for repo in self.repos.values():
             if repo.has_members:
@@ -189,14 +102,14 @@ class Replica:
         self.people.set_stated(self._stated, self._persons, repo_ids)
         self.lobbies = self.find_lobbies(repo_ids)
 
-    def read_tables(self) -> Tables:
-        """The tables as the store has them now: their counts are newer than those of `tables`. Raises StorageError."""
-        with self.database.read() as connection:
-            return self.load_tables(connection)
+    @property
+    def tables(self) -> Tables:
+        """The tables as the last change has left them: counts of commits may be older than the store's."""
+        return self.shown.tables
 
-    def load_tables(self, connection: Connection) -> Tables:
-        """The tables as a transaction of this store sees them."""
-        return load_tables(connection, self._caches)
+    def read_tables(self) -> Tables:
+        """The same with counts as the store has them now. Reads those that have changed alone. Raises StorageError."""
+        return self.shown.count(self.database)
 
     def _load_membership(self, repo_id: RepoId) -> None:
         """At start. Of a repo whose root branch has damaged commits there is none until they are back."""
@@ -228,6 +141,10 @@ class Replica:
     def branches(self) -> Mapping[int, Branch]:
         """Branches by number, on the topics that this node writes to."""
         return self.tables.branches
+
+    def branches_in(self, repo_num: int) -> list[Branch]:
+        """Branches of a repo, on the topics that this node writes to."""
+        return self.tables.branches_in(repo_num)
 
     @property
     def on_topics(self) -> Mapping[int, Branch]:
@@ -360,7 +277,8 @@ class Replica:
         stated: Mapping[RepoId, Stated],
     ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
-        self.tables, self._persons, self._stated = change.tables, persons, stated
+        self.shown.show(change.tables, change.uncounted, change.moved, is_counted=change.is_counted)
+        self._persons, self._stated = persons, stated
         self._hidden = change.hidden
         self.lobbies = change.lobbies
         if change.changed_repos:
@@ -391,7 +309,7 @@ class Replica:
 
     def root_branch_in(self, epoch: Epoch) -> Branch:
         """The root branch on its topic of an epoch."""
-        for branch in self.on_topics.values():
+        for branch in self.tables.on_topics_in(epoch.repo_num):
             if branch.epoch_num == epoch.num and branch.facts.is_root_branch:
                 return branch
         raise StorageError("an epoch without a topic for its root branch")
@@ -408,8 +326,12 @@ class Change:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self.has_changed_tables = True
-        """Whether it may have added or altered repos, epochs, branches or topics. The way in alone says that it did not."""
+        self.is_counted = False
+        """Whether the tables have the counts of this transaction, but of `uncounted` branches."""
+        self.uncounted: set[int] = set()
+        """Branches that have got commits since the tables were read."""
+        self.moved: set[TopicKey] = set()
+        """Topics that are new, gone, or of another number."""
         self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
@@ -421,17 +343,28 @@ class Change:
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
         self.connection, self.tables = connection, self._replica.tables
+        forget_row_changes(connection)
         self.unreleased, self.has_ready = dict(self._replica.unreleased), self._replica.has_ready
 
+    def refresh(self) -> Tables:
+        """See the repos, epochs, branches and topics that this transaction has added or altered."""
+        return self.reload() if row_changes(self.connection).is_structure else self.tables
+
     def reload(self) -> Tables:
-        """See what this transaction has added."""
-        self.tables = self._replica.load_tables(self.connection)
+        """The same, and counts of commits as they are now."""
+        changes = row_changes(self.connection)
+        if not self.is_counted:
+            changes.counted |= self._replica.shown.stale()
+        self.tables, moved = renew_tables(self.connection, self.tables, changes)
+        self.moved |= moved
+        self.is_counted = True
+        forget_row_changes(self.connection)
         return self.tables
 
     def prepare(self) -> None:
         """Read and compute what memory will show, while it can still fail with the transaction."""
-        if self.has_changed_tables:
-            self.reload()
+        self.refresh()
+        self.uncounted = row_changes(self.connection).counted
         self._persons = self._replica.find_persons(self.changed_repos)
         self._stated = self._replica.find_stated(self.changed_repos)
         self.hidden = self._replica.find_hidden(self.changed_repos)

@@ -165,10 +165,7 @@ class DeviceKeeper:
             repo = here.get(body.repo)
             if (body.repo, body.epoch) in self.followed or (
                 repo is not None
-                and any(
-                    (epoch.repo_num, epoch.epoch_id) == (repo.num, body.epoch)
-                    for epoch in self._replica.tables.epochs.values()
-                )
+                and any(epoch.epoch_id == body.epoch for epoch in self._replica.tables.epochs_in(repo.num))
             ):
                 continue
             root = body.root

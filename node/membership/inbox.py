@@ -38,7 +38,7 @@ from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo
-from verifier.offers import FoundOffer, find_offers
+from verifier.offers import FoundOffer
 
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
@@ -126,8 +126,8 @@ class Inbox(RepoActions):
                 "nothing of the offered branch is here yet",
                 "it comes from peers that follow it",
             )
-        here = self._hub.replica.branches.values()
-        targets = [one for one in here if (one.repo_num, one.branch_id) == (of_repo.num, found.body.branch)]
+        here = self._hub.replica.branches_in(of_repo.num)
+        targets = [one for one in here if one.branch_id == found.body.branch]
         if not targets:
             raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
         target = targets[0]
@@ -165,8 +165,8 @@ class Inbox(RepoActions):
             repo, ingested = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
             self._hub.announce(ingested)
             owned = [repo]
-        for branch in replica.branches.values():
-            if (branch.repo_num, branch.name) == (owned[0].num, name):
+        for branch in replica.branches_in(owned[0].num):
+            if branch.name == name:
                 return branch
         branch, ingested = await self._hub.write(self._author.create_branch, owned[0], name)
         self._hub.announce(ingested)
@@ -178,11 +178,12 @@ class Inbox(RepoActions):
 
     def _offers(self, repo: Repo) -> list[FoundOffer]:
         with self._hub.replica.membership_lock:
-            return find_offers(self._hub.replica.membership(repo.repo_id))
+            membership = self._hub.replica.membership(repo.repo_id)
+            return membership.offers.find(membership.operations, membership.now())
 
-    def _followed(self) -> dict[TopicKey, Branch]:
+    def _followed(self) -> Mapping[TopicKey, Branch]:
         """All branches of this node on their topics, by topic, as they stand in the store."""
-        return dict(self._hub.replica.read_tables().by_topic)
+        return self._hub.replica.read_tables().by_topic
 
     def _views(self, repo: Repo) -> list[OfferView]:
         followed = self._followed()
@@ -221,9 +222,9 @@ class Inbox(RepoActions):
     def _merged(self, repo: Repo, document: BranchId) -> dict[BranchId, set[CommitId]]:
         """By branch, the commits up to which the last merges of a document took it."""
         replica = self._hub.replica
-        here = replica.branches.values()
+        here = replica.branches_in(repo.num)
         found: dict[BranchId, set[CommitId]] = {}
-        for target in [one for one in here if (one.repo_num, one.branch_id) == (repo.num, document)]:
+        for target in [one for one in here if one.branch_id == document]:
             with replica.database.read() as connection:
                 rows = load_last_of_kinds(connection, target.num, [kind_name(Merge)], MERGES_LOOKED_MAX)
                 blocks = load_blocks_of(connection, rows)

@@ -205,7 +205,7 @@ class Members(RepoActions):
 
     def _feed_ends(self, repo: Repo, user: UserId) -> tuple[FeedEnd, ...]:
         replica = self._hub.replica
-        branches = [branch for branch in replica.branches.values() if branch.repo_num == repo.num]
+        branches = replica.branches_in(repo.num)
         with replica.database.read() as connection:
             tips = [
                 (branch.branch_id, tip)

@@ -84,8 +84,8 @@ class Merging:
         run = self._hub.run_blocking
         sources = [
             one
-            for one in self._hub.replica.branches.values()
-            if one.repo_num == repo.num and not one.facts.is_root_branch and not one.is_archived
+            for one in self._hub.replica.branches_in(repo.num)
+            if not one.facts.is_root_branch and not one.is_archived
         ]
         await run(self._check_sizes, sources)
         made, ingested = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
@@ -249,8 +249,8 @@ class MergePlan:
         """
         return any(
             self._have_ancestor(connection, one, branch)
-            for one in self.replica.branches.values()
-            if one.repo_num == branch.repo_num and one.branch_id in merged
+            for one in self.replica.branches_in(branch.repo_num)
+            if one.branch_id in merged
         )
 
     def _have_ancestor(self, connection: Connection, one: Branch, other: Branch) -> bool:

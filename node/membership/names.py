@@ -23,7 +23,7 @@ class Names(RepoActions):
             raise ServiceError("bad_request", "say a name, or whether it is archived")
         if name is not None:
             check_name(name)
-            siblings = [one for one in self._hub.replica.branches.values() if one.repo_num == target.repo_num]
+            siblings = self._hub.replica.branches_in(target.repo_num)
             if any(one.name == name and one.num != target.num for one in siblings):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
@@ -64,8 +64,8 @@ class Names(RepoActions):
     def _find(self, repo: Repo, text: str) -> tuple[Branch, CommitId]:
         here = {
             branch.num: branch
-            for branch in self._hub.replica.branches.values()
-            if branch.repo_num == repo.num and not branch.facts.is_root_branch
+            for branch in self._hub.replica.branches_in(repo.num)
+            if not branch.facts.is_root_branch
         }
         with self._hub.replica.database.read() as connection:
             found = find_commit(connection, text, here.values())

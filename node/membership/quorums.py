@@ -171,7 +171,7 @@ class Quorums(RepoActions):
 
     def _show(self, repo: Repo) -> QuorumState:
         replica = self._hub.replica
-        of_repo = [branch.num for branch in replica.branches.values() if branch.repo_num == repo.num]
+        of_repo = [branch.num for branch in replica.branches_in(repo.num)]
         with replica.membership_lock, replica.database.read() as connection:
             membership = replica.membership(repo.repo_id)
             made = load_checkpoint_proposals(connection, of_repo)

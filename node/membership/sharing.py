@@ -55,7 +55,7 @@ from protocol.reach import Reach
 from protocol.signing import key_pair
 from protocol.text import id_text
 from protocol.web_address import from_link, to_link
-from storage.repos.repos import Branch, Epoch, Repo, load_branches
+from storage.repos.repos import Branch, Epoch, Repo
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
@@ -223,11 +223,7 @@ class Sharing:
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
         current = replica.branches[branch.num]
-        others = [
-            one
-            for one in replica.on_topics.values()
-            if one.num == branch.num and one.topic_num != current.topic_num
-        ]
+        others = [one for one in replica.tables.topics_of[branch.num] if one.topic_num != current.topic_num]
         channels = [
             _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(others)]
         ]
@@ -248,15 +244,11 @@ class Sharing:
         await self._until(
             lambda: any(
                 branch.commit_count
-                for branch in self._branches_of(repo)
+                for branch in self._hub.replica.read_tables().branches_in(repo.num)
                 if branch.branch_id == capability.branch
             )
         )
         return repo
-
-    def _branches_of(self, repo: Repo) -> list[Branch]:
-        with self._hub.replica.database.read() as connection:
-            return [one for one in load_branches(connection) if one.repo_num == repo.num]
 
     async def follow(self, text: str) -> Repo:
         """Read and replicate a repo, or one branch of it, by a read capability.
@@ -302,9 +294,7 @@ class Sharing:
 
         Raises ServiceError `bad_config`.
         """
-        topics = {
-            branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
-        }
+        topics = {branch.topic for branch in self._hub.replica.tables.on_topics_in(repo.num)}
         own = self._network.introducer.own.peer
         found = [
             (PeerAddress(to_link(one.address), own), one.reach if one.reach is not None else Reach.MACHINE)

@@ -243,45 +243,49 @@ class Standings:
 
     def outlooks(self) -> dict[int, Outlook]:
         """What is known of each repo now, by its number. In trio's thread: connections change there."""
-        replica = self._hub.replica
-        states = [state for state in self._network.peers if state.connection is not None]
-        links: dict[int, list[Link]] = {num: [] for num in replica.repos}
-        current: dict[int, set[TopicKey]] = {}
-        for branch in replica.branches.values():
-            current.setdefault(branch.repo_num, set()).add(branch.topic)
+        tables = self._hub.replica.tables
+        shared = [(state, _by_repo(state, tables.by_topic)) for state in self._connected()]
+        links: dict[int, list[Link]] = {num: [] for num in tables.repos}
+        for state, by_repo in shared:
+            for num, found in by_repo.items():
+                links[num].append(_link(state, found, tables.branches_in(num)))
+        here = {repo.repo_id for repo in tables.repos.values()}
+        self._memories = {repo_id: one for repo_id, one in self._memories.items() if repo_id in here}
+        return {num: self._outlook(tables.repos[num], found, len(shared)) for num, found in links.items()}
+
+    def outlook(self, repo: Repo) -> Outlook:
+        """The same of one repo: looks at no topics of others."""
+        tables, states = self._hub.replica.tables, self._connected()
+        links = []
         for state in states:
-            for num, found in _by_repo(state, replica.by_topic).items():
-                if num in links:
-                    links[num].append(_link(state, found, current[num]))
-        now_ms = self._hub.clock_ms()
-        repos = replica.repos
-        self._memories = {
-            repos[num].repo_id: self._memories.get(repos[num].repo_id, _Memory())
-            for num in links
-            if num in repos
-        }
-        answer = {}
-        for num, of_repo in links.items():
-            if num not in repos:
-                continue
-            memory = self._memories[repos[num].repo_id]
-            level = [link.peer for link in of_repo if link.is_level]
-            _note_level(memory, level, now_ms, self._last.get(num, self._last_at_start))
-            last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
-            answer[num] = Outlook(
-                tuple(of_repo),
-                len(states),
-                dict(memory.level_since),
-                last,
-                last is not None and last.peer in self._network.relays,
-            )
-        return answer
+            assert state.connection is not None, "it is connected"
+            progress = [state.connection.progress_of(one.topic) for one in tables.on_topics_in(repo.num)]
+            if joined := [one for one in progress if one is not None and one.is_joined]:
+                links.append(_link(state, joined, tables.branches_in(repo.num)))
+        return self._outlook(repo, links, len(states))
+
+    def _connected(self) -> list[PeerState]:
+        return [state for state in self._network.peers if state.connection is not None]
+
+    def _outlook(self, repo: Repo, links: Sequence[Link], connected: int) -> Outlook:
+        """Of these connections; notes who holds the same now."""
+        memory = self._memories.setdefault(repo.repo_id, _Memory())
+        level = [link.peer for link in links if link.is_level]
+        _note_level(memory, level, self._hub.clock_ms(), self._last.get(repo.num, self._last_at_start))
+        last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
+        return Outlook(
+            tuple(links),
+            connected,
+            dict(memory.level_since),
+            last,
+            last is not None and last.peer in self._network.relays,
+        )
 
     def is_held(self, repo: Repo, outlook: Outlook) -> bool:
         """Whether a peer is known to have held each commit of a repo that is here. Reads the store."""
         if outlook.last is None:
             return False
-        topics = [one.topic_num for one in self._hub.replica.on_topics.values() if one.repo_num == repo.num]
+        topics = [one.topic_num for one in self._hub.replica.tables.on_topics_in(repo.num)]
         with self._hub.replica.database.read() as connection:
             return not has_newer(connection, topics, outlook.last.upto)
 
@@ -480,7 +484,7 @@ def _by_repo(state: PeerState, by_topic: Mapping[TopicKey, Branch]) -> dict[int,
     return found
 
 
-def _link(state: PeerState, each: list[TopicProgress], current: set[TopicKey]) -> Link:
+def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Branch]) -> Link:
     """Level is who follows each branch where it is written now: the excluded hold all of earlier epochs."""
     assert state.connection is not None, "the caller looked"
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
@@ -488,7 +492,7 @@ def _link(state: PeerState, each: list[TopicProgress], current: set[TopicKey]) -
     return Link(
         state.peer,
         state.connection.peer_is_relay,
-        is_level and {one.topic for one in each} >= current,
+        is_level and {one.topic for one in each}.issuperset(one.topic for one in branches),
         sum(one.behind for one in each),
         sum(one.to_send + one.sent - one.confirmed for one in each) if is_compared else None,
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),

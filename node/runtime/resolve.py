@@ -6,12 +6,17 @@ from contextvars import ContextVar
 from typing import Final, TypeVar
 
 from node.runtime.errors import ServiceError
+from protocol.codec import DecodeError
 from protocol.ids import Id
-from protocol.text import id_text
+from protocol.text import id_text, parse_id_prefix
 
 PREFIX_SIZE_MIN: Final = 4
 """Characters of an id prefix: 20 bits, so that a prefix is not a guess."""
 _CANDIDATES_SHOWN_MAX: Final = 8
+_NEAR_COUNT_MAX: Final = 500
+"""Candidates among which the nearest name to a mistake is looked for: 10 us each."""
+_NO_RANGE: Final = (b"\xff", b"")
+"""No id is between these."""
 _ID_SHOWN_SIZE: Final = 12
 
 preferred_repo: Final = ContextVar("preferred_repo", default="")
@@ -52,21 +57,23 @@ def resolve(
     `label` is what to type for a candidate where its name alone is not enough. Raises ServiceError `not_found`, with the
     nearest name, and `ambiguous`, with the candidates.
     """
+    low, high = _range_of(text)
     known: list[tuple[Id, str, T]] = []
     named: list[tuple[Id, str, T]] = []
     prefixed: list[tuple[Id, str, T]] = []
     for candidate in candidates:
         raw, name, value = candidate
-        if id_text(raw) == text:
+        if raw == low == high:
             return value
         known.append(candidate)
         if name == text:
             named.append(candidate)
-        elif len(text) >= PREFIX_SIZE_MIN and id_text(raw).startswith(text):
+        elif low <= raw <= high:
             prefixed.append(candidate)
     found = named or prefixed
     if not found:
-        names = {name for _, name, _ in known if name} | {label(value) for _, _, value in known if label}
+        near = known[:_NEAR_COUNT_MAX]
+        names = {name for _, name, _ in near if name} | {label(value) for _, _, value in near if label}
         raise ServiceError(
             "not_found",
             f"no {what} is called {text!r}{did_you_mean(text, sorted(names))}",
@@ -85,6 +92,17 @@ def resolve(
             "ambiguous", f"more than one {what} fits {text!r}: {', '.join(shown)}{more}", advice
         )
     return found[0][2]
+
+
+def _range_of(text: str) -> tuple[bytes, bytes]:
+    """The least and the greatest id that a text of at least PREFIX_SIZE_MIN characters may begin; else no id is between.
+
+    Ids are compared as bytes: to write out each of thousands takes fifty times as long.
+    """
+    try:
+        return parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else _NO_RANGE
+    except DecodeError:
+        return _NO_RANGE
 
 
 def did_you_mean(text: str, names: Sequence[str]) -> str:

@@ -76,6 +76,7 @@ from protocol.session_outputs import (
     HandOver,
     IngestBatch,
     LearnPeers,
+    LoadPlan,
     LoadSummary,
     OpenReconciliation,
     Output,
@@ -141,6 +142,7 @@ class Connection:
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
+        self._topics_tick: int | None = None  # up to which changes of topics were looked at
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -247,17 +249,20 @@ class Connection:
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
 
-        What is beyond the bound of one connection is not followed on it.
+        What is beyond the bound of one connection is not followed on it. Looks at topics that have changed since the last
+        call, and at no others: each change of one repo comes here, on each connection.
         """
         if self._has_ended:
             return
-        for topic, place in self._followed.items():
+        self._topics_tick, by_topic, moved = self._hub.replica.shown.topics_since(self._topics_tick)
+        for topic in moved:
             followed = self._hub.find_followed(topic)
-            if followed is None or topic_place(followed) != place:
+            if topic in self._followed and (
+                followed is None or topic_place(followed) != self._followed[topic]
+            ):
                 self.part("topic_forgotten")  # what was agreed about it does not hold any more
                 return
-        by_topic = self._hub.replica.by_topic
-        fresh = [one for one in by_topic.values() if one.topic not in self._followed]
+        fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self._followed]
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
         for branch in fresh[: self.topic_room]:
@@ -276,6 +281,10 @@ class Connection:
     def has_joined(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too."""
         return self._session.has_joined(topic)
+
+    def progress_of(self, topic: TopicKey) -> TopicProgress | None:
+        """Progress of one topic, if this side has announced it."""
+        return self._session.progress_of(topic)
 
     def is_level(self, topic: TopicKey) -> bool:
         """Whether the peer follows it too, and has nothing of it that is not here."""
@@ -493,6 +502,8 @@ class Connection:
                 self._seen(output)
             case LoadSummary():
                 self._work.load_summaries((output.topic,))
+            case LoadPlan():
+                self._work.plan(output)
             case _:
                 self._work.load(output)
 

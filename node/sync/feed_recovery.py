@@ -54,8 +54,8 @@ class FeedRecovery:
         root = replica.tables.roots.get(repo.repo_id)
         joined = [
             branch.topic
-            for branch in replica.on_topics.values()
-            if branch.repo_num == repo.num and source.has_joined(branch.topic)
+            for branch in replica.tables.on_topics_in(repo.num)
+            if source.has_joined(branch.topic)
         ]
         return root is not None and root.topic in joined and all(map(source.is_level, joined))
 

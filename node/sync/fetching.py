@@ -126,7 +126,7 @@ class _Fetch:
 
 def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, TopicKey]]:
     """Connected peers that follow any topic of the branch, with the topic: blocks are the same in all."""
-    topics = [one.topic for one in hub.replica.on_topics.values() if one.num == branch.num]
+    topics = [one.topic for one in hub.replica.tables.topics_of.get(branch.num, ())]
     found = ((source, next(filter(source.has_joined, topics), None)) for source in hub.sources)
     return [(source, topic) for source, topic in found if topic is not None]
 

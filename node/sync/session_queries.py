@@ -46,7 +46,7 @@ from storage.topics.topic_sets import TopicSet, find_by_short_ids, find_whole, l
 
 log = structlog.get_logger()
 
-Load = LoadPlan | LoadBatch | FindWanted | FindBodies | LoadBlocks
+Load = LoadBatch | FindWanted | FindBodies | LoadBlocks
 Followed = Branch | KeptTopic
 """What a topic is on this node."""
 
@@ -70,9 +70,6 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
-            case LoadPlan(topic, held):
-                plan = plan_sending(connection, num, held, tables)
-                return PlanLoaded(topic, plan.nums, plan.upto, plan.unread, plan.is_exact)
             case LoadBatch(topic, nums):
                 return BatchLoaded(topic, tuple(_load_batch(connection, followed, nums)))
             case FindWanted(topic, ids):
@@ -95,6 +92,17 @@ def read_summaries(
             summary = summarise(connection, num, tables)
             digest = replica.sketches.digest(connection, topic_set(one, of_publications=of_publications))
             found.append(SummaryLoaded(one.topic, summary.heads, summary.count, digest, summary.upto))
+    return found
+
+
+def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> list[PlanLoaded]:
+    """What to send on some topics, by one look into the store. Raises StorageError."""
+    found: list[PlanLoaded] = []
+    with replica.database.read() as connection:
+        for followed, load in asked:
+            tables, num = topic_place(followed)
+            plan = plan_sending(connection, num, load.held, tables)
+            found.append(PlanLoaded(load.topic, plan.nums, plan.upto, plan.unread, plan.is_exact))
     return found
 
 

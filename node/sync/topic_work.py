@@ -5,7 +5,7 @@ batch that was received is opened at once and stored in its turn (`node.sync.bat
 batch are checked while the last one is being stored. The queries are in `node.sync.session_queries`.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
@@ -21,17 +21,25 @@ from node.sync.session_queries import (
     Load,
     RangeSet,
     is_fruitful,
+    read_plans,
     read_store,
     read_summaries,
     reconcile,
     topic_set,
 )
 from protocol.ids import CommitId, SessionId, TopicKey
-from protocol.limits.peers import BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
+from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
 from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
-from protocol.session_events import BatchIngested, Event
-from protocol.session_outputs import HandleFrame, IngestBatch, LoadBlocks, OpenReconciliation
+from protocol.session_events import BatchIngested, BatchLoaded, Event
+from protocol.session_outputs import (
+    HandleFrame,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    OpenReconciliation,
+)
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.repos import Branch
@@ -77,6 +85,8 @@ class TopicWork:
         self._relaying = relaying
         self._turns = BatchOrder()
         self._reconcilers: dict[TopicKey, tuple[Reconciler, RangeSet]] = {}  # by topic
+        self._plans: deque[LoadPlan] = deque()  # that no look into the store has answered yet
+        self._is_planning = False
         self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
 
     def note_news(self, topic: TopicKey, count: int) -> None:
@@ -92,6 +102,14 @@ class TopicWork:
         for part in chunks(topics, SUMMARIES_AT_ONCE):
             self._owner.start(self._load_summaries, part)
 
+    def plan(self, load: LoadPlan) -> None:
+        """Plan what to send on a topic, together with others that are asked for meanwhile: a peer's summaries of thousands
+        come one after the other."""
+        self._plans.append(load)
+        if not self._is_planning:
+            self._is_planning = True
+            self._owner.start(self._load_plans)
+
     def reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         """Take a step in comparing a topic."""
         self._owner.start(self._reconcile, work)
@@ -106,6 +124,11 @@ class TopicWork:
         if followed is None:
             self._owner.part("topic_forgotten")
             return
+        if isinstance(load, LoadBatch) and isinstance(followed, Branch):
+            items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
+            if items is not None:
+                self._owner.happen(BatchLoaded(load.topic, tuple(items)))
+                return
         bill = WorkBill(self._owner.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         try:
@@ -135,6 +158,24 @@ class TopicWork:
             self._owner.happen(answer)
         if self._hub.replica.sketches.has_due():
             await self._hub.write(self._hub.replica.sketches.write)
+
+    async def _load_plans(self) -> None:
+        """One look at a time, and another for what has come during it."""
+        try:
+            while self._plans:
+                loads = [self._plans.popleft() for _ in range(min(SUMMARIES_AT_ONCE, len(self._plans)))]
+                found = [(self._hub.find_followed(load.topic), load) for load in loads]
+                here = [(followed, load) for followed, load in found if followed is not None]
+                if len(here) < len(loads):
+                    self._owner.part("topic_forgotten")
+                    return
+                bill = WorkBill(self._owner.account)
+                answers = await self._hub.look(bill, read_plans, self._hub.replica, here)
+                bill.earn(sum(map(is_fruitful, answers)) / len(answers))
+                for answer in answers:
+                    self._owner.happen(answer)
+        finally:
+            self._is_planning = False
 
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         followed = self._hub.find_followed(work.topic)

@@ -8,7 +8,8 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection
 
-from node.ingest.replica import Replica, Tables, load_blocks_of, open_stored
+from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import load_past
 from protocol.body import BranchFork
@@ -23,7 +24,6 @@ def lineage(
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:
     """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
     found: list[tuple[Branch, tuple[CommitId, ...]]] = [(branch, ())]
-    by_id = {one.branch_id: one for one in replica.branches.values() if one.repo_num == branch.repo_num}
     while len(found) <= FORK_DEPTH_MAX:
         root_id = found[-1][0].facts.root_id
         row = load_rows(connection, [root_id]).get(root_id)
@@ -34,6 +34,7 @@ def lineage(
         )
         if not isinstance(body, BranchFork):
             break
+        by_id = {one.branch_id: one for one in replica.branches_in(branch.repo_num)}
         if body.origin not in by_id:
             raise ServiceError("incomplete", "the branch that this one continues is not here")
         found.append((by_id[body.origin], body.commits))

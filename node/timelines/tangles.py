@@ -69,7 +69,7 @@ def show_tangle(
         case TangleScope.ROOT_BRANCH:
             sources = [replica.root_branch(repo)]
         case TangleScope.REPO:
-            sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
+            sources = replica.branches_in(repo.num)
     begin: CommitId | None = _find_epoch(replica, repo, question.epoch) if kind_name == "members" else None
     with replica.database.read() as connection:
         if sum(count_commits(connection, one.num) for one in sources) > TANGLE_SHOWN_COMMITS_MAX:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
 from node.contract.values import Empty
 from node.ingest.replica import Replica
+from node.ingest.tables import count_anew
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
 from protocol.ids import UserId
@@ -104,7 +105,7 @@ class UnseenCommits:
     def _show(self, branch: Branch) -> UnseenCommitList:
         replica = self._hub.replica
         with replica.database.read() as connection:
-            current = replica.load_tables(connection).branches.get(branch.num, branch)
+            current = count_anew(connection, replica.tables, [branch.num]).branches.get(branch.num, branch)
             mark = load_marks(connection).get(branch.num, _NEVER)
             news = self._look(connection, current, mark, _Budget(UNSEEN_OPENED_MAX))
             rows = load_numbered(connection, news.nums)

@@ -313,6 +313,12 @@ MEETING_TOPICS_MAX: Final = 256
 """Topics of one connection on which nodes are named: repos that a node follows. 30 KB at a relay."""
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
 """Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
+NODES_OF_SUBNET_TOLD_MAX: Final = 16
+"""Of them, strangers of one subnet: its keys are free, and are not to be all that a node hears of."""
+NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
+"""Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
+NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
+NODE_OF_SUBNET_NAMED_SECONDS: Final = 60.0
 NODES_MET_MAX: Final = 256
 """Nodes that relays have named which a node remembers: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2
@@ -357,6 +363,8 @@ WEBSOCKET_SMALL_SIZE: Final = 256
 """Bytes below which a WebSocket frame counts as a small one. A byte in a frame of its own costs 6 us to read."""
 WEBSOCKET_SMALL_AT_ONCE_MAX: Final = 16_384
 """Small frames, and those without content, taken without a pause: 0.1 s of work."""
+WEBSOCKET_SMALL_OF_STRANGERS_MAX: Final = 512
+"""The same on a connection whose handshake is not done: it has some 300 bytes, were each in a frame of its own."""
 WEBSOCKET_SMALL_PER_SECOND_MAX: Final = 4000
 """The same for each second since: 3 % of a processor. A circuit of 100 MB/s has 1,600 short messages a second."""
 

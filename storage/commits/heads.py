@@ -27,6 +27,7 @@ _HIGHEST = (
     .order_by(heads.c.rank.desc(), heads.c.commit_id.desc())  # as the index has them, backwards
     .limit(bindparam("count"))
 )
+_COUNT = select(func.count()).where(_OF_BRANCH, heads.c.is_acked == false())
 _IS_IT = (heads.c.topic_num == bindparam("topic")) & (heads.c.commit_id == bindparam("commit"))
 _REMOVE = delete(heads).where(_IS_IT)
 _MARK = update(heads).where(_IS_IT).values(is_acked=true())
@@ -49,8 +50,7 @@ def load_heads(connection: Connection, branch_num: int, limit: int) -> list[Head
 
 def count_heads(connection: Connection, branch_num: int) -> int:
     """How many heads a branch has."""
-    query = select(func.count()).where(heads.c.branch_num == branch_num, heads.c.is_acked == false())
-    return int(connection.execute(query).scalar_one())
+    return int(select_rows(connection, _COUNT, branch=branch_num).scalars()[0])
 
 
 def advance_heads(

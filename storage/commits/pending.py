@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from protocol.ids import CommitId, ItemId, UserId
 from protocol.limits.peers import (
@@ -49,6 +49,19 @@ _TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_co
 
 NO_AUTHOR: Final = UserId(b"")
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
+
+
+_OF_BRANCH = pending.c.branch_num == bindparam("branch")
+_UNREAD = select(func.count()).select_from(pending).where(pending.c.reason == UNREAD)
+_WAITING = select(func.count()).select_from(pending).where(pending.c.reason != UNREAD)
+_UNREAD_OF_TOPIC = (
+    select(pending.c.num, pending.c.commit_id)
+    .where(pending.c.topic_num == bindparam("topic"), pending.c.reason == UNREAD)
+    .order_by(pending.c.num)
+    .limit(UNREAD_SENT_MAX)
+)
+_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH = _UNREAD.where(_OF_BRANCH), _WAITING.where(_OF_BRANCH)
+_REJECTED = select(func.count()).select_from(rejections).where(rejections.c.branch_num == bindparam("branch"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +244,11 @@ def find_unread(
     connection: Connection, topic_num: int, ids: Sequence[CommitId] | None = None
 ) -> "array[int]":
     """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
-    query = select(pending.c.num, pending.c.commit_id).where(
-        pending.c.topic_num == topic_num, pending.c.reason == UNREAD
-    )
-    if ids is not None:
-        query = query.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
-    rows = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX))
-    return array("q", (-num for num, commit_id in rows if ids is None or commit_id in ids))
+    if ids is None:
+        return array("q", (-num for num, _ in select_rows(connection, _UNREAD_OF_TOPIC, topic=topic_num)))
+    query = _UNREAD_OF_TOPIC.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
+    rows = connection.execute(query, {"topic": topic_num})
+    return array("q", (-num for num, commit_id in rows if commit_id in ids))
 
 
 def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
@@ -257,11 +268,9 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
 
 def count_pending(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
     """How many commits are unread, or wait for causes (and for their turn), in one branch or in all."""
-    is_it = pending.c.reason == UNREAD if reason == UNREAD else pending.c.reason != UNREAD
-    query = select(func.count()).select_from(pending).where(is_it)
-    if branch_num is not None:
-        query = query.where(pending.c.branch_num == branch_num)
-    return int(connection.execute(query).scalar_one())
+    unread, others = (_UNREAD, _WAITING) if branch_num is None else (_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH)
+    query = unread if reason == UNREAD else others
+    return int(select_rows(connection, query, branch=branch_num).scalars()[0])
 
 
 def load_pending(
@@ -340,5 +349,4 @@ def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[Commit
 
 def count_rejections(connection: Connection, branch_num: int) -> int:
     """How many rejected commits of a branch are remembered."""
-    query = select(func.count()).select_from(rejections).where(rejections.c.branch_num == branch_num)
-    return int(connection.execute(query).scalar_one())
+    return int(select_rows(connection, _REJECTED, branch=branch_num).scalars()[0])

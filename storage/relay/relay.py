@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
+from storage.engine.bulk import beside_keys
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
 from storage.relay.bare import complete, note_bare
@@ -291,7 +292,7 @@ def _find_known(
     found: dict[PublicationId, int] = {}
     columns = relay_commits.c
     for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
-        here = (columns.publication_key.in_(part)) & (columns.topic_num == topic_num)
+        here = columns.publication_key.in_(part) & (beside_keys(columns.topic_num) == topic_num)
         rows = connection.execute(select(columns.publication_id, columns.num).where(here))
         found.update((row[0], row[1]) for row in rows if row[0] in wanted)
     return found
@@ -303,7 +304,7 @@ def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[CommitId])
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
             relay_commits.c.id_key.in_(part),
-            relay_commits.c.topic_num == topic_num,
+            beside_keys(relay_commits.c.topic_num) == topic_num,
             ~relay_commits.c.is_variant,
         )
         found.update((row[0], row[1]) for row in connection.execute(query) if row[0] in wanted)

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, Select, delete, select
 
 from storage.engine.database import keep_last_number
+from storage.repos.row_changes import row_changes
 from storage.schema.peer_schema import relayed_files, repo_holders
 from storage.schema.schema import (
     branches,
@@ -36,6 +37,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
 
     A file's number is a part of the place that masks its key (`column_encryption`), which must never mask another.
     """
+    row_changes(connection).repos.add(repo_num)
     for table in (commits, topics, files):
         keep_last_number(connection, table)
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)

@@ -4,12 +4,12 @@ A branch has a topic for each epoch (and for each renewal inside one). A `Branch
 topic, with the keys of that: many values may be one branch, of which the repo's writing epoch has the current one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, insert, select, update
 
 from protocol import hashing, signing
 from protocol.codec import decode
@@ -27,8 +27,9 @@ from storage.engine.column_encryption import (
     topic_place,
 )
 from storage.engine.database import Database, StorageError
+from storage.engine.id_keys import chunks
 from storage.repos.deletion import forget_repo
-from storage.repos.row_cache import RowCache
+from storage.repos.row_changes import row_changes
 from storage.schema.schema import branches, commits, epochs, repos, topics
 from verifier.facts import BranchFacts
 
@@ -48,6 +49,16 @@ _ALL_BRANCHES = (
     )
     .join(branches, branches.c.num == topics.c.branch_num)
     .order_by(topics.c.num)
+)
+_KEYS: BindParameter[list[int]] = bindparam("keys", expanding=True)
+_SOME_REPOS = _ALL_REPOS.where(repos.c.num.in_(_KEYS))
+_EPOCHS_OF_REPOS = _ALL_EPOCHS.where(epochs.c.repo_num.in_(_KEYS))
+_BRANCHES_OF_REPOS = _ALL_BRANCHES.where(branches.c.repo_num.in_(_KEYS))
+_SOME_BRANCHES = _ALL_BRANCHES.where(branches.c.num.in_(_KEYS))
+_COUNTS = (
+    select(topics.c.num, topics.c.commit_count, branches.c.commit_count, branches.c.void_count)
+    .join(branches, branches.c.num == topics.c.branch_num)
+    .where(branches.c.num.in_(_KEYS))
 )
 
 
@@ -154,6 +165,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         add_epoch(database, connection, known, epoch)
         if repo.invitation is not None:
             known = replace(known, invitation=repo.invitation)
+            row_changes(connection).repos.add(known.num)
             connection.execute(update(repos).where(repos.c.num == known.num).values(invitation=invitation))
         return known
     stored = replace(
@@ -161,6 +173,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         num=database.next_nums(connection, repos, 1)[0],
         epoch_num=database.next_nums(connection, epochs, 1)[0],
     )
+    row_changes(connection).repos.add(stored.num)
     connection.execute(
         insert(repos).values(
             num=stored.num,
@@ -200,6 +213,7 @@ def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epo
         return num if _insert_epoch(database, connection, repo.repo_id, fresh) else None
     if found.write_secret is not None or epoch.write_secret is None:
         return None
+    row_changes(connection).repos.add(repo.num)
     connection.execute(update(epochs).where(epochs.c.num == found.num).values(write_secret=write_secret))
     return int(found.num)
 
@@ -215,6 +229,7 @@ def _insert_epoch(database: Database, connection: Connection, repo_id: RepoId, e
     topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
     if not _claim_topic(connection, topic):
         return False
+    row_changes(connection).repos.add(epoch.repo_num)
     read_secret, write_secret = _sealed_secrets(connection, epoch)
     connection.execute(
         insert(epochs).values(
@@ -247,7 +262,9 @@ def _claim_topic(connection: Connection, topic: TopicKey) -> bool:
     """
     _displace_alone(connection, topic)
     row = connection.execute(
-        select(topics.c.num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret)
+        select(
+            topics.c.num, topics.c.branch_num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret
+        )
         .join(branches, branches.c.num == topics.c.branch_num)
         .join(repos, repos.c.num == branches.c.repo_num)
         .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
@@ -257,6 +274,7 @@ def _claim_topic(connection: Connection, topic: TopicKey) -> bool:
         return True
     if row.branch_id == row.repo_id or row.write_secret is not None:
         return False
+    row_changes(connection).branches.add(row.branch_num)
     connection.execute(update(topics).where(topics.c.num == row.num).values(topic=hashing.epoch_mark(topic)))
     return True
 
@@ -271,18 +289,20 @@ def add_branch(
 ) -> None:
     """Store a branch; one that is there already stays as it is."""
     same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
-    alone = (
-        select(repos.c.num)
-        .join(branches, branches.c.repo_num == repos.c.num)
-        .where(branches.c.branch_id == branch_id, repos.c.epoch_num == 0, repos.c.num != repo_num)
+    # By repo: no index leads from its id to a branch.
+    is_in_it = (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == branch_id)
+    alone = select(repos.c.num).where(
+        repos.c.epoch_num == 0, repos.c.num != repo_num, select(branches.c.num).where(is_in_it).exists()
     )
     for num in list(connection.execute(alone).scalars()):
         forget_repo(connection, num)
     if connection.execute(select(branches.c.num).where(same)).first():
         return
+    num = database.next_nums(connection, branches, 1)[0]
+    row_changes(connection).branches.add(num)
     connection.execute(
         insert(branches).values(
-            num=database.next_nums(connection, branches, 1)[0],
+            num=num,
             repo_num=repo_num,
             branch_id=branch_id,
             name=name,
@@ -316,6 +336,7 @@ def add_topic(
         or connection.execute(select(topics.c.num).where(is_same | (topics.c.topic == topic))).first()
     ):
         return False
+    row_changes(connection).branches.add(branch_num)
     connection.execute(
         insert(topics).values(
             num=database.next_nums(connection, topics, 1)[0],
@@ -350,46 +371,68 @@ def _claim_or_ours(connection: Connection, epoch: Epoch, topic: TopicKey) -> boo
     return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
 
 
-class RepoCaches:
-    """What was made of the rows of repos, epochs and topics of one store."""
-
-    def __init__(self) -> None:
-        self.repos: RowCache[Repo] = RowCache()
-        self.epochs: RowCache[Epoch] = RowCache()
-        self.branches: RowCache[Branch] = RowCache()
+def load_repos(connection: Connection, nums: Collection[int] | None = None) -> list[Repo]:
+    """Repos with these numbers, or all; oldest first."""
+    cipher = cipher_of(connection)
+    return [_repo(cipher, row) for row in _rows(connection, _ALL_REPOS, _SOME_REPOS, nums)]
 
 
-def load_repos(connection: Connection, caches: RepoCaches | None = None) -> list[Repo]:
-    """All repos, oldest first."""
-    cipher, cache = cipher_of(connection), (caches or RepoCaches()).repos
-    return cache.make_all(connection.execute(_ALL_REPOS).all(), lambda row: _repo(cipher, row))
+def load_epochs(connection: Connection, repo_nums: Collection[int] | None = None) -> list[Epoch]:
+    """Epochs of these repos, or of all, in the order in which they came to this node."""
+    cipher = cipher_of(connection)
+    return [_epoch(cipher, row) for row in _rows(connection, _ALL_EPOCHS, _EPOCHS_OF_REPOS, repo_nums)]
 
 
-def load_epochs(connection: Connection, caches: RepoCaches | None = None) -> list[Epoch]:
-    """All epochs of all repos, in the order in which they came to this node."""
-    cipher, cache = cipher_of(connection), (caches or RepoCaches()).epochs
-    return cache.make_all(connection.execute(_ALL_EPOCHS).all(), lambda row: _epoch(cipher, row))
-
-
-def load_branches(connection: Connection, caches: RepoCaches | None = None) -> list[Branch]:
+def load_branches(connection: Connection) -> list[Branch]:
     """All branches of all repos on all their topics, in the order in which the topics came, with their keys derived."""
-    return make_branches(
-        connection, load_repos(connection, caches), load_epochs(connection, caches), caches or RepoCaches()
-    )
+    by_num = {repo.num: repo for repo in load_repos(connection)}
+    opened = {epoch.num: epoch for epoch in load_epochs(connection)}
+    return make_branches(connection, by_num, opened)
 
 
 def make_branches(
-    connection: Connection, all_repos: Iterable[Repo], all_epochs: Iterable[Epoch], caches: RepoCaches
+    connection: Connection,
+    by_num: Mapping[int, Repo],
+    opened: Mapping[int, Epoch],
+    repo_nums: Collection[int] | None = None,
+    branch_nums: Collection[int] = (),
 ) -> list[Branch]:
-    """The same, of repos and epochs that were loaded in the same transaction."""
-    by_num = {repo.num: repo for repo in all_repos}
-    opened = {epoch.num: epoch for epoch in all_epochs}
+    """The same of these repos (or of all) and of these branches, of repos and epochs as this transaction sees them."""
     cipher = cipher_of(connection)
-    return caches.branches.make_all(
-        connection.execute(_ALL_BRANCHES).all(),
-        lambda row: _branch(cipher, row, by_num[row.repo_num], opened.get(row.epoch_num)),
-        lambda row: (by_num[row.repo_num], opened.get(row.epoch_num)),
-    )
+    rows = [
+        *_rows(connection, _ALL_BRANCHES, _BRANCHES_OF_REPOS, repo_nums),
+        *_rows(connection, _ALL_BRANCHES, _SOME_BRANCHES, branch_nums),
+    ]
+    found = {row.topic_num: row for row in rows}
+    return [
+        _branch(cipher, row, by_num[row.repo_num], opened.get(row.epoch_num))
+        for _, row in sorted(found.items())
+    ]
+
+
+class Counts(NamedTuple):
+    """How many commits a topic and its branch have."""
+
+    of_topic: int
+    of_branch: int
+    void: int
+
+
+def load_counts(connection: Connection, branch_nums: Collection[int]) -> dict[int, Counts]:
+    """Counts by the numbers of these branches' topics."""
+    return {num: Counts(*counts) for num, *counts in _rows(connection, _COUNTS, _COUNTS, branch_nums)}
+
+
+def _rows(
+    connection: Connection,
+    whole: Select[*tuple[Any, ...]],
+    some: Select[*tuple[Any, ...]],
+    keys: Collection[int] | None,
+) -> Iterable[Row[*tuple[Any, ...]]]:
+    """Rows of these keys, or all, in the order of their numbers."""
+    if keys is None:
+        return connection.execute(whole).all()
+    return [row for part in chunks(sorted(keys)) for row in connection.execute(some, {"keys": part})]
 
 
 def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:

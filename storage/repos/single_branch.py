@@ -12,6 +12,7 @@ from protocol.links import BranchCapability
 from storage.engine.column_encryption import cipher_of, repo_place, topic_place
 from storage.engine.database import Database
 from storage.repos.repos import add_branch
+from storage.repos.row_changes import row_changes
 from storage.schema.schema import branches, repos, topics
 
 
@@ -57,6 +58,7 @@ def add_branch_alone(
     branch_num = connection.execute(
         select(branches.c.num).where(branches.c.repo_num == num, branches.c.branch_id == branch_id)
     ).scalar_one()
+    row_changes(connection).repos.add(num)
     is_new = False
     for channel in capability.channels:
         if connection.execute(select(topics.c.num).where(topics.c.topic == channel.topic)).first() is None:

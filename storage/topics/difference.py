@@ -23,13 +23,13 @@ from protocol.publication import encode_bare, encode_publication, sign_publicati
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import find_unread, load_unread
-from storage.engine.bulk import select_in
+from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, heads, topics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TopicTables:
     """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks.
 
@@ -53,6 +53,24 @@ class TopicTables:
         query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
         return query.where(~columns.is_variant) if self.has_variants else query
 
+    @cached_property
+    def count(self) -> "Select[Any]":
+        """How many commits a `topic` has."""
+        return select(self.topics.c.commit_count).where(self.topics.c.num == bindparam("topic"))
+
+    @cached_property
+    def last(self) -> "Select[Any]":
+        """The number of its last commit, or 0."""
+        columns = self.commits.c
+        return select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == bindparam("topic"))
+
+    @cached_property
+    def highest(self) -> "Select[Any]":
+        """Commits of a `topic` that none of it acks, those of highest rank first, so `many`."""
+        columns = self.heads.c
+        query = select(columns.commit_id).where(columns.topic_num == bindparam("topic"))
+        return query.order_by(columns.rank.desc(), columns.commit_id).limit(bindparam("many"))
+
 
 REPLICA: Final = TopicTables(topics, commits, heads)
 """What this node can open."""
@@ -62,6 +80,7 @@ _PUBLISHED: Final = (
         commits.c.commit_id,
         commits.c.sealed_key,
         commits.c.signature,
+        commits.c.is_proven,
         commits.c.block_nums,
         commits.c.size,
     )
@@ -101,8 +120,7 @@ class _Place:
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
     """The summary of a topic."""
-    of_topic = tables.topics.c
-    count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar() or 0
+    (count,) = select_rows(connection, tables.count, topic=topic_num).first() or (0,)
     heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
     return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
 
@@ -136,30 +154,31 @@ def load_publications(
 
     Of a commit whose body was erased it is a bare one.
 
-    Who holds the topic's key signs what it accepted; the others, and of unread commits all, pass on the signature that they
-    have checked. Numbers are all negative (unread commits) or all positive.
+    Who holds the topic's key signs what it accepted by its author's signature alone. What it wrote itself has the topic's,
+    and so has what others accepted, and of unread commits all: these pass on what they have made or checked. Numbers are all
+    negative (unread commits) or all positive.
     """
     if nums and nums[0] < 0:
         return load_unread(connection, nums, size_target)
-    rows: list[tuple[int, CommitId, bytes, Signature, tuple[int, ...]]] = []
+    rows: list[tuple[int, CommitId, bytes, Signature, bool, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
         found = select_in(connection, _PUBLISHED, part, topic=branch.topic_num)
-        for num, commit_id, sealed_key, signature, block_nums, block_size in found:
+        for num, commit_id, sealed_key, signature, is_proven, block_nums, block_size in found:
             if rows and size >= size_target:
                 break
-            rows.append((num, commit_id, sealed_key, signature, unpack_nums(block_nums)))
+            rows.append((num, commit_id, sealed_key, signature, is_proven, unpack_nums(block_nums)))
             size += block_size + 200
-    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[4]}
-    expected.update((row[4][0], row[1]) for row in rows)
+    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[5]}
+    expected.update((row[5][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
-    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
+    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[5]) == 1])
     secret = signing.topic_key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
     items: list[bytes] = []
-    for num, _, sealed_key, signature, block_nums in rows:
-        encoded = tuple(blocks[block_num] for block_num in block_nums)
+    for num, _, sealed_key, signature, is_proven, block_nums in rows:
+        encoded = tuple([blocks[block_num] for block_num in block_nums])
         body_id = body_ids.get(num)
-        if secret is not None:
+        if secret is not None and not is_proven:
             signature = sign_publication(secret, branch.topic, sealed_key, encoded, body_id)
         items.append(
             encode_publication(branch.topic, sealed_key, encoded, signature)
@@ -206,21 +225,12 @@ def _find_variants(
 
 
 def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> int:
-    columns = tables.commits.c
-    last = select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == topic_num)
-    return int(connection.execute(last).scalar_one())
+    return int(select_rows(connection, tables.last, topic=topic_num).scalars()[0])
 
 
 def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[CommitId]:
     """Commits of the topic that none of it acks, those of highest rank first."""
-    columns = tables.heads.c
-    query = (
-        select(columns.commit_id)
-        .where(columns.topic_num == topic_num)
-        .order_by(columns.rank.desc(), columns.commit_id)
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
+    return select_rows(connection, tables.highest, topic=topic_num, many=limit).scalars()
 
 
 def _not_implied(
@@ -281,7 +291,7 @@ def _places(
     wanted = set(ids)
     found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, rank, acks, row_topic in connection.execute(tables.place, {"keys": part}):
+        for commit_id, num, rank, acks, row_topic in select_in(connection, tables.place, part):
             if commit_id[:size] in wanted and row_topic == topic_num:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

@@ -1,8 +1,9 @@
 """Stored comparison data per topic (set digest and coded symbols), so that comparing does not read all ids.
 
 Both follow from the set of the topic's commits, which only grows, and are brought up to date when they are asked for:
-commits since then are added, so taking in commits costs nothing more. They are written now and then, with the number of
-the last commit that they contain; what came after it is added again when they are read.
+commits since then are added, so taking in commits costs nothing more. Each comparison asks for the digest; for symbols,
+which cost twice as much, only one where both sides have what the other lacks. They are written now and then, each with the
+number of the last commit that it contains; what came after it is added again when they are read.
 """
 
 import threading
@@ -10,15 +11,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from protocol.hashing import symbol_key
 from protocol.ids import Digest, TopicKey
 from protocol.reconciliation.riblt import Prefix, prefix_length
 from protocol.reconciliation.set_digest import SetDigest
+from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.schema.schema import sketches
-from storage.topics.topic_sets import TopicSet, iterate_ids
+from storage.topics.topic_sets import TopicSet, count_ids, first_ids, has_later, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
@@ -27,19 +29,36 @@ _WRITTEN_FIRST: Final = 1000
 _WRITTEN_LEAVING: Final = 100
 """The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
 _KEPT_SIZE_MAX: Final = 128 << 20
-"""Bytes of sketches in memory, about: 11,000 small topics, or 25 of the largest."""
+"""Bytes of sketches in memory, about: 11,000 topics of some hundred commits, or 25 of the largest."""
+_SMALL_COUNT: Final = 32
+"""Commits of a topic up to which its digest alone is kept: what is made of so few is sooner made than remembered."""
+_SMALL_SIZE: Final = 400
+"""Bytes of one in memory, about."""
 _SKETCH_SIZE: Final = 10_000
+_WRITTEN = select(sketches.c.upto, sketches.c.digest, sketches.c.prefix, sketches.c.prefix_upto).where(
+    sketches.c.topic == bindparam("topic"), sketches.c.place == bindparam("place")
+)
 _SYMBOL_SIZE: Final = 80
 """Bytes of one in memory, and of each of its symbols beside (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Small:
+    """The digest of a topic of few commits. A node may follow ten thousand such."""
+
+    upto: int
+    digest: Digest
 
 
 @dataclass(slots=True)
 class _Sketch:
     kept: TopicSet
-    upto: int
     digest: SetDigest
+    upto: int  # number of the last commit in the digest
     prefix: Prefix
-    written: int  # commits in it when it was last written
+    prefix_upto: int
+    written: int  # commits in it when it was last written, at least so many
+    grown: int = 0  # commits added since then: to the digest or to the symbols, whichever are more
 
     @property
     def size(self) -> int:
@@ -51,10 +70,26 @@ class _Sketch:
         """Whether it has grown enough to be written while it stays in memory."""
         return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
 
-    @property
-    def grown(self) -> int:
-        """Commits since it was last written."""
-        return self.prefix.id_count - self.written
+    def update_digest(self, connection: Connection) -> None:
+        """Add what came since."""
+        for last, ids in iterate_ids(connection, self.kept, self.upto):
+            self.digest.add(ids)
+            self.grown += len(ids)
+            self.upto = last
+
+    def update_prefix(self, connection: Connection) -> None:
+        """Add what came up to where the digest is; or all, where there shall be more symbols."""
+        if self.prefix_upto == self.upto:
+            return
+        new = count_ids(connection, self.kept, self.prefix_upto, self.upto)
+        length = prefix_length(self.prefix.id_count + new)
+        if length > len(self.prefix):
+            self.prefix, self.prefix_upto = Prefix(symbol_key(self.kept.topic), length), 0
+        before = self.prefix.id_count
+        for _, ids in iterate_ids(connection, self.kept, self.prefix_upto, self.upto):
+            self.prefix.add(ids)
+        self.prefix_upto = self.upto
+        self.grown = max(self.grown, self.prefix.id_count - before)
 
 
 class Sketches:
@@ -67,6 +102,7 @@ class Sketches:
         self._lock = threading.Lock()
         self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
         self._size = 0
+        self._small: OrderedDict[TopicSet, _Small] = OrderedDict()
         self._due: set[TopicSet] = set()
         """Those in memory that have grown enough to be written. A store has far too many to look at each for that."""
         self._leaving: dict[TopicSet, _Sketch] = {}
@@ -76,12 +112,13 @@ class Sketches:
     def digest(self, connection: Connection, kept: TopicSet) -> Digest:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
         with self._lock:
-            return self._current(connection, kept).digest.digest()
+            small = self._find_small(connection, kept)
+            return small.digest if small is not None else self._current(connection, kept).digest.digest()
 
     def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
         """Its symbols (`riblt`), as they are now."""
         with self._lock:
-            return self._current(connection, kept).prefix.symbols()
+            return self._current(connection, kept, with_symbols=True).prefix.symbols()
 
     def has_due(self) -> bool:
         """Whether `write` has anything to write. Takes no lock: what comes meanwhile is told by the next look."""
@@ -96,7 +133,7 @@ class Sketches:
             grown = [self._kept[kept] for kept in self._due]
             grown += self._leaving.values()
             rows = [_row_of(sketch) for sketch in grown]
-            counts = [sketch.prefix.id_count for sketch in grown]
+            counts = [sketch.grown for sketch in grown]
             forgotten = self._forgotten
         if not grown:
             return
@@ -107,7 +144,8 @@ class Sketches:
                 _write(connection, sketch.kept, row)
         with self._lock:
             for sketch, count in zip(grown, counts, strict=True):
-                sketch.written = max(sketch.written, count)
+                sketch.written += count
+                sketch.grown -= count
                 if not sketch.is_due:
                     self._due.discard(sketch.kept)
                 if self._leaving.get(sketch.kept) is sketch:
@@ -122,22 +160,36 @@ class Sketches:
                 self._due.discard(kept)
             for kept in [one for one in self._leaving if one.topic == topic]:
                 del self._leaving[kept]
+            for kept in [one for one in self._small if one.topic == topic]:
+                del self._small[kept]
             connection.execute(delete(sketches).where(sketches.c.topic == topic))
 
-    def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
+    def _find_small(self, connection: Connection, kept: TopicSet) -> _Small | None:
+        """What is kept of a topic of few commits, as it is now; None of others."""
+        if kept in self._kept or kept in self._leaving:
+            return None
+        known = self._small.pop(kept, None)
+        if known is None or has_later(connection, kept, known.upto):
+            found = first_ids(connection, kept, _SMALL_COUNT + 1)
+            if len(found) > _SMALL_COUNT:
+                return None
+            digest = SetDigest()
+            digest.add(raw for _, raw in found)
+            known = _Small(found[-1][0] if found else 0, digest.digest())
+        self._small[kept] = known
+        while len(self._small) * _SMALL_SIZE > self._size_max:
+            self._small.popitem(last=False)
+        return known
+
+    def _current(self, connection: Connection, kept: TopicSet, *, with_symbols: bool = False) -> _Sketch:
         sketch = self._kept.pop(kept, None)
         if sketch is None:
             sketch = self._leaving.pop(kept, None) or _load(connection, kept)
         else:
             self._size -= sketch.size
-        for last, ids in iterate_ids(connection, kept, sketch.upto):
-            sketch.digest.add(ids)
-            sketch.prefix.add(ids)
-            sketch.upto = last
-        length = prefix_length(sketch.prefix.id_count)
-        if length > len(sketch.prefix):
-            everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
-            sketch.prefix.lengthen(length, everything)
+        sketch.update_digest(connection)
+        if with_symbols:
+            sketch.update_prefix(connection)
         self._kept[kept] = sketch
         self._size += sketch.size
         if sketch.is_due:
@@ -162,6 +214,7 @@ def _row_of(sketch: _Sketch) -> dict[str, object]:
         "upto": sketch.upto,
         "digest": sketch.digest.to_bytes(),
         "prefix": sketch.prefix.to_bytes(),
+        "prefix_upto": sketch.prefix_upto,
     }
 
 
@@ -176,9 +229,9 @@ def _write(connection: Connection, kept: TopicSet, row: dict[str, object]) -> No
 
 def _load(connection: Connection, kept: TopicSet) -> _Sketch:
     key = symbol_key(kept.topic)
-    query = select(sketches).where(sketches.c.topic == kept.topic, sketches.c.place == kept.place)
-    row = connection.execute(query).first()
+    row = select_rows(connection, _WRITTEN, topic=kept.topic, place=kept.place).first()
     if row is None:
-        return _Sketch(kept, 0, SetDigest(), Prefix(key, prefix_length(0)), 0)
-    prefix = Prefix.from_bytes(key, row.prefix)
-    return _Sketch(kept, row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)
+        return _Sketch(kept, SetDigest(), 0, Prefix(key, prefix_length(0)), 0, 0)
+    upto, digest, encoded, prefix_upto = row
+    prefix = Prefix.from_bytes(key, encoded)
+    return _Sketch(kept, SetDigest.from_bytes(digest), upto, prefix, prefix_upto, prefix.id_count)

@@ -8,14 +8,16 @@ ids say all of it. What a node keeps of a commit that it accepted is one publica
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Select, func, select
+from sqlalchemy import Column, Connection, Select, bindparam, func, select
 
 from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
+from storage.engine.bulk import beside_keys, select_rows
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
 from storage.schema.relay_schema import relay_bare
@@ -23,6 +25,8 @@ from storage.schema.schema import damaged_commits
 from storage.topics.difference import TopicTables
 
 _READ_AT_ONCE: Final = 10_000
+NUMBER_MAX: Final = 2**63 - 1
+"""Above every number of a row."""
 _BLOCKS_READ_AT_ONCE: Final = 64
 """Commits whose blocks are read together: 37 MB at most."""
 
@@ -47,17 +51,38 @@ def iterate_ids(
     connection: Connection, kept: TopicSet, after: int = 0, upto: int | None = None
 ) -> Iterator[tuple[int, list[ItemId]]]:
     """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
-    columns = kept.tables.commits.c
     size = _read_at_once(kept)
-    query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num).limit(size)
-    if upto is not None:
-        query = query.where(columns.num <= upto)
+    query = _part(kept.tables, of_publications=kept.of_publications)
+    last = NUMBER_MAX if upto is None else upto
     # A query for each part: most often there are few, and to open a cursor would cost more.
-    while rows := connection.execute(query.where(columns.num > after)).all():
+    while rows := list(select_rows(connection, query, topic=kept.num, after=after, upto=last, many=size)):
         after = rows[-1][0]
         yield after, _ids(connection, kept, rows)
         if len(rows) < size:
             return
+
+
+def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
+    """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
+    columns = kept.tables.commits.c
+    query = select(func.count()).where(
+        columns.topic_num == kept.num, columns.num > after, columns.num <= upto
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def first_ids(connection: Connection, kept: TopicSet, count: int) -> list[tuple[int, ItemId]]:
+    """Numbers and ids of the first so many."""
+    query = _part(kept.tables, of_publications=kept.of_publications)
+    rows = list(select_rows(connection, query, topic=kept.num, after=0, upto=NUMBER_MAX, many=count))
+    return [(row[0], raw) for row, raw in zip(rows, _ids(connection, kept, rows), strict=True)]
+
+
+def has_later(connection: Connection, kept: TopicSet, after: int) -> bool:
+    """Whether there is any with a number above `after`."""
+    query = _part(kept.tables, of_publications=kept.of_publications)
+    found = select_rows(connection, query, topic=kept.num, after=after, upto=NUMBER_MAX, many=1)
+    return found.first() is not None
 
 
 def find_by_short_ids(
@@ -69,8 +94,9 @@ def find_by_short_ids(
     columns = kept.tables.commits.c
     by_key, keys = _keys(kept, wanted)
     found: dict[ShortId, int] = {}
+    of_topic = beside_keys(columns.topic_num) == kept.num
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
+        rows = connection.execute(_select(kept).where(by_key.in_(part), of_topic)).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
@@ -90,7 +116,7 @@ def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) ->
         is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
     found: list[int] = []
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        here = by_key.in_(part) & (columns.topic_num == kept.num)
+        here = by_key.in_(part) & (beside_keys(columns.topic_num) == kept.num)
         rows = connection.execute(_select(kept).where(here, is_whole)).all()
         own = _ids(connection, kept, rows)
         found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
@@ -131,6 +157,16 @@ def _read_at_once(kept: TopicSet) -> int:
 
 def _is_made_anew(kept: TopicSet) -> bool:
     return kept.of_publications and not kept.tables.has_variants
+
+
+@cache
+def _part(tables: TopicTables, *, of_publications: bool) -> "Select[Any]":
+    """What `_select` gives of a `topic` with numbers above `after` and not above `upto`, in order, the first so `many`."""
+    num = tables.commits.c.num
+    query = _select(TopicSet(tables, 0, TopicKey(b""), of_publications))
+    query = query.where(tables.commits.c.topic_num == bindparam("topic"))
+    query = query.where(num > bindparam("after"), num <= bindparam("upto"))
+    return query.order_by(num).limit(bindparam("many"))
 
 
 def _select(kept: TopicSet) -> "Select[Any]":

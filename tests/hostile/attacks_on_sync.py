@@ -15,11 +15,15 @@ from protocol.messages import (
     Introduce,
     Introductions,
     KeepAlive,
+    ListedFiles,
+    ListFiles,
+    PresenceSaid,
     Publications,
     Receipt,
     Reconcile,
     Refused,
     Relay,
+    SettledFiles,
     Summary,
     Want,
     WantBodies,
@@ -329,6 +333,36 @@ async def introductions_on_a_branch(mallory: Attacker) -> None:
     await peer.say(Introductions())
     topic = await peer.join_alike(mallory.stage.main)
     await peer.say(Introduce(topic, (PeerAddress("10.0.0.1:22", PeerId(secrets.token_bytes(32))),)))
+    await peer.wait_ended()
+
+
+@attack(Role.READER, ends=("over_budget", ""))
+async def forged_presences(mallory: Attacker) -> None:
+    """Who has a text open is said in sealed and signed boxes: what is forged is charged, and soon ends the connection."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    async for _ in mallory.rounds():
+        boxes = [secrets.token_bytes(200) for _ in range(20 * mallory.size)]
+        await peer.say(*(PresenceSaid(topic, box) for box in boxes))
+        await trio.sleep(1)
+
+
+@attack(Role.READER, ends=("unasked_files",))
+async def files_that_nobody_asked_about(mallory: Attacker) -> None:
+    """Files are listed and settled by a relay that was asked, and by nobody else."""
+    some = (ShortId(secrets.token_bytes(SHORT_ID_SIZE)),)
+    for make in (lambda topic: ListedFiles(topic, some), lambda topic: SettledFiles(topic, some, "")):
+        peer = await mallory.meet()
+        await peer.say(make(await peer.join_alike(mallory.stage.main)))
+        await peer.wait_ended()
+
+
+@attack(Role.READER, ends=("no_relay",))
+async def lists_of_no_relay(mallory: Attacker) -> None:
+    """A node that is no relay lists no files for others."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    await peer.say(ListFiles(topic, ShortId(bytes(SHORT_ID_SIZE))))
     await peer.wait_ended()
 
 

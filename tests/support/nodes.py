@@ -30,6 +30,7 @@ from storage.commits.commits import count_commits, digest_timeline, load_timelin
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Epoch, Repo
 from tests.support.builders import STORE_KEY
+from tests.support.tables import assert_tables_are_stored
 
 
 class Node:
@@ -40,6 +41,8 @@ class Node:
         self.key = key_pair(self.seed)[0]
         self.user_seed = UserSeed(b"user of " + self.seed[:24])
         self._folder = folder
+        self.is_damaged = False
+        """Whether a test has changed rows behind the node's back."""
         self.open(1_700_000_000_000)
 
     def open(self, now: int | None = None) -> None:
@@ -114,10 +117,13 @@ class Node:
 
 @contextmanager
 def open_nodes(folder: Path, *names: str) -> Iterator[list[Node]]:
-    """Nodes in folders of their own, closed at the end."""
+    """Nodes in folders of their own, closed at the end; then their memory has shown what their stores have."""
     nodes = [Node(folder / name, name) for name in names]
     try:
         yield nodes
+        for node in nodes:
+            if not node.is_damaged:
+                assert_tables_are_stored(node.replica)
     finally:
         for node in nodes:
             node.replica.close()

@@ -213,6 +213,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
         await meet(bob, carol)
         for node in (alice, bob, carol):
             assert check_store(tmp_path / node.seed.rstrip(b"-").decode(), STORE_KEY).problems == []
+        carol.is_damaged = True
         with carol.replica.database.write() as connection:
             done = connection.execute(text("UPDATE commits SET is_void = false WHERE is_void"))
             assert done.rowcount == 1

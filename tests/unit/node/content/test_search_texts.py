@@ -116,9 +116,11 @@ class Desk:
 
     def mark(self, commit: str, *, is_void: bool) -> None:
         """As an exclusion, or the end of one, does."""
-        database = self.node.replica.database
-        with database.write() as connection:
-            mark_void(database, connection, self.main.num, [self.num_of(commit)], is_void=is_void)
+        replica = self.node.replica
+        with replica.change() as change:
+            mark_void(
+                replica.database, change.connection, self.main.num, [self.num_of(commit)], is_void=is_void
+            )
 
     def content(self) -> bytes | None:
         """The clear text that is kept of main."""

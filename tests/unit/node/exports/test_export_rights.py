@@ -17,7 +17,8 @@ from sqlalchemy.exc import OperationalError
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.exports.export_rights import open_rights
-from node.ingest.replica import Tables, load_membership
+from node.ingest.replica import load_membership
+from node.ingest.tables import Tables
 from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.content import Post
 from protocol.devices import Device

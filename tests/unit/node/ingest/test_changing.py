@@ -9,7 +9,8 @@ import pytest
 
 from node.ingest.acceptance import accept_own
 from node.ingest.publication_parsing import open_batch
-from node.ingest.replica import Replica, load_tables
+from node.ingest.replica import Replica
+from node.ingest.tables import load_tables
 from node.membership.offers import follow_accepted
 from node.runtime.errors import ServiceError
 from protocol.body import Answer, Grant, Offer, Permission, Remove
@@ -126,10 +127,10 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
 def test_what_cannot_be_shown_is_not_stored(nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> None:
     bob = nodes[1]
 
-    def fail(_connection: object, _caches: object) -> None:
+    def fail(*_arguments: object) -> None:
         raise StorageError("the tables cannot be read")
 
-    monkeypatch.setattr("node.ingest.replica.load_tables", fail)
+    monkeypatch.setattr("node.ingest.replica.renew_tables", fail)
     with pytest.raises(StorageError), bob.replica.change() as change:
         add_branch_alone(bob.replica.database, change.connection, _link())
     monkeypatch.undo()

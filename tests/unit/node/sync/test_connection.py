@@ -25,7 +25,7 @@ from node.timelines.views import peer_view
 from protocol.block import encrypt_block
 from protocol.codec import encode
 from protocol.features import FEATURES
-from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, TopicKey
 from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
@@ -42,6 +42,8 @@ from protocol.messages import (
     decode_message,
 )
 from protocol.session_events import SummaryLoaded
+from storage.relay.relay import KeptTopic
+from storage.repos.repos import Branch
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
@@ -465,3 +467,35 @@ async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
         monkeypatch.setattr(topic_work, "read_summaries", note)
         await together(alice, bob)
     assert max(looks) == 8, "ten new branches are joined at once"
+
+
+async def test_a_new_branch_makes_a_connection_look_at_no_other_topic(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        for number in range(20):
+            alice.create_repo(f"repo {number}")
+        alice.hub.topics_changed()
+        async with met(alice):
+            await trio.testing.wait_all_tasks_blocked()
+            looked = list[TopicKey]()
+            find = alice.hub.find_followed
+
+            def note(topic: TopicKey) -> Branch | KeptTopic | None:
+                looked.append(topic)
+                return find(topic)
+
+            monkeypatch.setattr(alice.hub, "find_followed", note)
+            (connection,) = alice.hub.sources
+            assert isinstance(connection, Connection)
+            assert len(connection.followed()) == 2 * 20
+            alice.create_repo("one more")
+            alice.hub.topics_changed()
+            assert len(looked) == 2, "its root branch and its branch"
+            assert set(looked) <= connection.followed().keys()
+            looked.clear()
+            alice.hub.topics_changed()
+            assert looked == []
+            alice.write(alice.branch(), "of which only counts change")
+            alice.hub.topics_changed()
+            assert looked == []

@@ -25,6 +25,7 @@ from protocol.session import Session
 from protocol.session_outputs import Close
 from protocol.signing import public_key
 from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.strangers import Stranger, met
@@ -39,14 +40,14 @@ def _connection(node: Node) -> Connection:
 
 
 async def _topic_forgotten(node: Node, stranger: Stranger) -> None:
-    """A branch that both follow is no longer what it was."""
-    _, branch = node.create_repo()
+    """A branch that both follow is here no more."""
+    repo, branch = node.create_repo()
     node.hub.topics_changed()
     await stranger.compare(branch)
     await trio.sleep(1)
-    connection = _connection(node)
-    tables, num = connection._followed[branch.topic]
-    connection._followed[branch.topic] = (tables, num + 1)
+    with node.replica.change() as change:
+        forget_repo(change.connection, repo.num)
+        node.replica.forget_membership(repo.repo_id)
     node.hub.topics_changed()
 
 

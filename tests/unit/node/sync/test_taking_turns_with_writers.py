@@ -60,6 +60,7 @@ def test_topics_are_compared_while_sketches_wait_to_be_written(
     alice.create_repo()
     kept, sketches = topic_set(alice.branch(), of_publications=False), alice.replica.sketches
     monkeypatch.setattr("storage.topics.sketches._WRITTEN_FIRST", 1)
+    monkeypatch.setattr("storage.topics.sketches._SMALL_COUNT", 0)
     with alice.replica.database.read() as connection:
         digest = sketches.digest(connection, kept)
         began = threading.Event()

@@ -78,7 +78,8 @@ def test_a_repo_that_is_forgotten_leaves_no_mark(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         repo, branch = alice.create_repo()
         alice.write(branch, "one")
-        with alice.replica.database.write() as connection:
+        with alice.replica.change() as change:
+            connection = change.connection
             put_mark(connection, branch.num, 2**40, 1)
             (mark,) = load_marks(connection).values()
             assert load_unseen(connection, branch.num, mark, 10) == ([], mark, False)

@@ -89,7 +89,8 @@ def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         repo, branch = alice.create_repo()
         alice.write(branch, "last")
-        with alice.replica.database.write() as connection:
+        with alice.replica.change() as change:
+            connection = change.connection
             put_holders(connection, {repo.num: [replace(holder, upto=1)]})
             put_holders(connection, {repo.num: [holder]})
             assert load_holders(connection) == {repo.num: [holder]}

@@ -10,6 +10,8 @@ from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
 from node.sync.session_queries import topic_set
 from protocol.content import Post
+from protocol.ids import ItemId
+from protocol.reconciliation.riblt import Prefix, prefix_length
 from storage.schema.schema import sketches as table
 from storage.topics import sketches as module
 from storage.topics.sketches import Sketches
@@ -20,6 +22,7 @@ from tests.support.builders import World
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "_WRITTEN_FIRST", 5)
     monkeypatch.setattr(module, "_WRITTEN_LEAVING", 2)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 1)
     world = World(tmp_path)
     yield world
     world.close()
@@ -34,6 +37,11 @@ def _digest(world: World, kept: Sketches, *, of_root: bool = False) -> bytes:
     branch = world.replica.root_branch(world.repo) if of_root else world.branch
     with world.replica.database.read() as connection:
         return kept.digest(connection, topic_set(branch, of_publications=False))
+
+
+def _symbols(world: World, kept: Sketches) -> tuple[int, ...]:
+    with world.replica.database.read() as connection:
+        return kept.symbols(connection, topic_set(world.branch, of_publications=False))
 
 
 def _count_written(world: World) -> int:
@@ -54,6 +62,54 @@ def test_a_sketch_is_due_once_it_has_grown_and_until_it_is_written(world: World)
     assert not kept.has_due()
     assert _count_written(world) == 1
     assert _digest(world, Sketches(world.replica.database)) == digest
+
+
+def test_symbols_are_made_when_they_are_asked_for_and_written_with_their_own_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[int] = []
+    add = Prefix.add
+
+    def count(prefix: Prefix, ids: list[ItemId]) -> None:
+        added.append(len(ids))
+        add(prefix, ids)
+
+    monkeypatch.setattr(Prefix, "add", count)
+    kept = Sketches(world.replica.database)
+    _write(world, 9)
+    digest = _digest(world, kept)
+    kept.write()
+    assert added == []
+    again = Sketches(world.replica.database)
+    assert _digest(world, again) == digest
+    symbols = _symbols(world, again)
+    assert added == [10], "what is in the digest, once"
+    assert again.has_due(), "though the digest has not grown"
+    again.write()
+    _write(world, 3)
+    last = Sketches(world.replica.database)
+    assert _symbols(world, last) != symbols
+    assert added == [10, 3]
+    assert _symbols(world, last) == _symbols(world, Sketches(world.replica.database))
+
+
+def test_more_symbols_of_a_grown_set_are_made_in_one_pass(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    add = Prefix.add
+
+    def note(prefix: Prefix, ids: list[ItemId]) -> None:
+        lengths.append(len(prefix))
+        add(prefix, ids)
+
+    monkeypatch.setattr(Prefix, "add", note)
+    kept = Sketches(world.replica.database)
+    _write(world, 3)
+    assert len(_symbols(world, kept)) == prefix_length(4)
+    _write(world, 600)
+    assert len(_symbols(world, kept)) == prefix_length(604) > prefix_length(4)
+    assert lengths == [prefix_length(4), prefix_length(604)]
 
 
 def test_what_leaves_memory_is_written_if_it_has_grown_at_all(world: World) -> None:
@@ -77,3 +133,35 @@ def test_a_topic_that_is_forgotten_is_not_due(world: World) -> None:
     assert not kept.has_due()
     kept.write()
     assert _count_written(world) == 0
+
+
+def test_of_a_topic_of_few_commits_the_digest_alone_is_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Sketches(world.replica.database)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 0)
+    expected = []
+    for count in (0, 3, 1):
+        _write(world, count) if count else None
+        expected.append(_digest(world, whole))
+    _digest(world, whole, of_root=True)
+    monkeypatch.setattr(module, "_SMALL_COUNT", 5)
+    kept = Sketches(world.replica.database)
+    assert _digest(world, kept) == expected[-1], "a root and four posts"
+    assert not kept._kept
+    with monkeypatch.context() as patch:
+        patch.delattr(module, "first_ids")
+        assert _digest(world, kept) == expected[-1], "nothing has come since, and nothing is read"
+    _write(world, 1)
+    assert _digest(world, kept) == _digest(world, whole)
+    assert kept._kept, "six are no longer few"
+    assert not kept._small
+
+
+def test_digests_of_few_commits_have_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SMALL_COUNT", 5)
+    monkeypatch.setattr(module, "_SMALL_SIZE", 10)
+    kept = Sketches(world.replica.database, size_max=10)
+    _digest(world, kept)
+    _digest(world, kept, of_root=True)
+    assert len(kept._small) == 1

@@ -1,0 +1,39 @@
+"""Notes what a transaction changes of repos and branches, so that memory reads those rows again, and no others.
+
+What writes such rows notes them here; `node.ingest.replica` takes the notes before the transaction is committed.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import Connection
+
+_KEY: Final = "ravel row changes"
+
+
+@dataclass(slots=True)
+class RowChanges:
+    """Numbers of rows that are others now, or new, or gone."""
+
+    repos: set[int] = field(default_factory=set)
+    """Repos of which any row may be another: their own, and those of epochs, branches and topics."""
+    branches: set[int] = field(default_factory=set)
+    """Branches of which any row may be another: their own, and those of topics."""
+    counted: set[int] = field(default_factory=set)
+    """Branches of which only the counts of commits are others."""
+
+    @property
+    def is_structure(self) -> bool:
+        """Whether there is more than counts."""
+        return bool(self.repos or self.branches)
+
+
+def row_changes(connection: Connection) -> RowChanges:
+    """What was noted on a connection since it was forgotten last."""
+    found: RowChanges = connection.info.setdefault(_KEY, RowChanges())
+    return found
+
+
+def forget_row_changes(connection: Connection) -> None:
+    """Begin anew: memory has read what was noted, or the transaction was undone."""
+    connection.info.pop(_KEY, None)
