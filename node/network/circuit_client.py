@@ -34,8 +34,8 @@ from protocol.text import id_text
 
 log = structlog.get_logger()
 
-_GRANTS_OF_WINDOW: Final = 2
-"""Messages with which credit of a whole window is granted again: each is one more for both nodes and the relay."""
+_GRANT_SIZE: Final = CIRCUIT_WINDOW_SIZE // 2
+"""Bytes that were read before credit is granted for them. Of a wide window, too: a relay may have passed on a usual one."""
 _ANSWER_SECONDS: Final = CIRCUIT_OPEN_SECONDS + 5.0
 """Seconds for which a relay's answer is awaited: it waits for CIRCUIT_OPEN_SECONDS itself."""
 
@@ -101,7 +101,7 @@ class CircuitStream(trio.abc.Stream):
         some = self._take(max_bytes)
         self._used += len(some)
         self._total += len(some)
-        if self._used >= self.window // _GRANTS_OF_WINDOW:
+        if self._used >= _GRANT_SIZE:
             count, self._used = self._used + self._widen(), 0
             self._port.grant(self._number, count)
         return some

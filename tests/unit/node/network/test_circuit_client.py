@@ -27,9 +27,10 @@ from tests.support.machine import fail_after
 
 @dataclass
 class Meeting:
-    """Alice and Bob at one relay: Bob serves what comes."""
+    """Alice and Bob, or another, at one relay: they serve what comes."""
 
     star: Star
+    name: str = "bob"
     served: list[SecureStream] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     is_served: trio.Event = field(default_factory=trio.Event)
@@ -37,7 +38,7 @@ class Meeting:
     async def serve(self, stream: CircuitStream, _relay: PeerId) -> None:
         """Take a circuit as a node does, until it ends."""
         try:
-            secure = await accept(stream, seed_of("bob"), AgreementSecret(b"b" * 32))
+            secure = await accept(stream, seed_of(self.name), AgreementSecret(b"b" * 32))
             self.served.append(secure)
             self.is_served.set()
             await trio.sleep_forever()
@@ -46,12 +47,12 @@ class Meeting:
 
     async def open(self) -> CircuitStream:
         """Alice's circuit to Bob."""
-        return await self.star.clients["alice"].open(self.star.relay_key, key_of("bob"))
+        return await self.star.clients["alice"].open(self.star.relay_key, key_of(self.name))
 
     async def meet(self) -> tuple[SecureStream, SecureStream]:
         """A session over a circuit: Alice's end and Bob's."""
         self.is_served = trio.Event()
-        ours = await dial(await self.open(), seed_of("alice"), key_of("bob"), AgreementSecret(b"a" * 32))
+        ours = await dial(await self.open(), seed_of("alice"), key_of(self.name), AgreementSecret(b"a" * 32))
         await self.is_served.wait()
         return ours, self.served[-1]
 
@@ -268,6 +269,32 @@ async def test_at_an_older_relay_no_more_is_held() -> None:
         largest = max(len(one.data) for one in said if isinstance(one, CircuitData))
         assert largest == CIRCUIT_DATA_SIZE_MAX
         assert max(one.count for one in said if isinstance(one, CircuitCredit)) == CIRCUIT_WINDOW_SIZE
+
+
+async def test_from_an_older_sender_all_passes_though_the_receiver_has_a_wide_window() -> None:
+    async with _meeting() as meeting:
+        for side in meeting.star.sides["bob"]:
+            side.circuits.is_wide = True
+        ours, theirs = await meeting.meet()
+        await _pass_on(ours, theirs, [bytes([number]) * 700_000 for number in range(8)])
+
+
+async def test_where_the_relay_has_no_room_for_another_wide_circuit_all_passes() -> None:
+    async with _meeting() as meeting:
+        carol = Meeting(meeting.star, "carol")
+        client = meeting.star.add_client("carol", carol.serve)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.run)
+            await trio.testing.wait_all_tasks_blocked()
+            for side in (one for sides in meeting.star.sides.values() for one in sides):
+                side.circuits.is_wide = True
+            frames = [bytes([number]) * 700_000 for number in range(8)]
+            for _ in range(WIDE_CIRCUITS_OF_NODE_MAX):
+                await _pass_on(*await meeting.meet(), frames)
+            ours, theirs = await carol.meet()
+            await _pass_on(ours, theirs, frames)
+            assert await _hold(meeting, ours, frames) <= CIRCUIT_WINDOW_SIZE
+            nursery.cancel_scope.cancel()
 
 
 async def test_a_reader_of_a_circuit_gives_other_tasks_a_turn_at_each_read() -> None:
