@@ -16,22 +16,20 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
-from analytics.engines.engine import Catalog, Engine
+from analytics.engines.engine import Catalog, Engine, NoSuchBranch
 from analytics.incremental.increment import Increment
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
-from analytics.report.downloads import write_downloads
-from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import NO_NAMES, Names, text_id
-from analytics.report.report import OrderVerdict, render
-from analytics.report.standing import load_summary, save_summary
 from ravel.exports.checking import Export, read_export
 
 if TYPE_CHECKING:
@@ -47,7 +45,8 @@ _COUNTED: Final = """
 SELECT
     fault,
     count(*) AS commits,
-    count(*) FILTER (WHERE rank IS DISTINCT FROM exported_rank OR is_disputed) AS mismatches
+    count(*) FILTER (WHERE rank IS DISTINCT FROM exported_rank OR is_disputed) AS mismatches,
+    count(*) FILTER (WHERE is_disputed) AS disputed
 FROM placed
 GROUP BY fault
 """
@@ -112,6 +111,7 @@ def run(
     """
     started = time.monotonic()
     step = _Steps(progress)
+    Thread(target=_prepare_report).start()
     with step("check the export"):
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
@@ -126,6 +126,12 @@ def run(
     finally:
         runner.close()
         increment.close()
+
+
+def _prepare_report() -> None:
+    """Import what draws the page, which takes Matplotlib a third of a second, while an engine is at work."""
+    with suppress(ImportError):  # told where it is needed
+        import_module("analytics.report.findings")
 
 
 def _start(
@@ -241,10 +247,8 @@ class _Analysis:
             increment.narrow(self._engine, catalog)
             if increment.reason:
                 self._step.note(f"in full, not from the earlier analysis: {increment.reason}")
-            catalog.need(catalog.whole("commits"))
-            drawn = (
-                find_branch(self._engine.rows, catalog.whole("commits"), draw) if draw is not None else None
-            )
+            catalog.need("commits")
+            drawn = catalog.find_branch(draw) if draw is not None else None
             self._engine.order(giant_from)
             increment.take(catalog)
             kept = increment.count(self._engine)
@@ -268,6 +272,12 @@ class _Analysis:
             wrong = tuple(
                 branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
             )
+        # Not above: they bring Matplotlib.
+        from analytics.report.downloads import write_downloads
+        from analytics.report.findings import Findings
+        from analytics.report.report import OrderVerdict, render
+        from analytics.report.standing import load_summary, save_summary
+
         with self._step("count"):
             verdict = OrderVerdict(verify != "no", mismatches, faults)
             before = load_summary(self._out)
@@ -286,7 +296,8 @@ class _Analysis:
             report_path.write_text(render(report), encoding="utf-8")
             save_summary(self._out, report.standing.now)
             total = kept.commits + sum(row["commits"] for row in counted)
-            increment.save(self._engine, commits=total, mismatches=mismatches)
+            disputed = sum(row["disputed"] for row in counted)
+            increment.save(self._engine, commits=total, mismatches=mismatches, disputed=disputed)
         for fault, count in sorted(faults.items()):
             self._step.note(f"{count:,} commits have no place in the order: {fault}")
         return AnalysisResult(

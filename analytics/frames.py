@@ -20,11 +20,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from analytics.engines.engine import EXPORT_KINDS, Catalog, tables_below
+from analytics.engines.engine import EXPORT_KINDS, EXPORTS_SCHEMA, Catalog, tables_below
 from analytics.engines.spark_engine import SparkQueries
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import linearize
-from analytics.reading.export_reader import SPARK_SCHEMAS, one_row_per_id
+from analytics.reading.export_reader import SPARK_SCHEMAS, local_rows, one_row_per_id
 from analytics.tables.definitions import TABLES
 from ravel.exports.schema import SCHEMA_VERSION
 
@@ -126,6 +126,7 @@ class _FrameCatalog(Catalog):
     def __init__(self, queries: "_Queries", given: Collection[str]) -> None:
         super().__init__(queries, ())
         self._filled = set(given)
+        self._is_told_once = False  # to look would run a job before rows are asked for
 
 
 class _Queries(SparkQueries):
@@ -150,13 +151,17 @@ class _Queries(SparkQueries):
         else:
             table = name.removesuffix("_by_node").removesuffix("_by_export")
             given = self._further.get(table)
-            empty = self._spark.createDataFrame([], SPARK_SCHEMAS[table])
+            empty = local_rows(self._spark, SPARK_SCHEMAS[table])
             by_node = self._by_node(table, empty if given is None else given)
             # Of one node the rows are taken for one export.
             source = by_node.withColumns(
                 {"source": F.xxhash64("node"), "created_at": F.lit(0).cast("bigint")}
             )
             self.name(name, source)
+
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine. Asked for where rows of an earlier analysis are kept, and here none are."""
+        raise AssertionError(f"{name} within {within}: frames are read in full")
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
@@ -197,15 +202,14 @@ class _Queries(SparkQueries):
     def _exports(self) -> DataFrame:
         """As though each node had one export, of which nothing else is known."""
         if self._is_ordered:
-            kinds = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KINDS.items())
-            return self._spark.createDataFrame([], kinds)
+            return local_rows(self._spark, EXPORTS_SCHEMA)
         nodes = self._commits.select("node").distinct() if "node" in self._commits.columns else None
         known = {
             "created_at": F.lit(0),
             "schema_version": F.lit(SCHEMA_VERSION),
             "is_latest": F.lit(True),  # a column's value
         }
-        rows = self._spark.createDataFrame([("",)], "node string") if nodes is None else nodes
+        rows = local_rows(self._spark, "node string", [("",)]) if nodes is None else nodes
         return rows.select(
             "node",
             *[

@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from analytics.java_archive import archive_options
 from analytics.reading.limits import SMALL_ROWS_MAX
 
 JAVA_VERSION_MIN: Final = 17
@@ -37,6 +39,8 @@ _PARTITIONS_MAX: Final = 2_000
 
 _CHECKPOINTS: Final = ".spark-checkpoints"
 
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
 _FOR_FEW_ROWS: Final = {
     # To compile a query takes longer than to interpret it.
     "spark.sql.codegen.wholeStage": "false",
@@ -49,7 +53,7 @@ _FOR_FEW_ROWS: Final = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.files.minPartitionNum": "1",
     # Half of a short run's processor time would go to the JVM's second compiler and its collector's threads.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -76,7 +80,8 @@ def start_session(
     """
     is_small = rows is not None and rows <= SMALL_ROWS_MAX
     is_local = master.startswith("local")
-    os.environ["JAVA_HOME"] = str(find_java_home())
+    java_home = find_java_home()
+    os.environ["JAVA_HOME"] = str(java_home)
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
     # may have theirs elsewhere: what the user has set stands there.
     if is_local:
@@ -95,6 +100,8 @@ def start_session(
         options[_PARTITIONS] = str(partitions_for(rows))
     if is_small:
         options |= _FOR_FEW_ROWS
+        if is_local:
+            options[_JAVA_OPTIONS] += f" {archive_options(java_home)}"
     if is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.Builder().master(master).appName("ravel analyze")
@@ -106,9 +113,22 @@ def start_session(
         except (Py4JError, PySparkException) as error:
             raise MasterRefused(f"Spark does not start on {master!r}: {cause_of(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
+    if is_small and is_local:
+        Thread(target=_start_workers, args=(session,)).start()
     if shared is not None and not is_local:
         session.sparkContext.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def _start_workers(session: SparkSession) -> None:
+    """Have Python workers start, and import what tasks need, while the first job is planned: both take a second."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+
+        yield from batches
+
+    with contextlib.suppress(Exception):  # the job that needs them says what is wrong
+        session.range(0, 1, 1, 1).mapInArrow(run, "id bigint").collect()
 
 
 def stop_session(session: SparkSession, shared: Path) -> None:
@@ -120,7 +140,7 @@ def stop_session(session: SparkSession, shared: Path) -> None:
 def partitions_for(rows: int | None) -> int:
     """Partitions of a shuffle on one machine. Each costs a Python worker's round; Spark's default of 200 is for clusters."""
     if rows is not None and rows <= SMALL_ROWS_MAX:
-        return 2 if rows > SMALL_ROWS_MAX // 4 else 1
+        return 1
     return min(max(4, os.cpu_count() or 4, -(-(rows or 0) // _PARTITION_ROWS)), _PARTITIONS_MAX)
 
 

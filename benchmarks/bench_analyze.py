@@ -6,9 +6,10 @@ Commits are those of `bench_statistics`, as an export with a manifest. With `nod
 exports, nine tenths of which all have; the measure is then one export of as many rows. The engine `bare` is the least
 that the same order and nine of the tables cost without Ravel's frame: DuckDB and the kernel, in a process of its own;
 `nine` is the local engine on these tables alone, likewise. `again` is the local engine into the folder of an analysis of the
-same export before its last hundredth came, which is of a few branches. Timed is the whole command, in a process of its own:
-start, check of the export, order, comparison with the stated ranks, all tables, the page. Processor time is of all its
-processes. Memory is the largest sum of their resident memory, sampled.
+same exports before the last hundredth of all rows came, which is of a few branches: of many nodes that is what the last
+tenth of them has alone. Timed is the whole command, in a process of its own: start, check of the export, order, comparison
+with the stated ranks, all tables, the page. Processor time is of all its processes. Memory is the largest sum of their
+resident memory, sampled.
 """
 
 import json
@@ -53,10 +54,15 @@ def write_export(folder: Path, count: int) -> Path:
     return write_manifest(folder, count, "benchmark")
 
 
+def own_rows(count: int) -> int:
+    """How many of a node's commits no other node has."""
+    return count - int(count * _COMMON_SHARE)
+
+
 def write_nodes(folder: Path, count: int, nodes: int) -> list[Path]:
     """Exports of so many commits of each of so many nodes."""
-    common = int(count * _COMMON_SHARE)
-    own = count - common
+    own = own_rows(count)
+    common = count - own
     for name, size in (("common", common), ("own", own * nodes)):
         write_commits(folder / name, size)
     shared, others = pq.read_table(folder / "common"), pq.read_table(folder / "own")
@@ -107,16 +113,18 @@ def write_manifest(folder: Path, count: int, node: str) -> Path:
     return folder
 
 
-def write_before(folder: Path, export: Path, count: int) -> Path:
-    """Make two parts of the last one of an export; gives the export as it was without the new one."""
+def write_before(folder: Path, export: Path, count: int, new: int) -> Path:
+    """Make two parts of the last one of an export; gives the export as it was without the `new` rows of the second."""
+    folder.mkdir(parents=True)
+    node = json.loads((export / MANIFEST_NAME).read_bytes())["node"]
     *_, last = sorted((export / "commits").iterdir())
     rows = pq.read_table(last)
-    old = len(rows) - max(1, int(count * _NEW_SHARE))
+    old = len(rows) - new
     pq.write_table(rows.slice(0, old), last)
     shutil.copytree(export / "commits", folder / "commits")
     pq.write_table(rows.slice(old), last.with_name(f"{last.stem}-new.parquet"))
-    write_manifest(export, count, "benchmark")
-    return write_manifest(folder, count, "benchmark")  # the same bytes, of the same rows
+    write_manifest(export, count, node)
+    return write_manifest(folder, count, node)  # the same bytes, of the same rows
 
 
 def analyze(exports: Sequence[Path], out: Path, engine: str) -> None:
@@ -196,12 +204,15 @@ def measure(folder: Path, size: int, engines: Sequence[str], nodes: int) -> None
         given["_of_nodes"] = write_nodes(folder / "nodes", size, nodes)
     seconds = {}
     if "again" in engines:
-        before = write_before(folder / "before", given[""][0], rows)
-        analyze([before], folder / "out-again", "local")
+        for kind, exports in given.items():
+            before, count = [*exports], rows // len(exports)
+            new = own_rows(count) if kind else max(1, int(count * _NEW_SHARE))
+            # The last rows of all: what another node has alone stands on nothing of them.
+            for at in range(len(exports) - max(1, len(exports) // 10), len(exports)):
+                before[at] = write_before(folder / f"before{kind}" / str(at), exports[at], count, new)
+            analyze(before, folder / f"out-again{kind}", "local")
     for engine in engines:
         for kind, exports in given.items():
-            if engine == "again" and kind:  # several exports are read in full
-                continue
             note(f"{engine}, {rows:,} commits in {len(exports)} exports")
             run = "local" if engine == "again" else engine
             with peak_of_all() as peak, processor_time_of_all() as processor:
@@ -214,11 +225,14 @@ def measure(folder: Path, size: int, engines: Sequence[str], nodes: int) -> None
             ratio = seconds[f"{engine}_of_nodes"] / seconds[engine]
             figure(f"analyze_{engine}_nodes_to_one", ratio, "ratio", nodes=nodes, limit=2.0)
     for one, other in (("spark", "local"), ("nine", "bare"), ("again", "local")):
-        if one in seconds and other in seconds:
-            figure(f"analyze_{one}_to_{other}", seconds[one] / seconds[other], "ratio", commits=rows)
+        for kind in given:
+            if {one + kind, other + kind} <= seconds.keys():
+                ratio = seconds[one + kind] / seconds[other + kind]
+                figure(f"analyze_{one}_to_{other}{kind}", ratio, "ratio", commits=rows)
     for other in ("spark", "again"):
-        if {other, "local"} <= seconds.keys() and rows <= _HEAVY:
-            compare(folder / f"out-{other}", folder / "out-local")
+        for kind in given:
+            if {other, "local"} <= seconds.keys() and rows <= _HEAVY:
+                compare(folder / f"out-{other}{kind}", folder / f"out-local{kind}")
 
 
 if __name__ == "__main__":

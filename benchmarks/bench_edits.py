@@ -29,7 +29,7 @@ from storage.repos.repos import Branch
 _SOURCES = 100
 _WRITES = 50
 _PAUSE_SECONDS = 0.25
-"""Between two writes: an event stream looks at the store at most five times a second."""
+"""Between two writes: an event stream of many looks at the store at most five times a second."""
 _LOOKS = 200
 
 

@@ -2,12 +2,12 @@
 
 python -m benchmarks.bench_writes [writes] [clients]
 
-A real daemon with its store on disk; each client has one connection and writes its next commit when the last was answered.
-One more follows the branch by an event stream. A stream looks at the store at most five times a second, so a single client
-pauses between writes; several write without. Then 50 times as many posts come by one request, or as many as it may bring,
-and a folder of five times as many files of 10 KiB goes in as `ravel file add` sends it. Beside it, in the same run: a write
-and an fsync of as many bytes to a file of the same disk, which is what a durable write cannot do without; for the files,
-the bytes of their pack.
+A real daemon with its store on disk; each client has one connection and writes its next commit when the last was
+answered. One more follows the branch by an event stream. A stream pauses after each look at the store, so a single client
+waits between writes until it has ended; several write without. Then 50 times as many posts come by one request, or as
+many as it may bring, and a folder of five times as many files of 10 KiB goes in as `ravel file add` sends it. Beside it,
+in the same run: a write and an fsync of as many bytes to a file of the same disk, which is what a durable write cannot do
+without; for the files, the bytes of their pack.
 """
 
 import http.client
@@ -90,7 +90,7 @@ def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple
             answer = json.loads(connection.getresponse().read())
             made[answer["commit"]] = (began, time.perf_counter())
             if pause:
-                time.sleep(pause)  # a stream looks at the store at most five times a second
+                time.sleep(pause)  # until the stream has paused
     return made
 
 

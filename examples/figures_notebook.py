@@ -1,10 +1,12 @@
 """Ravel's figures from a notebook with Spark: editors and jupytext open its cells (`# %%`).
 
-Needs `pip install 'ravel-node[analytics]'` and Java 17. RAVEL_EXPORT is the folder or URL of an export.
+Needs `pip install 'ravel-node[analytics]'` and Java 17. RAVEL_EXPORT is the folder or URL of an export. With few commits
+`spark.conf.set("spark.sql.shuffle.partitions", 2)` spares minutes.
 """
 
 # %% Read commits. Each part is checked by the task that reads it.
 import os
+import sys
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +14,7 @@ import analytics.frames as figures
 from ravel.exports.spark_source import RavelSource
 
 url = os.environ["RAVEL_EXPORT"]
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else tasks run the first python3 of the PATH
 spark = SparkSession.Builder().getOrCreate()
 spark.dataSource.register(RavelSource)
 commits = spark.read.format("ravel").load(url)

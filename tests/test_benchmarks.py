@@ -16,7 +16,7 @@ from tests.support.machine import patience
 _ROOT = Path(__file__).parents[1]
 _SMALL = {
     "bench_circuits": ("1", "32", "1"),
-    "bench_analyze": ("200", "local"),
+    "bench_analyze": ("20", "local,again", "10"),
     "bench_decode": ("50",),
     "bench_epochs": ("5", "2"),
     "bench_files": ("1", "1", "1"),

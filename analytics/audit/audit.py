@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,9 +22,16 @@ from analytics.audit.blocks import BlockCounts
 from analytics.audit.findings import FINDINGS_SCHEMA
 from analytics.command import Progress
 from analytics.engines.spark_tables import TableWriter
+from analytics.order.kept_rows import pin
 from analytics.order.linearize import digest_orders, linearize
-from analytics.order.range_rank_jobs import pin
-from analytics.reading.export_reader import are_small, count_rows, load_commits, read_parts, read_table
+from analytics.reading.export_reader import (
+    are_small,
+    count_rows,
+    load_commits,
+    mark_files,
+    read_parts,
+    read_table,
+)
 from analytics.session import start_session, stop_session
 from ravel.exports.checking import Export, authors_agree, read_export
 from ravel.exports.schema import BLOCK_TABLES
@@ -99,7 +105,7 @@ def run(
         by_node = findings.count_copies(judged).persist()
         try:
             digests = tables.write("digests", digest_common(by_node))
-            voids = _with_source(session, read_parts(session, exports, "voids"), exports)
+            voids = _with_source(read_parts(session, exports, "voids"), exports)
             found = find_all(judged, by_node, commits, voids, digests)
             in_blocks, blocks = find_in_blocks(session, exports, by_node)
             table = tables.write("findings", found.unionByName(in_blocks))
@@ -131,7 +137,7 @@ def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame)
     A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
     where the exports hide them under different keys.
     """
-    rows = _with_source(spark, read_parts(spark, exports, "commits"), exports)
+    rows = _with_source(read_parts(spark, exports, "commits"), exports)
     if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
         rows = rows.withColumn("author", F.lit(None).cast("binary"))
     given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
@@ -174,7 +180,7 @@ def find_in_blocks(
         )
         return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts(ids=ids.distinct().count())
     own, relayed, taken = (
-        _with_source(spark, read_parts(spark, exports, table), exports)
+        _with_source(read_parts(spark, exports, table), exports)
         for table in ("blocks", "relay_blocks", "relay_commits")
     )
     rows = audit_blocks.label_rows(own, is_relayed=False).unionByName(
@@ -221,24 +227,17 @@ def _view(node: Column) -> Column:
     return F.unhex(F.sha2(F.concat(F.col("branch_id"), node.cast("binary")), 256))
 
 
-def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]) -> DataFrame:
-    # Spark says a file's address in a spelling of its own: the paths that it stands for are found here.
-    labels = _labels(exports)
-    nodes = {
-        str(part.path.absolute()): (label, f"{export.folder.name}/{part.name}")
-        for export, label in zip(exports, labels, strict=True)
-        for parts in export.tables.values()
-        for part in parts
-    }
+def _with_source(read: DataFrame, exports: Sequence[Export]) -> DataFrame:
     if "file_path" not in read.columns:  # nothing was to be read
         nothing = [F.lit("").alias(name) for name in ("node", "file")]
         return read.select("*", *nothing, F.lit(0).cast("bigint").alias("row"))
-    addresses = [row["file_path"] for row in read.select("file_path").distinct().collect()]
-    sources = [
-        (address, *nodes["/" + unquote(address.partition(":")[2]).lstrip("/")]) for address in addresses
-    ]
-    known = spark.createDataFrame(sources, "file_path string, node string, file string")
-    return read.join(F.broadcast(known), on="file_path", how="inner").drop("file_path")
+    told = {
+        part.path: (label, f"{export.folder.name}/{part.name}")
+        for export, label in zip(exports, _labels(exports), strict=True)
+        for parts in export.tables.values()
+        for part in parts
+    }
+    return mark_files(read, told, "node string, file string")
 
 
 def _labels(exports: Sequence[Export]) -> list[str]:

@@ -19,11 +19,13 @@ def fetch(database: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def read_files(paths: Sequence[Path]) -> str:
-    """A query for all rows of these files."""
+def read_files(paths: Sequence[Path], path_column: str = "") -> str:
+    """A query for all rows of these files, and for the path of each row's file in a column that no file has."""
     # DuckDB takes a path for a pattern; a sign in brackets stands for itself.
     patterns = [quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in paths]
-    return f"SELECT * FROM read_parquet([{', '.join(patterns)}], union_by_name = true)"
+    # A name of its own: DuckDB refuses a file that has such a column, and would take another's for the path.
+    named = f", filename = {quoted(path_column)}" if path_column else ""
+    return f"SELECT * FROM read_parquet([{', '.join(patterns)}], union_by_name = true{named})"
 
 
 def quoted(text: str) -> str:

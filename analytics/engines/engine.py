@@ -1,5 +1,6 @@
 """What an analysis asks of an engine, and the catalog that has an engine write tables by their definitions."""
 
+import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -9,7 +10,7 @@ from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
-NARROWED: Final = ("commits", "commits_with_node", "placed", "ordered")
+NARROWED: Final = ("commits", "commits_by_node", "commits_with_node", "placed", "ordered")
 """Sources that have the commits of changed branches alone, where the rows of others are kept. Those of all branches are then
 `all_` and the name."""
 CHANGED: Final = "changed_branches"
@@ -35,8 +36,13 @@ class Engine(Protocol):
     def define_source(self, name: str) -> None:
         """Bring a relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`.
 
-        `all_commits` and `all_commits_with_node` are those of one export that has each id once.
+        Of those in NARROWED also the one that is called `all_` and its name. `all_commits` and `all_commits_with_node` of
+        one export are told as though it had each id once.
         """
+        ...
+
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """Name each commit of all exports once, of the rows that state a branch of the relation `within`, or of all."""
         ...
 
     def name_files(self, name: str, paths: Sequence[Path]) -> None:
@@ -71,6 +77,10 @@ class Engine(Protocol):
         ...
 
 
+class NoSuchBranch(Exception):
+    """There is no branch of this name or id; the message says what was looked for."""
+
+
 class Catalog:
     """Tables of one run: defines what they stand on when the first one needs it, and writes them in an order that works."""
 
@@ -89,19 +99,21 @@ class Catalog:
         self.is_complete = False
         """Whether no cause is missing: set before tables are written, it spares a look at all parents."""
         self._is_narrow = False
+        self._is_told_once: bool | None = None
 
-    def narrow(self, changed: Path) -> None:
-        """Order and count anew only the branches that a Parquet file lists. `keep` then says where the rows of others are.
+    def narrow(self) -> None:
+        """Order and count anew only the branches of the relation CHANGED. `keep` then says where the rows of others are.
 
-        For one export that has each id once.
+        One export must have each id once. Of several no commit may be stated in a branch that is CHANGED and in another.
         """
-        assert self._is_alone, "branches are compared by the parts of one export"
-        self.need("all_commits")
-        self._engine.name_files(CHANGED, [changed])
-        of_changed = f"SELECT * FROM all_commits SEMI JOIN {CHANGED} USING (branch_id)"
-        self._engine.define("commits", of_changed, is_kept=False)
-        self._defined.add("commits")
         self._is_narrow = True
+        narrowed = "commits" if self._is_alone else "commits_by_node"
+        self.need(f"all_{narrowed}")
+        of_changed = f"SELECT * FROM all_{narrowed} SEMI JOIN {CHANGED} USING (branch_id)"
+        self._engine.define(narrowed, of_changed, is_kept=False)
+        if not self._is_alone:
+            self._engine.define_commits("commits", CHANGED)
+        self._defined |= {"commits", narrowed}
 
     def keep(self, files: Mapping[str, Sequence[Path]]) -> None:
         """Take rows of unchanged branches from these files of an earlier analysis, once the changed ones are ordered.
@@ -143,6 +155,34 @@ class Catalog:
             self._periods[key] = find_period(self._engine.rows, whole, column)
         return self._periods[key]
 
+    def find_branch(self, wanted: str) -> bytes:
+        """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
+        commits = self.whole("commits")
+        self.need(commits)
+        branches = self._engine.rows(
+            "SELECT branch_id, max_by(branch_name, (sequence, branch_name)) AS branch_name, count(*) AS commits "
+            f"FROM {commits} GROUP BY branch_id ORDER BY commits DESC, branch_id"
+        )
+        text = wanted.lower()
+        for row in branches:
+            if row["branch_name"] == wanted:
+                return bytes(row["branch_id"])
+        for row in branches:
+            raw = bytes(row["branch_id"])
+            as_text = base64.b32encode(raw).decode().lower()
+            if text and (as_text.startswith(text) or raw.hex().startswith(text)):
+                return raw
+        raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
+
+    def commits_of(self, branch_id: bytes) -> str:
+        """The name of a relation that has all commits of a branch, and perhaps others."""
+        if not self._is_narrow or self._is_alone:
+            return self.whole("commits")
+        # Not `all_commits`: to tell copies of all commits apart is what an analysis of branches with news spares.
+        self._engine.define("one_branch", f"SELECT X'{branch_id.hex()}' AS branch_id", is_kept=False)
+        self._engine.define_commits("commits_of_one", "one_branch")
+        return "commits_of_one"
+
     def whole(self, name: str) -> str:
         """The name by which a relation has the rows of all branches."""
         return f"all_{name}" if self._is_narrow and (name in NARROWED or self._view(name)) else name
@@ -176,8 +216,22 @@ class Catalog:
 
     def _view(self, name: str) -> Definition | None:
         variants = [f"{name}_of_one"] if self._is_alone else []
+        if not self._is_alone and f"{name}_of_distinct" in VIEWS and self._tells_once():
+            variants.append(f"{name}_of_distinct")
         variants += [f"{name}_of_complete"] if self.is_complete else []
         return next((VIEWS[one] for one in (*variants, name) if one in VIEWS), None)
+
+    def _tells_once(self) -> bool:
+        """Whether no node tells a commit twice: looked up once."""
+        if self._is_told_once is None:
+            every = self.whole("commits_by_node")
+            self.need(every)
+            (found,) = self._engine.rows(
+                f"SELECT count(*) AS repeated FROM (SELECT node, commit_id FROM {every} "
+                "GROUP BY node, commit_id HAVING count(*) > 1) AS told"
+            )
+            self._is_told_once = found["repeated"] == 0
+        return self._is_told_once
 
     def _query(self, table: Definition) -> str:
         if table.of and not self.has_rows_of(table.of):
@@ -226,6 +280,8 @@ EXPORT_KINDS: Final[Mapping[str, str]] = {
     "referenced_bytes": "bigint",
 }
 """Columns of the relation `exports`."""
+EXPORTS_SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KINDS.items())
+"""The same in SQL."""
 
 
 def export_rows(exports: Sequence[Export]) -> list[tuple[object, ...]]:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from analytics.engines.duckdb_tables import fetch, quoted, read_files
-from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
+from analytics.engines.engine import DIGESTS, EXPORT_KINDS, EXPORTS_SCHEMA, export_rows
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
     CARRIED,
@@ -30,6 +30,12 @@ from ravel.exports.schema import columns_of
 
 _FOLDER: Final = "local-engine"
 _BATCH_ROWS: Final = 100_000
+_PATH: Final = "path of the row's file"
+_EXPORT_CELLS: Final[Mapping[str, pa.DataType]] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+}
 _ORDER_COLUMNS: Final = tuple(dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", "time", *CARRIED)))
 
 
@@ -58,12 +64,12 @@ class LocalEngine:
 
     def define_source(self, name: str) -> None:
         """See Engine."""
-        if name == "commits":
-            self._load_commits()
-        elif name == "exports":
+        if name == "exports":
             self._name_exports()
-        elif name == "all_commits":
+        elif name == "all_commits" and len(self._exports) == 1:
             self._name_all_commits()
+        elif name in ("commits", "all_commits"):
+            self.define_commits(name)
         elif name.endswith("commits_with_node"):
             commits = name.removesuffix("_with_node")
             self._need(commits)
@@ -72,7 +78,7 @@ class LocalEngine:
         elif name == "relay_topics_by_node":
             self._name_tables(name, "relay_topics", latest_exports(self._exports))
         else:
-            self._name_tables(name, name.partition("_by_")[0], self._exports)
+            self._name_tables(name, name.removeprefix("all_").partition("_by_")[0], self._exports)
 
     def name_files(self, name: str, paths: Sequence[Path]) -> None:
         """See Engine."""
@@ -136,64 +142,93 @@ class LocalEngine:
         query = f"SELECT {columns}, false AS is_disputed, {is_void} AS is_void FROM {told}"
         self.define("all_commits", query, is_kept=False)
 
-    def _load_commits(self) -> None:
-        """As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine. As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
         self._name_stated()
+        stated = "stated_commits"
+        if within is not None:
+            stated = f"stated_{name}_within"
+            of_branches = f"SELECT * FROM stated_commits SEMI JOIN {within} USING (branch_id)"
+            self.define(stated, of_branches, is_kept=False)
         (found,) = self.rows(
-            "SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM stated_commits"
+            f"SELECT count(*) = count(DISTINCT hash(commit_id)) AS differ FROM {stated}"
             if len(self._exports) == 1
             else "SELECT false AS differ"
         )
         if found["differ"]:  # as many different hashes as rows prove as many ids
-            told = "SELECT *, false AS is_disputed FROM stated_commits"
+            told = f"SELECT *, false AS is_disputed FROM {stated}"
         else:
-            columns = _columns("commits")
-            # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
-            alike = ", ".join(["branch_id", "acks", "rank"] + ["author"] * authors_agree(self._exports))
-            order = ", ".join(f"{name} NULLS FIRST" for name in columns)
-            told = f"""
-                SELECT {", ".join(columns)}, is_disputed
-                FROM (
-                    SELECT *, row_number() OVER (PARTITION BY commit_id ORDER BY {order}) AS telling,
-                        min(({alike})) OVER (PARTITION BY commit_id)
-                            IS DISTINCT FROM max(({alike})) OVER (PARTITION BY commit_id) AS is_disputed
-                    FROM stated_commits
-                )
-                WHERE telling = 1
-            """
+            told = _one_row_per_id(stated, authors_agree(self._exports))
         query = f"""
             SELECT told.*, coalesce(is_void, false) AS is_void
             FROM ({told}) AS told LEFT JOIN void_ids USING (commit_id)
         """
         # Of one export rows are the files', which are read as fast as a copy of them.
-        self.define("commits", query, is_kept=not found["differ"])
+        self.define(name, query, is_kept=not found["differ"])
 
     def _name_exports(self) -> None:
-        kinds = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KINDS.items())
-        self._database.execute(f"CREATE OR REPLACE TABLE exports ({kinds})")
-        places = ", ".join("?" for _ in EXPORT_KINDS)
-        for row in export_rows(self._exports):
-            self._database.execute(f"INSERT INTO exports VALUES ({places})", row)
+        self._database.execute(f"CREATE OR REPLACE TABLE exports ({EXPORTS_SCHEMA})")
+        rows = [dict(zip(EXPORT_KINDS, row, strict=True)) for row in export_rows(self._exports)]
+        schema = pa.schema([(name, _EXPORT_CELLS[kind]) for name, kind in EXPORT_KINDS.items()])
+        self._insert("exports", pa.Table.from_pylist(rows, schema=schema))
+
+    def _insert(self, table: str, rows: pa.Table) -> None:
+        self._database.register("told_rows", rows)
+        self._database.execute(f"INSERT INTO {table} FROM told_rows")
+        self._database.unregister("told_rows")
 
     def _name_tables(self, name: str, table: str, exports: Sequence[Export]) -> None:
         """The rows of a table as they stand in the files, with `node`, `source` and `created_at`."""
         columns = _columns(table)
-        told = []
+        alike: dict[tuple[str, ...], list[tuple[int, Export]]] = {}
+        """Exports that have the same columns, which are read at once."""
         for number, export in enumerate(exports):
-            if not export.tables[table]:
-                continue
-            there = columns_of(table, export.schema_version).names
+            if export.tables[table]:
+                alike.setdefault(tuple(columns_of(table, export.schema_version).names), []).append(
+                    (number, export)
+                )
+        told = []
+        for there, having in alike.items():
             cells = [
                 column if column in there else f"CAST(NULL AS {kind}) AS {column}"
                 for column, kind in columns.items()
             ]
-            more = f"{quoted(export.node)} AS node, {number} AS source, {export.created_at} AS created_at"
-            told.append(f"SELECT {', '.join(cells)}, {more} FROM ({_read_parts(export.tables[table])})")
+            if len(having) == 1:
+                ((number, export),) = having
+                cells += [f"{quoted(export.node)} AS node", f"{number} AS source"]
+                cells += [f"{export.created_at} AS created_at"]
+                told.append(f"SELECT {', '.join(cells)} FROM ({_read_parts(export.tables[table])})")
+            else:
+                files = f"{name}_files_{len(told)}"
+                paths = self._name_files_of(files, table, having)
+                cells += ["node", "coalesce(source, error('a row is of no file that is read')) AS source"]
+                cells += ["created_at"]
+                read = read_files(paths, _PATH)
+                told.append(f'SELECT {", ".join(cells)} FROM ({read}) LEFT JOIN {files} USING ("{_PATH}")')
         if not told:
             cells = [f"CAST(NULL AS {kind}) AS {column}" for column, kind in columns.items()]
             cells += ["'' AS node", "0 AS source", "0 AS created_at"]
             told = [f"SELECT {', '.join(cells)} WHERE false"]
         self.define(name, " UNION ALL ".join(told), is_kept=False)
+
+    def _name_files_of(self, name: str, table: str, exports: Sequence[tuple[int, Export]]) -> Sequence[Path]:
+        """Make a table of the files of some exports, and give their paths. A query for each takes longer than to read it."""
+        files = [
+            (part.path.absolute(), number, export)
+            for number, export in exports
+            for part in export.tables[table]
+        ]
+        self._database.execute(
+            f'CREATE OR REPLACE TABLE {name} ("{_PATH}" VARCHAR, node VARCHAR, source BIGINT, created_at BIGINT)'
+        )
+        cells: list[pa.Array[Any]] = [
+            pa.array([str(path) for path, _, _ in files], pa.string()),
+            pa.array([export.node for _, _, export in files], pa.string()),
+            pa.array([number for _, number, _ in files], pa.int64()),
+            pa.array([export.created_at for _, _, export in files], pa.int64()),
+        ]
+        self._insert(name, pa.table(cells, names=["path", "node", "source", "created_at"]))
+        return [path for path, _, _ in files]
 
     def _group_branches(self) -> int:
         """Number the branches by groups that are ordered at once, as the table `branch_groups`; gives how many there are."""
@@ -246,6 +281,31 @@ class LocalEngine:
         what = "CREATE OR REPLACE TABLE placed AS" if is_first else "INSERT INTO placed"
         self._database.execute(f"{what} FROM ordered_batches")
         self._database.unregister("ordered_batches")
+
+
+def _one_row_per_id(stated: str, has_authors: bool) -> str:
+    """A query for the rows of a relation, as `one_row_per_id` of `analytics.reading.export_reader` has them.
+
+    Copies are told apart by hashes, and the few that differ are sorted: to sort all of them takes twelve times as long.
+    """
+    columns = _columns("commits")
+    # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
+    alike = ", ".join(["branch_id", "acks", "rank"] + ["author"] * has_authors)
+    order = ", ".join(f"{name} NULLS FIRST" for name in columns)
+    return f"""
+        WITH firsts AS (
+            SELECT commit_id, min(sequence) AS sequence FROM {stated} GROUP BY commit_id
+        ), candidates AS (
+            SELECT DISTINCT {", ".join(columns)} FROM {stated} SEMI JOIN firsts USING (commit_id, sequence)
+        ), contents AS (
+            SELECT DISTINCT commit_id, {alike} FROM {stated}
+        ), disputed AS (
+            SELECT commit_id, true AS is_disputed FROM contents GROUP BY commit_id HAVING count(*) > 1
+        )
+        SELECT {", ".join(columns)}, coalesce(is_disputed, false) AS is_disputed
+        FROM candidates LEFT JOIN disputed USING (commit_id)
+        QUALIFY row_number() OVER (PARTITION BY commit_id ORDER BY {order}) = 1
+    """
 
 
 def _columns(table: str) -> dict[str, str]:

@@ -5,8 +5,8 @@ caller's views.
 """
 
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.engines.engine import DIGESTS, EXPORT_KINDS, export_rows
+from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
@@ -24,15 +24,18 @@ from analytics.reading.export_reader import (
     are_small,
     as_path,
     count_rows,
+    gather,
     load_commits,
-    read_by_node,
+    local_rows,
+    read_by_export,
     read_distinct_commits,
-    read_table,
 )
 from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
 
+_FOLDER: Final = ".spark-order"
+"""Below the results, for as long as the engine runs: what tasks have ordered."""
 _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
 _runs: Final = count(1)
 
@@ -94,44 +97,57 @@ class SparkEngine(SparkQueries):
         spark: SparkSession | None = None,
     ) -> None:
         """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
-        is_small = are_small(exports)
+        self._is_small = are_small(exports)
         self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
         self._is_own = spark is None
         self._out = out
+        self._scratch = out / _FOLDER
+        shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
         super().__init__(
             spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log", shared=out)
         )
-        self._tables = TableWriter(self._spark, out, is_small=is_small)
+        self._tables = TableWriter(self._spark, out, is_small=self._is_small)
         self._kept: list[DataFrame] = []
+
+    def name_files(self, name: str, paths: Sequence[Path]) -> None:
+        """See Engine."""
+        super().name_files(name, paths)
+        self.name(name, gather(self._frames[name], self._exports))
 
     def define_source(self, name: str) -> None:
         """See Engine."""
+        is_alone = len(self._exports) == 1
+        if name == "commits" or (name == "all_commits" and not is_alone):
+            self.define_commits(name)
+            return
         made: dict[str, Callable[[], DataFrame]] = {
-            "commits": self._load_commits,
             "all_commits": lambda: read_distinct_commits(self._spark, self._exports[0]),
-            "exports": lambda: self._spark.createDataFrame(
-                export_rows(self._exports), ", ".join(f"{one} {kind}" for one, kind in EXPORT_KINDS.items())
+            "exports": lambda: gather(
+                local_rows(self._spark, EXPORTS_SCHEMA, export_rows(self._exports)), self._exports
             ),
             "commits_with_node": lambda: self._with_node("commits"),
             "all_commits_with_node": lambda: self._with_node("all_commits"),
-            "relay_topics_by_node": lambda: read_by_node(
+            "relay_topics_by_node": lambda: read_by_export(
                 self._spark, latest_exports(self._exports), "relay_topics"
             ),
         }
-        if name in made:
-            frame = made[name]()
-        elif name.endswith("_by_node"):
-            frame = read_by_node(self._spark, self._exports, name.removesuffix("_by_node"))
-        else:
-            frame = self._by_export(name.removesuffix("_by_export"))
+        frame = (
+            made[name]()
+            if name in made
+            else read_by_export(self._spark, self._exports, name.removeprefix("all_").partition("_by_")[0])
+        )
         self.name(name, frame)
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
-        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max)
-        placed = self._ordered.order.persist()
-        self._kept.append(placed)
+        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max, self._scratch)
+        placed = gather(self._ordered.order, self._exports)
+        if self._ordered.giants:  # how a giant hangs together is found by joins, and all else is in files
+            self._kept.append(placed.persist())
+        elif self._is_small and self._ordered.files:
+            self._tables.know("placed", self._ordered.files)
+            self._tables.know("ordered", self._ordered.files, "fault IS NULL")
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
 
@@ -163,6 +179,7 @@ class SparkEngine(SparkQueries):
     def close(self) -> None:
         """See Engine."""
         self._tables.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         if self._is_own:
             stop_session(self._spark, self._out)
             return
@@ -170,12 +187,14 @@ class SparkEngine(SparkQueries):
             frame.unpersist()
         self.drop_views()
 
-    def _load_commits(self) -> DataFrame:
-        commits = load_commits(self._spark, *self._exports)
+    def define_commits(self, name: str, within: str | None = None) -> None:
+        """See Engine."""
+        branches = None if within is None else self._frames[within]
+        commits = load_commits(self._spark, *self._exports, branches=branches)
         # Of one large export the rows are the files', which are read as fast as what is kept of them.
         if len(self._exports) > 1 or are_small(self._exports):
             self._kept.append(commits.persist())
-        return commits
+        self.name(name, commits)
 
     def _need(self, name: str) -> DataFrame:
         if name not in self._frames:
@@ -185,26 +204,16 @@ class SparkEngine(SparkQueries):
     def _with_node(self, name: str) -> DataFrame:
         return self._need(name).withColumn("node", F.lit(self._exports[0].node))
 
-    def _by_export(self, table: str) -> DataFrame:
-        """A table of all exports that have it, each with its number among them as `source`."""
-        having = [(number, one) for number, one in enumerate(self._exports) if one.tables[table]]
-        return reduce(
-            DataFrame.unionByName,
-            [
-                read_table(self._spark, [export], table)
-                .withColumn("source", F.lit(number))
-                .withColumn("created_at", F.lit(export.created_at))
-                for number, export in having or [(0, self._exports[0])]
-            ],
-        )
-
 
 def place_commits(
-    commits: DataFrame, giant_from: int | None = None, commits_max: int | None = None
+    commits: DataFrame,
+    giant_from: int | None = None,
+    commits_max: int | None = None,
+    folder: Path | None = None,
 ) -> OrderedBranches:
     """All commits with what `order_branches` says of them, and what else is compared and counted: all but ids and acks.
 
-    The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
+    The rank that the export states is `exported_rank`. Raises LargeBranchRefused, OSError.
     """
     stated = commits.withColumn("exported_rank", F.col("rank"))
     return order_branches(
@@ -214,4 +223,5 @@ def place_commits(
         with_shapes=True,
         with_digests=True,
         commits_max=commits_max,
+        folder=folder,
     )

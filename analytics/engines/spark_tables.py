@@ -5,8 +5,10 @@ processes for each table: its file system calls `chmod` for each file and folder
 computed in one job: to plan and start one is most of what a table of few rows costs.
 """
 
+import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -16,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
 
 from analytics.tables.functions import DUCKDB
 
@@ -29,6 +30,9 @@ so this needs no memory for each."""
 _TOGETHER: Final = "ravel_together_"
 """Views of tables while they are collected; a number follows, as runs in one session may collect at the same time."""
 _collections: Final = count(1)
+_TASKS: Final = 2
+"""That collect tables: each reads the plans of all of them first."""
+_NOT_A_NAME: Final = re.compile(r"\W+")
 _PART: Final = "part-00000.parquet"
 
 
@@ -39,8 +43,8 @@ class TableWriter:
         self._spark = spark
         self._out = out.absolute()
         self._is_small = is_small
-        self._here: dict[str, Path] = {}
-        """Tables that the driver wrote, and their files."""
+        self._here: dict[str, tuple[Sequence[Path], str]] = {}
+        """Tables whose files are the driver's to read, and the condition of their rows."""
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: DataFrame) -> DataFrame:
@@ -56,13 +60,19 @@ class TableWriter:
         else:
             with ThreadPoolExecutor(_WRITERS) as pool:
                 [*pool.map(_write_there, tables.values(), folders.values())]
-        return {
+        written = {
             name: self._spark.read.schema(table.schema).parquet(str(folders[name]))
             for name, table in tables.items()
         }
+        # What stands in one partition is counted without a shuffle.
+        return {name: frame.coalesce(1) if self._is_small else frame for name, frame in written.items()}
+
+    def know(self, name: str, files: Sequence[Path], where: str = "true") -> None:
+        """Answer queries of a relation from files that tasks wrote, of the rows where a condition holds."""
+        self._here[name] = files, where
 
     def rows(self, query: str, tables: Collection[str]) -> list[dict[str, Any]] | None:
-        """The rows of a query that reads these tables, or None if the driver did not write all of them."""
+        """The rows of a query that reads these tables, or None if the driver does not have all of them."""
         if not tables or not self._here.keys() >= set(tables):
             return None
         from analytics.engines.duckdb_tables import fetch
@@ -78,11 +88,11 @@ class TableWriter:
     def _write_here(self, name: str, rows: pa.Table, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        self._here[name] = folder / _PART
-        pq.write_table(rows, self._here[name])
+        pq.write_table(rows, folder / _PART)
+        self.know(name, [folder / _PART])
 
     def _open(self, tables: Collection[str]) -> "duckdb.DuckDBPyConnection":
-        """A database with views of these tables, which the driver wrote."""
+        """A database with views of these tables."""
         import duckdb
 
         from analytics.engines.duckdb_tables import read_files
@@ -92,7 +102,8 @@ class TableWriter:
             for statement in DUCKDB:
                 self._database.execute(statement)
         for name in tables:
-            query = read_files([self._here[name]])
+            files, where = self._here[name]
+            query = f"SELECT * FROM ({read_files(files)}) AS told WHERE {where}"
             self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {query}')
         return self._database
 
@@ -102,31 +113,40 @@ def _write_there(table: DataFrame, folder: Path) -> None:
 
 
 def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
-    """The rows of several small tables, by one job: each a struct in a column of its own."""
+    """The rows of several small tables, by one job: as one table, which has as many columns of each type as any of them."""
     prefix = f"{_TOGETHER}{next(_collections)}_"
-    # Columns that cannot be null are so beside rows of other tables, and Arrow refuses that.
-    kinds = [
-        StructType([StructField(field.name, field.dataType) for field in table.schema]).simpleString()
-        for table in tables.values()
-    ]
+    kinds: dict[str, str] = {}
+    """The columns of the one table, and their types: to plan with a column for each of theirs takes longer than the job."""
+    places: list[dict[str, str]] = []
+    """Of each table, which of these columns has which of its own."""
+    for table in tables.values():
+        place: dict[str, str] = {}
+        found: Counter[str] = Counter()
+        for field in table.schema:
+            kind = field.dataType.simpleString()
+            found[kind] += 1
+            name = f"{_NOT_A_NAME.sub('_', kind)}_{found[kind]}"
+            kinds[name] = kind
+            place[name] = field.name
+        places.append(place)
     # As a text, which is looked through once: each union of DataFrames looks through all before it.
     selects = [
-        f"SELECT {place} AS place, "
+        f"SELECT {number} AS place, "
         + ", ".join(
-            f"{'struct(*)' if place == other else f'CAST(NULL AS {kind})'} AS table_{other}"
-            for other, kind in enumerate(kinds)
+            f"{place[name]} AS {name}" if name in place else f"CAST(NULL AS {kind}) AS {name}"
+            for name, kind in kinds.items()
         )
-        + f" FROM {prefix}{place}"
-        for place in range(len(kinds))
+        + f" FROM {prefix}{number}"
+        for number, place in enumerate(places)
     ]
-    for place, table in enumerate(tables.values()):
-        table.createOrReplaceTempView(f"{prefix}{place}")
+    for number, table in enumerate(tables.values()):
+        table.createOrReplaceTempView(f"{prefix}{number}")
     try:
-        found: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).toArrow())
+        rows: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).coalesce(_TASKS).toArrow())
     finally:
-        for place in range(len(kinds)):
-            spark.catalog.dropTempView(f"{prefix}{place}")
+        for number in range(len(places)):
+            spark.catalog.dropTempView(f"{prefix}{number}")
     return {
-        name: pa.Table.from_struct_array(found.filter(pc.field("place") == place)[f"table_{place}"])
-        for place, name in enumerate(tables)
+        name: rows.filter(pc.field("place") == number).select([*place]).rename_columns([*place.values()])
+        for number, (name, place) in enumerate(zip(tables, places, strict=True))
     }

@@ -1,11 +1,12 @@
-"""Finds the branches that have news: those with commits in a part that only one of two exports lists.
+"""Finds the branches that have news: those with commits in a part that only one of two analyses has read.
 
 Parts never change, and each is checked against its BLAKE3 checksum. So where all parts with commits of a branch are the
-same, its commits are. Neither sequences nor watermarks are believed: a commit that came late into an old branch, an export
-that was begun anew and a merge of parts all show as other parts.
+same, its commits are. A part is told apart by its checksum and the number of its export, as two nodes may list the same
+bytes. Neither sequences nor watermarks are believed: a commit that came late into an old branch, an export that was begun
+anew and a merge of parts all show as other parts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,19 +26,24 @@ _CHANGED: Final = pa.schema([("branch_id", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How an export differs from the one that was analyzed before. Holds ids of branches alone."""
+    """How exports differ from those that were analyzed before. Holds ids of branches alone."""
 
     branches: frozenset[bytes]  # with commits in parts that are new, or gone
-    new_parts: Mapping[str, frozenset[bytes]]  # checksum -> its branches
+    new_parts: Mapping[str, frozenset[bytes]]  # key of a part -> its branches
     common: int  # parts of both
 
 
-def find_changes(out: Path, state: State, export: Export) -> Changes:
+def parts_by_key(exports: Sequence[Export]) -> dict[str, ExportPart]:
+    """The parts with commits of some exports, each by a key that stays the same as long as the part is listed."""
+    return {f"{number}:{part.blake3}": part for number, export in enumerate(exports) for part in export.parts}
+
+
+def find_changes(out: Path, state: State, exports: Sequence[Export]) -> Changes:
     """Compare parts. Raises OSError, pyarrow's errors."""
-    listed = {part.blake3 for part in export.parts}
-    new_parts = {part.blake3: branches_of(part) for part in export.parts if part.blake3 not in state.parts}
+    listed = parts_by_key(exports)
+    new_parts = {key: branches_of(part) for key, part in listed.items() if key not in state.parts}
     branches = {branch_id for found in new_parts.values() for branch_id in found}
-    gone = state.parts.keys() - listed
+    gone = state.parts.keys() - listed.keys()
     if gone:
         for some in _branches_in(out / FOLDER / BRANCHES_NAME, gone):
             branches.update(some["branch_id"].to_pylist())
@@ -57,31 +63,33 @@ def write_changed(path: Path, branches: frozenset[bytes]) -> None:
     pq.write_table(pa.table({"branch_id": sorted(branches)}, schema=_CHANGED), path)
 
 
-def write_inputs(folder: Path, export: Export, changes: Changes | None, earlier: Path | None) -> None:
-    """Keep which branches are in which part of an export, and what is void in it. Raises OSError, pyarrow's errors.
+def write_inputs(
+    folder: Path, exports: Sequence[Export], changes: Changes | None, earlier: Path | None
+) -> None:
+    """Keep which branches are in which part of exports, and what is void in them. Raises OSError, pyarrow's errors.
 
     `changes` and the folder of the results before spare reading parts again.
     """
     known = {} if changes is None else changes.new_parts
-    listed = {part.blake3 for part in export.parts}
+    listed = parts_by_key(exports)
     with pq.ParquetWriter(folder / BRANCHES_NAME, _BRANCHES) as writer:
         told: set[str] = set()
         if earlier is not None:
-            for batch in _branches_in(earlier / FOLDER / BRANCHES_NAME, listed):
+            for batch in _branches_in(earlier / FOLDER / BRANCHES_NAME, listed.keys()):
                 told.update(pc.unique(batch["part"]).to_pylist())
                 writer.write_batch(batch)
-        for part in export.parts:
-            if part.blake3 not in told:
-                found = sorted(known[part.blake3] if part.blake3 in known else branches_of(part))
-                rows: dict[str, list[Any]] = {"part": [part.blake3] * len(found), "branch_id": found}
+        for key, part in listed.items():
+            if key not in told:
+                found = sorted(known[key] if key in known else branches_of(part))
+                rows: dict[str, list[Any]] = {"part": [key] * len(found), "branch_id": found}
                 writer.write_batch(pa.record_batch(rows, schema=_BRANCHES))
     with pq.ParquetWriter(folder / VOIDS_NAME, _IDS) as writer:
-        for part in export.voids:
+        for part in (part for export in exports for part in export.voids):
             for batch in read_batches(part.path, ["commit_id"]):
                 writer.write_batch(pa.record_batch([batch["commit_id"].cast(pa.binary())], schema=_IDS))
 
 
-def _branches_in(path: Path, parts: "set[str] | frozenset[str]") -> Iterator[Any]:
+def _branches_in(path: Path, parts: Set[str]) -> Iterator[Any]:
     """Rows of BRANCHES_NAME of some parts."""
     wanted = pa.array(sorted(parts), pa.string())
     for batch in read_batches(path, _BRANCHES.names):

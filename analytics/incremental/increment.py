@@ -4,8 +4,9 @@ A branch without news keeps its order, its digest and its rows of the tables of 
 tables over all branches are counted anew, from what is kept of each commit and from the export. The result is row by row
 that of an analysis in full.
 
-That needs one export, each of whose commits stands once, and an earlier analysis by the same code and of the same export as
-it was then. Where this cannot be told the run is in full, and says why.
+That needs an earlier analysis by the same code, and of the same exports as they were then. In one export each commit must
+stand once; copies in several must not say different branches, since rows of branches without news are not looked at. Where
+this cannot be told the run is in full, and says why.
 """
 
 import base64
@@ -16,13 +17,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from string import Template
 from typing import Any, Final
 
 import pyarrow as pa
 from blake3 import blake3
 
 from analytics.engines.engine import CHANGED, KEPT_ORDER, QUERY_OF_KEPT_ORDER, Catalog, Engine
-from analytics.incremental.changes import Changes, find_changes, write_changed, write_inputs
+from analytics.incremental.changes import Changes, find_changes, parts_by_key, write_changed, write_inputs
 from analytics.incremental.state import (
     BY_BRANCH,
     DIGESTS_NAME,
@@ -50,12 +52,20 @@ WITH changed_voids AS (
     UNION ALL
     SELECT commit_id FROM voids_by_node ANTI JOIN voids_before USING (commit_id)
 )
-SELECT DISTINCT branch_id FROM all_commits SEMI JOIN changed_voids USING (commit_id)
+SELECT DISTINCT branch_id FROM $commits SEMI JOIN changed_voids USING (commit_id)
 """
 _DISTINCT: Final = """
 SELECT count(*) = count(DISTINCT hash_of(commit_id, commit_id, 0)) AS differ FROM all_commits
 """
 """As many different hashes as rows prove as many ids."""
+_MIXED: Final = f"""
+WITH told AS (
+    SELECT commit_id FROM all_commits_by_node SEMI JOIN {CHANGED} USING (branch_id)
+), others AS (
+    SELECT commit_id FROM all_commits_by_node ANTI JOIN {CHANGED} USING (branch_id)
+)
+SELECT count(*) AS mixed FROM others SEMI JOIN told USING (commit_id)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ class Increment:
     ) -> None:
         """Look for an earlier analysis, and check all that it left. `is_full`: do not build on it."""
         self._out, self._exports, self._verify = out, exports, verify
-        self._basis = _basis(exports[0], engine)
+        self._basis = _basis(exports, engine)
         self._changes: Changes | None = None
         self._earlier: Path | None = None
         self._state: State | None = None
@@ -96,16 +106,16 @@ class Increment:
         """Have only branches with news ordered and counted, if the rest can be kept."""
         if self._state is None:
             return
+        self._clear()
+        (self._out / _EARLIER).mkdir()
         try:
             changes = self._find_changes(self._state, engine, catalog)
         except Unfit as error:
             self.reason = str(error)
+            self._clear()
             return
-        self._clear()
-        (self._out / _EARLIER).mkdir()
-        write_changed(self._out / _EARLIER / "changed.parquet", changes.branches)
         self._digests = json.loads((self._out / DIGESTS_NAME).read_bytes())
-        catalog.narrow(self._out / _EARLIER / "changed.parquet")
+        catalog.narrow()
         self._changes = changes
 
     def take(self, catalog: Catalog) -> None:
@@ -144,22 +154,24 @@ class Increment:
                 found[branch_id.hex()] = (str(entry["digest"]), int(entry["commits"]))
         return found
 
-    def save(self, engine: Engine, *, commits: int, mismatches: int) -> None:
-        """Leave what the next analysis can build on. `commits` counts all, `mismatches` those that are elsewhere."""
-        export = self._exports[0]
+    def save(self, engine: Engine, *, commits: int, mismatches: int, disputed: int) -> None:
+        """Leave what the next analysis can build on.
+
+        `commits` counts all, `mismatches` those that are elsewhere, `disputed` those whose copies contradict each other.
+        """
         state = State(
             self._basis,
             self._verify,
-            self._unfit(commits, mismatches),
-            {part.blake3: part.rows for part in export.parts},
-            tuple(sorted(part.blake3 for part in export.voids)),
+            self._unfit(commits, mismatches, disputed),
+            {key: part.rows for key, part in parts_by_key(self._exports).items()},
+            self._voids(),
             (),
         )
         if not state.unfit:
             (self._out / FOLDER).mkdir(exist_ok=True)
             query = "SELECT * FROM all_ordered" if self.is_narrow else QUERY_OF_KEPT_ORDER
             engine.write({KEPT_ORDER: query}, folder=FOLDER)
-            write_inputs(self._out / FOLDER, export, self._changes, self._earlier)
+            write_inputs(self._out / FOLDER, self._exports, self._changes, self._earlier)
         save_state(self._out, state)
 
     def close(self) -> None:
@@ -177,8 +189,6 @@ class Increment:
             return None
         if is_full:
             raise Unfit("--full was given")
-        if len(self._exports) > 1:
-            raise Unfit("several exports are read")
         if state.unfit:
             raise Unfit(state.unfit)
         if VERIFICATIONS.index(state.verify) < VERIFICATIONS.index(self._verify):
@@ -190,42 +200,53 @@ class Increment:
         return state
 
     def _find_changes(self, state: State, engine: Engine, catalog: Catalog) -> Changes:
-        """Raises Unfit."""
-        (export,) = self._exports
+        """The branches with news are then those of the relation CHANGED. Raises Unfit."""
         try:
-            changes = find_changes(self._out, state, export)
+            changes = find_changes(self._out, state, self._exports)
         except (OSError, pa.ArrowException) as error:
             raise Unfit(f"the parts of the two exports cannot be compared: {error}") from None
         if state.parts and not changes.common:
             raise Unfit("the export was begun anew: it has no part that the earlier analysis has read")
-        catalog.need("all_commits")
-        is_part_twice = len({part.blake3 for part in export.parts}) < len(export.parts)
-        if is_part_twice or (changes.new_parts and not engine.rows(_DISTINCT)[0]["differ"]):
+        is_alone = len(self._exports) == 1
+        every = "all_commits" if is_alone else "all_commits_by_node"
+        catalog.need(every)
+        is_part_twice = is_alone and len(parts_by_key(self._exports)) < len(self._exports[0].parts)
+        if is_part_twice or (is_alone and changes.new_parts and not engine.rows(_DISTINCT)[0]["differ"]):
             raise Unfit("a commit stands in the export twice")
-        if state.voids == tuple(sorted(part.blake3 for part in export.voids)):
-            return changes
-        engine.name_files("voids_before", [self._out / FOLDER / VOIDS_NAME])
-        catalog.need("voids_by_node")
-        found = frozenset(bytes(row["branch_id"]) for row in engine.rows(_CHANGED_VOIDS))
-        return Changes(changes.branches | found, changes.new_parts, changes.common)
+        if state.voids != self._voids():
+            engine.name_files("voids_before", [self._out / FOLDER / VOIDS_NAME])
+            catalog.need("voids_by_node")
+            query = Template(_CHANGED_VOIDS).substitute(commits=every)
+            found = frozenset(bytes(row["branch_id"]) for row in engine.rows(query))
+            changes = Changes(changes.branches | found, changes.new_parts, changes.common)
+        changed = self._out / _EARLIER / "changed.parquet"
+        write_changed(changed, changes.branches)
+        engine.name_files(CHANGED, [changed])
+        if not is_alone and changes.new_parts and engine.rows(_MIXED)[0]["mixed"]:
+            raise Unfit("a commit stands in a branch with news and in one without")
+        return changes
 
-    def _unfit(self, commits: int, mismatches: int) -> str:
-        if len(self._exports) > 1:
-            return "the earlier analysis read several exports"
+    def _voids(self) -> tuple[str, ...]:
+        return tuple(sorted(part.blake3 for export in self._exports for part in export.voids))
+
+    def _unfit(self, commits: int, mismatches: int, disputed: int) -> str:
         if mismatches:
             return "the earlier analysis found commits elsewhere than the node says"
-        if commits != self._exports[0].rows:
+        if disputed:
+            return "the earlier analysis found copies of a commit that contradict each other"
+        if len(self._exports) == 1 and commits != self._exports[0].rows:
             return "the earlier analysis found a commit twice in the export"
         return ""
 
 
-def _basis(export: Export, engine: str) -> dict[str, str]:
+def _basis(exports: Sequence[Export], engine: str) -> dict[str, str]:
     """What two analyses must have in common, by what a reason calls it."""
     library = _LIBRARIES[engine]
     return {
-        "node": export.node,
-        "version of the export's columns": str(export.schema_version),
-        "key of pseudonyms": export.pseudonyms,
+        "number of exports": str(len(exports)),
+        "node": json.dumps([export.node for export in exports]),
+        "version of the export's columns": json.dumps([export.schema_version for export in exports]),
+        "key of pseudonyms": json.dumps([export.pseudonyms for export in exports]),
         "engine": f"{library} {version(library)}",
         "version of Ravel": _code(),
     }

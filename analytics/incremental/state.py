@@ -25,7 +25,7 @@ from analytics.engines.engine import KEPT_ORDER
 from analytics.reading.limits import STATE_SIZE_MAX
 from analytics.tables.definitions import TABLES
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """Of all that is kept. Raised when its form changes: what has another version is not built on."""
 FOLDER: Final = "state"
 STATE_NAME: Final = "state.json"
@@ -60,8 +60,8 @@ class State:
     basis: Mapping[str, str]  # what must be the same again, by its name
     verify: str  # one of VERIFICATIONS
     unfit: str  # why nothing can be built on it; "" where something can
-    parts: Mapping[str, int]  # checksums (hex) of the export's parts of commits, and their rows
-    voids: tuple[str, ...]  # checksums of its parts of voids
+    parts: Mapping[str, int]  # keys of the exports' parts of commits (`parts_by_key`), and their rows
+    voids: tuple[str, ...]  # checksums of their parts of voids
     files: tuple[KeptFile, ...]
 
     def files_of(self, folder: Path, name: str) -> list[Path]:

@@ -86,11 +86,9 @@ def linearize_batches(
     Rows leave branch by branch, each in its order, what has no place last. With digests, a branch's last commit that has a
     place bears that of the branch. Raises ValueError as the kernel does.
     """
-    # The same few branches, authors and kinds are named again and again: held once, and as numbers until they leave.
-    parts = [_shorten(batch, ("branch_id", *carried)) for batch in batches]
-    if not parts:
+    table = columns.gather(batches, ("branch_id", *carried))
+    if table is None:
         return
-    table = pa.Table.from_batches(parts).unify_dictionaries()
     branches: Any = table["branch_id"].combine_chunks()
     commit_ids = columns.ids(table["commit_id"])
     acks, ack_offsets = columns.id_lists(table["acks"])
@@ -115,13 +113,13 @@ def linearize_batches(
         rows = order.row[part]
         has_fault = order.fault[part] != kernel.NO_FAULT
         arrays = [
-            _lengthen(branches.take(pa.array(rows))),
+            columns.plain(branches.take(pa.array(rows))),
             columns.binary(commit_ids[rows]),
             pa.array(order.passed[part], mask=has_fault),
             pa.array(order.rank[part], mask=has_fault),
             pa.array(order.position[part], mask=has_fault),
             faults.take(pa.array(order.fault[part])),
-            *(_lengthen(column.take(pa.array(rows))) for column in more.values()),
+            *(columns.plain(column.take(pa.array(rows))) for column in more.values()),
         ]
         yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
 
@@ -142,18 +140,6 @@ def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # n
     at[placed[ends]] = np.arange(len(ends))
     indices: Any = pa.array(at, mask=at < 0)
     return pa.array(found, pa.string()).take(indices)
-
-
-def _shorten(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    for at, name in enumerate(batch.schema.names):
-        column: Any = batch.column(at)
-        if name in names and (pa.types.is_binary(column.type) or pa.types.is_string(column.type)):
-            batch = batch.set_column(at, name, column.dictionary_encode())
-    return batch
-
-
-def _lengthen(column: Any) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints) -> dict[str, Any]:
@@ -178,15 +164,6 @@ def digest_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     yield from map(_digest_row, digester.finish())
 
 
-def join_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The ids of each batch as one value `ids`, and the position of its `first`."""
-    for batch in batches:
-        if batch.num_rows:
-            ids = columns.ids(pa.chunked_array([batch["commit_id"]])).tobytes()
-            first = batch["position"].slice(0, 1)
-            yield pa.RecordBatch.from_pydict({"first": first, "ids": pa.array([ids], pa.binary())})
-
-
 @dataclass(frozen=True, slots=True)
 class BranchDigest:
     """BLAKE3 (hex) over the commit ids of a branch in order, and how many these are."""
@@ -206,13 +183,12 @@ class OrderDigester:
     def update(self, batch: pa.RecordBatch) -> Iterator[BranchDigest]:
         """Take rows in order; gives the branches that ended."""
         for run in _runs(batch):
-            if run.branch_id != self._branch:
-                yield from self.finish()
-            self.add(run.branch_id, run.commit_ids)
+            yield from self.add(run.branch_id, run.commit_ids)
 
-    def add(self, branch_id: bytes, commit_ids: bytes) -> None:
-        """Take the next ids of a branch, of which the one before was finished."""
-        if self._branch is None:
+    def add(self, branch_id: bytes, commit_ids: bytes) -> Iterator[BranchDigest]:
+        """Take the next ids of a branch; gives the one before if that has ended."""
+        if branch_id != self._branch:
+            yield from self.finish()
             self._branch, self._count, self._hasher = branch_id, 0, blake3()
         self._hasher.update(commit_ids)
         self._count += len(commit_ids) // kernel.ID_SIZE

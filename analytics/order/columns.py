@@ -3,6 +3,7 @@
 Arrow's arrays are `Any` here: these functions work on their buffers, which the stubs of pyarrow do not describe.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,25 @@ def binary(rows: Bytes) -> Any:  # noqa: ANN401  # see above
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * ID_SIZE
     buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(rows.tobytes())]
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
+
+
+def gather(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> pa.Table | None:
+    """All rows of some batches, None where there are none. Bytes and texts of these columns are held once, and as numbers.
+
+    The same few branches, authors and kinds are named again and again. `plain` turns such a column back.
+    """
+    parts = [_shorten(batch, names) for batch in batches]
+    return pa.Table.from_batches(parts).unify_dictionaries() if parts else None
+
+
+def plain(column: Any) -> Any:  # noqa: ANN401  # see above
+    """A column of `gather`, or a part of one, as it was."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _shorten(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    for at, name in enumerate(batch.schema.names):
+        column: Any = batch.column(at)
+        if name in names and (pa.types.is_binary(column.type) or pa.types.is_string(column.type)):
+            batch = batch.set_column(at, name, column.dictionary_encode())
+    return batch

@@ -10,24 +10,30 @@ and where all hold (and every cause is there), they are the ranks. That is one p
 or for an order at best: the branch is cut into ranges by them or by order of acceptance, whichever has fewer acks that
 point forward, and ranked range by range (`analytics.order.range_rank_jobs`).
 
-**Checkpoints** are handed from effects to causes over ranges of ranks, a bit each. **Positions** are places in one sort of
-all giants by (branch, checkpoints passed, rank, commit id) that Spark spreads over tasks. The ranges of the first check are
-that sort already for a branch whose stated ranks are true and that has no checkpoint: it is shuffled once in all.
+**Checkpoints** are handed from effects to causes over ranges of ranks, a bit each. **Positions** are places in ranges by
+(branch, checkpoints passed, rank, commit id), of which a task sorts one (`analytics.order.range_order`). The ranges of the
+first check are these already for a branch whose stated ranks are true and that has no checkpoint: it is shuffled once in
+all, and goes to Python once.
 """
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.order import kernel
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges, pin
-from analytics.order.rank_check import RankCheckResult, judge, sort_by_stated_rank
+from analytics.order.kept_rows import KeptRows, keep_rows
+from analytics.order.range_order import PLACED_SCHEMA, place_range
+from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges
+from analytics.order.rank_check import CHECKED_SCHEMA, RankCheckResult, judge
 from analytics.reading import limits
+from analytics.reading.export_reader import local_rows
 
 _log: Final = logging.getLogger("ravel.analytics")
 
@@ -43,11 +49,13 @@ class LargeBranchOrder:
     """The order of some giants, and in how many rounds it was found: 0 for what is done at once."""
 
     order: DataFrame
-    """`branch_id`, `commit_id`, `passed`, `rank`, `position` (these three null with a fault), `fault_code`, what is carried.
-
-    Partitions follow one another, and so do rows in them: a branch's places stand in their order."""
+    """`branch_id`, `commit_id`, `passed`, `rank`, `position`, `fault_code`, what is carried. With a fault the three before
+    it are null."""
     rank_rounds: int
     checkpoint_rounds: int
+    files: Mapping[bytes, tuple[Path, ...]]
+    """The files that have a branch's commits, with `tangle`, `commit_id` and `place`. They follow one another, and so do
+    rows in them. None where no folder was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ class _Giants:
     range_size: int
     names: str
     carried: tuple[str, ...]
+    folder: Path | None
 
     def columns(self, *needed: str) -> list[str]:
         """These columns, and what is carried besides."""
@@ -64,58 +73,63 @@ class _Giants:
 
 
 def order_giants(
-    commits: DataFrame, sizes: Mapping[bytes, int], range_size: int, carried: Sequence[str] = ()
+    commits: DataFrame,
+    sizes: Mapping[bytes, int],
+    range_size: int,
+    carried: Sequence[str] = (),
+    folder: Path | None = None,
 ) -> LargeBranchOrder:
     """Order these branches out of `commits` (branch_id, commit_id, acks, sequence, rank, mark); `sizes` count theirs.
 
-    No task gets much more than `range_size` commits. `commits` are read several times: persist them if they cost much.
-    `carried` are more columns of them to go with the rows.
-    Raises LargeBranchRefused, and ValueError if an id stands twice in a branch.
+    An id stands once in a branch. No task gets much more than `range_size` commits. `commits` are read several times:
+    persist them if they cost much. `carried` are more columns of them to go with the rows. In a `folder` that the driver and
+    all executors see, tasks keep their rows as files. Raises LargeBranchRefused, OSError.
     """
     named = [f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items()]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
-    giants = _Giants(range_size, ", ".join(named[:_NAMED_MAX]) + more, tuple(carried))
-    spark = commits.sparkSession
-    numbers = spark.createDataFrame(
-        [(bytearray(raw), number) for number, raw in enumerate(sizes)], "branch_id binary, tangle int"
+    giants = _Giants(range_size, ", ".join(named[:_NAMED_MAX]) + more, tuple(carried), folder)
+    numbers = local_rows(
+        commits.sparkSession,
+        "branch_id binary, tangle int",
+        [(raw, number) for number, raw in enumerate(sizes)],
     )
     stated = F.when(F.col("rank").between(0, kernel.NO_RANK), F.col("rank")).otherwise(F.lit(_NOT_STATED))
     rows = (
         commits.join(F.broadcast(numbers), on="branch_id", how="inner")
-        .withColumn("stated", stated)
-        .select(*giants.columns("tangle", "commit_id", "acks", "sequence", "stated", "mark"))
+        .withColumn("rank", stated)
+        .select(*giants.columns("tangle", "commit_id", "acks", "sequence", "rank", "mark"))
     )
-    counts = list(sizes.values())
-    ranges = sort_by_stated_rank(rows, counts, range_size)
-    verdicts = judge(ranges, rows, counts)
-    if [verdicts[number].commits for number in range(len(sizes))] != counts:
-        raise ValueError("a commit id stands twice in a tangle")
-    settled = [number for number, verdict in verdicts.items() if verdict.holds and not verdict.checkpoints]
-    others = {number: verdict for number, verdict in verdicts.items() if number not in settled}
-    placed, left_out = _place_settled(ranges.where(F.col("tangle").isin(settled)), giants)
+    first = _place(rows, sum(sizes.values()), giants, has_checks=True)
+    verdicts, counts = judge(first.frame)
+    settled = {number for number, verdict in verdicts.items() if verdict.holds and not verdict.checkpoints}
+    order = _number(
+        first.frame.where(F.col("checked").isNull() & F.col("tangle").isin(settled)), counts, giants
+    )
+    files = dict.fromkeys(settled, first.files)
     rank_rounds = checkpoint_rounds = 0
-    if others:
-        ranked, rank_rounds = _rank(ranges.where(F.col("tangle").isin([*others])), others, giants)
+    if others := {number: verdict for number, verdict in verdicts.items() if number not in settled}:
+        ranked, rank_rounds = _rank(rows.where(F.col("tangle").isin([*others])), others, giants)
         with_checkpoints = {number for number, verdict in others.items() if verdict.checkpoints}
         passed, checkpoint_rounds = _pass_checkpoints(ranked, with_checkpoints, giants)
-        partitions = max(1, -(-sum(counts[number] for number in others) // range_size))
-        more_placed, more_left_out = _place(passed, partitions, giants)
-        placed, left_out = placed.unionByName(more_placed), left_out.unionByName(more_left_out)
+        second = _place(passed, sum(sizes.values()), giants, has_checks=False)
+        order = order.unionByName(_number(second.frame, _count(second.frame), giants))
+        files |= dict.fromkeys(others, second.files)
     _log.info("%s: %d rounds for ranks, %d for checkpoints", giants.names, rank_rounds, checkpoint_rounds)
-    order = placed.unionByName(left_out).join(F.broadcast(numbers), on="tangle")
     wanted = giants.columns("branch_id", "commit_id", "passed", "rank", "position", "fault_code")
-    return LargeBranchOrder(order.select(*wanted), rank_rounds, checkpoint_rounds)
+    return LargeBranchOrder(
+        order.join(F.broadcast(numbers), on="tangle").select(*wanted),
+        rank_rounds,
+        checkpoint_rounds,
+        {raw: files[number] for number, raw in enumerate(sizes)},
+    )
 
 
-def _rank(
-    ranges: DataFrame, verdicts: Mapping[int, RankCheckResult], giants: _Giants
-) -> tuple[DataFrame, int]:
+def _rank(rows: DataFrame, verdicts: Mapping[int, RankCheckResult], giants: _Giants) -> tuple[DataFrame, int]:
     """`tangle`, `commit_id`, `acks`, `mark`, `rank`, `fault` of every commit, and what is carried."""
     wanted = giants.columns("tangle", "commit_id", "acks", "mark", "rank", "fault")
     witnessed = [number for number, verdict in verdicts.items() if verdict.holds]
     ranked = (
-        ranges.where(F.col("tangle").isin(witnessed))
-        .withColumn("rank", F.col("stated"))
+        rows.where(F.col("tangle").isin(witnessed))
         .withColumn("fault", F.lit(kernel.NO_FAULT).cast("bigint"))
         .select(*wanted)
     )
@@ -123,8 +137,8 @@ def _rank(
     if not others:
         return ranked, 0
     by_rank = [n for n in others if verdicts[n].forward_by_rank <= verdicts[n].forward_by_sequence]
-    hint = F.when(F.col("tangle").isin(by_rank), F.col("stated")).otherwise(F.col("sequence"))
-    hinted = ranges.where(F.col("tangle").isin(others)).withColumn("hint", hint)
+    hint = F.when(F.col("tangle").isin(by_rank), F.col("rank")).otherwise(F.col("sequence"))
+    hinted = rows.where(F.col("tangle").isin(others)).withColumn("hint", hint).drop("rank")
     waves = make_ranges(hinted, giants.range_size, giants.names)
     found, rounds = find_ranks(waves)
     waved = waves.numbered.join(found, on="num", how="inner")
@@ -134,8 +148,11 @@ def _rank(
 def _pass_checkpoints(
     ranked: DataFrame, with_checkpoints: Collection[int], giants: _Giants
 ) -> tuple[DataFrame, int]:
-    """What `_rank` gives, without acks and with the number of checkpoints `passed`, of every commit."""
-    wanted = giants.columns("tangle", "commit_id", "mark", "rank", "fault", "passed")
+    """`tangle`, `commit_id`, `passed` (checkpoints), `rank`, `fault_code` of every commit, and what is carried."""
+    is_void = (F.col("fault") == kernel.NO_FAULT) & (F.col("mark") == kernel.MARKED_VOID)
+    fault = F.when(is_void, kernel.VOID).otherwise(F.col("fault")).cast("tinyint").alias("fault_code")
+    names = giants.columns("tangle", "commit_id", "passed", "rank")
+    wanted = [*map(F.col, names), fault]
     has_checkpoints = F.col("tangle").isin(list(with_checkpoints))
     without = ranked.where(~has_checkpoints | (F.col("fault") != kernel.NO_FAULT))
     plain = without.withColumn("passed", F.lit(0).cast("bigint")).select(*wanted)
@@ -166,54 +183,37 @@ def _pass_checkpoints(
     return plain.unionByName(passed.select(*wanted)), rounds
 
 
-def _place(ranked: DataFrame, partitions: int, giants: _Giants) -> tuple[DataFrame, DataFrame]:
-    """Sort what has a place, and number it. Gives `tangle`, `commit_id`, `passed`, `rank`, `position`, `fault_code`, what is
-    carried; and the same of what a fault leaves no place, in which three are null."""
-    by = ("tangle", "passed", "rank", "commit_id")
-    is_placed = (F.col("fault") == kernel.NO_FAULT) & (F.col("mark") != kernel.MARKED_VOID)
-    wanted = giants.columns("tangle", "commit_id", "passed", "rank")
-    # Pinned, since Spark would draw other boundaries when it sorts again.
-    in_order = pin(
-        ranked.where(is_placed).select(*wanted).repartitionByRange(partitions, *by).sortWithinPartitions(*by)
-    )
-    code = F.when(F.col("fault") == kernel.NO_FAULT, kernel.VOID).otherwise(F.col("fault"))
-    return _number(in_order, giants), _leave_out(ranked.where(~is_placed), code, giants)
+def _place(rows: DataFrame, count: int, giants: _Giants, *, has_checks: bool) -> KeptRows:
+    """Cut rows into ranges, and have tasks sort them, and put stated ranks into their equations `has_checks`."""
+    at_once = rows.sparkSession.sparkContext.defaultParallelism
+    # A multiple of what runs in one go, as one task more than that would leave the other cores without any.
+    partitions = at_once * max(1, -(-count // (at_once * giants.range_size)))
+    carried = tuple(dict.fromkeys([*(["sequence"] if has_checks else []), *giants.carried]))
+    schema = [PLACED_SCHEMA, *(f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried)]
+    schema += [f"checked struct<{CHECKED_SCHEMA}>"] if has_checks else []
+    by = [name for name in ("tangle", "passed", "rank", "commit_id") if name in rows.columns]
+    task = partial(place_range, carried=carried, has_checks=has_checks)
+    return keep_rows(rows.repartitionByRange(partitions, *by), task, ", ".join(schema), giants.folder)
 
 
-def _place_settled(ranges: DataFrame, giants: _Giants) -> tuple[DataFrame, DataFrame]:
-    """As `_place`, of tangles whose stated ranks are true and which have no checkpoints: they stand in order already."""
-    ranked = ranges.withColumn("rank", F.col("stated")).withColumn("passed", F.lit(0).cast("bigint"))
-    is_void = F.col("mark") == kernel.MARKED_VOID
-    in_order = ranked.where(~is_void).select(*giants.columns("tangle", "commit_id", "passed", "rank"))
-    return _number(in_order, giants), _leave_out(ranked.where(is_void), F.lit(kernel.VOID), giants)
+def _count(placed: DataFrame) -> list[tuple[int, int, int]]:
+    """How many commits have a place in which part: (tangle, part, count)."""
+    return [tuple(row) for row in placed.groupBy("tangle", "part").agg(F.count("place")).collect()]
 
 
-def _number(in_order: DataFrame, giants: _Giants) -> DataFrame:
-    """Give rows their positions. They stand in order in pinned partitions that follow one another.
-
-    So a commit's number is its place and its partition's start.
-    """
-    numbered = in_order.withColumn("num", F.monotonically_increasing_id()).withColumn(
-        "part", F.spark_partition_id()
-    )
-    runs = numbered.groupBy("part", "tangle").agg(F.min("num").alias("first"), F.count("*").alias("count"))
-    shifts = []
-    counted: dict[int, int] = {}
-    for row in runs.orderBy("part", "tangle").collect():
-        before = counted.get(row["tangle"], 0)
-        shifts.append((row["part"], row["tangle"], before - row["first"]))
-        counted[row["tangle"]] = before + row["count"]
-    shift = in_order.sparkSession.createDataFrame(shifts, "part int, tangle int, shift bigint")
+def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _Giants) -> DataFrame:
+    """Give rows of `place_range` their positions: a place counts in its part, and parts follow one another."""
+    before: dict[int, int] = {}
+    starts = []
+    for tangle, part, count in sorted(counts):
+        starts.append((tangle, part, before.get(tangle, 0)))
+        before[tangle] = before.get(tangle, 0) + count
+    start = local_rows(placed.sparkSession, "tangle int, part int, start bigint", starts)
+    nothing = F.lit(None).cast("bigint")
+    is_placed = F.col("fault_code") == kernel.NO_FAULT
     return (
-        numbered.join(F.broadcast(shift), on=["part", "tangle"], how="inner")
-        .withColumn("position", F.col("num") + F.col("shift"))
-        .withColumn("fault_code", F.lit(kernel.NO_FAULT).cast("tinyint"))
+        placed.join(F.broadcast(start), on=["tangle", "part"], how="inner")
+        .withColumns({name: F.when(is_placed, F.col(name)).otherwise(nothing) for name in ("passed", "rank")})
+        .withColumn("position", F.col("place") + F.col("start"))
         .select(*giants.columns("tangle", "commit_id", "passed", "rank", "position", "fault_code"))
-    )
-
-
-def _leave_out(rows: DataFrame, code: Column, giants: _Giants) -> DataFrame:
-    nothing = {name: F.lit(None).cast("bigint") for name in ("passed", "rank", "position")}
-    return rows.withColumns({**nothing, "fault_code": code.cast("tinyint")}).select(
-        *giants.columns("tangle", "commit_id", "passed", "rank", "position", "fault_code")
     )

@@ -11,13 +11,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from analytics.order import branch_tasks, columns, kernel, shapes
+from analytics.order import branch_tasks, columns, kept_rows, kernel, range_order, shapes
 from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import range_ranks as waves
 from analytics.order import rank_check as witness
@@ -27,9 +32,9 @@ from analytics.order.branch_tasks import (
     LargeBranchRefused,
     OrderDigester,
     digest_batches,
-    join_ids,
     linearize_batches,
 )
+from analytics.order.kept_rows import KeptRows, keep_rows
 from analytics.order.large_branches import order_giants
 from analytics.reading import limits
 from analytics.reading.shipping import ship_by_value
@@ -52,9 +57,9 @@ class OrderedBranches:
     """The order of every branch, and which of them many tasks ordered."""
 
     order: DataFrame
-    giants: Mapping[bytes, int]  # branch -> its commits
-    places: DataFrame | None = None
-    """The giants' part of the order alone, where a branch's places stand in their order; None without giants."""
+    giants: Mapping[bytes, tuple[Path, ...]]  # branch -> files as `LargeBranchOrder` has them
+    files: tuple[Path, ...] = ()
+    """All of the order, if tasks wrote it and there is no giant."""
 
 
 def linearize(
@@ -82,11 +87,13 @@ def order_branches(
     with_shapes: bool = False,
     with_digests: bool = False,
     commits_max: int | None = None,
+    folder: Path | None = None,
 ) -> OrderedBranches:
     """As `linearize`, and what else an analysis wants to know.
 
     `with_digests` adds `digest` after the shapes: at the last place of each branch that one task ordered, null elsewhere.
-    `commits_max` is how many commits there are at most, if that is known: too few for a giant need not be counted.
+    `commits_max` is how many commits there are at most, if that is known: too few for a giant need not be counted. In a
+    `folder` that the driver and all executors see, tasks write all that they order, at once. Raises OSError then, too.
     """
     _ship_code()
     threshold = giant_from or limits.LARGE_BRANCH_FROM
@@ -96,8 +103,8 @@ def order_branches(
     rows = commits.select(*read, _mark().alias("mark"))
     at_once = _shuffle_partitions(commits)
     if commits_max is not None and commits_max < min(threshold, limits.TASK_COMMITS):
-        small = _linearize_small(rows, at_once, carried, with_shapes, with_digests)
-        return OrderedBranches(small, {})
+        small = _linearize_small(rows, at_once, carried, with_shapes, with_digests, folder)
+        return OrderedBranches(small.frame, {}, small.files)
     is_large = F.col("size") >= threshold
     found = (
         rows.groupBy("branch_id")
@@ -119,23 +126,28 @@ def order_branches(
     # A multiple of what runs in one go: one task more than that would leave the other cores without any.
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
-        small = _linearize_small(rows, partitions, carried, with_shapes, with_digests)
-        return OrderedBranches(small, {})
+        small = _linearize_small(rows, partitions, carried, with_shapes, with_digests, folder)
+        return OrderedBranches(small.frame, {}, small.files)
     is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     range_size = max(1, threshold // 2)
-    ordered = order_giants(rows, giants, range_size, carried).order
+    ordered = order_giants(rows, giants, range_size, carried, folder)
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
-    places = ordered.withColumn("fault", fault).select(*LINEARIZATION_COLUMNS, *carried)
+    places = ordered.order.withColumn("fault", fault).select(*LINEARIZATION_COLUMNS, *carried)
     large = _add_shapes(places, rows.where(is_large), giants) if with_shapes else places
     if with_digests:
         large = large.withColumn("digest", F.lit(None).cast("string"))
-    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests)
-    return OrderedBranches(small.unionByName(large), giants, places)
+    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests, folder)
+    return OrderedBranches(small.frame.unionByName(large), ordered.files)
 
 
 def _linearize_small(
-    rows: DataFrame, partitions: int, carried: Sequence[str], with_shapes: bool, with_digests: bool
-) -> DataFrame:
+    rows: DataFrame,
+    partitions: int,
+    carried: Sequence[str],
+    with_shapes: bool,
+    with_digests: bool,
+    folder: Path | None,
+) -> KeptRows:
     schema = [LINEARIZATION_SCHEMA, *([SHAPES_SCHEMA] if with_shapes else [])]
     schema += ["digest string"] if with_digests else []
     schema += [f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried]
@@ -143,7 +155,12 @@ def _linearize_small(
         linearize_batches, carried=tuple(carried), with_shapes=with_shapes, with_digests=with_digests
     )
     needed = [name for name in rows.columns if name != "rank"]
-    return rows.select(*needed).repartition(partitions, "branch_id").mapInArrow(task, ", ".join(schema))
+    needed_rows = rows.select(*needed)
+    # One partition that is there already is not shuffled.
+    spread = needed_rows.coalesce(1) if partitions == 1 else needed_rows.repartition(partitions, "branch_id")
+    if folder is None:
+        return KeptRows(spread.mapInArrow(task, ", ".join(schema)))  # computed when Spark comes to it
+    return keep_rows(spread, task, ", ".join(schema), folder)
 
 
 def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:
@@ -214,26 +231,28 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
 
 
 def digest_giants(ordered: OrderedBranches) -> list[BranchDigest]:
-    """The digests of branches that many tasks ordered: no task holds one of them, and neither does the driver.
+    """The digests of branches that many tasks ordered, from the files that these wrote. Raises OSError, pyarrow's errors.
 
-    A digest is one hash over all ids in order. Tasks have the ids of places that follow one another, and the driver hashes
-    those of one task after another: 32 bytes a commit.
+    A digest is one hash over all ids in order: the driver reads them, a batch at a time, 32 bytes a commit.
     """
-    if ordered.places is None:
-        return []
-    _ship_code()
+    digester = OrderDigester()
     found: list[BranchDigest] = []
-    for branch_id in ordered.giants:
-        places = ordered.places.where((F.col("branch_id") == F.lit(branch_id)) & F.col("fault").isNull())
-        pieces = places.select("position", "commit_id").mapInArrow(join_ids, "first bigint, ids binary")
-        digester, count = OrderDigester(), 0
-        for piece in pieces.toLocalIterator(prefetchPartitions=True):
-            ids = bytes(piece["ids"])
-            assert piece["first"] == count, (
-                "Spark gives partitions in their order, or this digest would be a false one"
-            )
-            digester.add(branch_id, ids)
-            count += len(ids) // kernel.ID_SIZE
+    names = [*ordered.giants]
+    for files in dict.fromkeys(ordered.giants.values()):
+        numbers = pa.array(
+            [number for number, name in enumerate(names) if ordered.giants[name] == files], pa.int32()
+        )
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches(columns=["tangle", "commit_id", "place"]):
+                is_there = pc.and_(pc.is_in(batch["tangle"], numbers), pc.is_valid(batch["place"]))
+                rows = batch.filter(is_there)
+                tangle, commit_ids = (
+                    rows["tangle"].to_numpy(),
+                    columns.ids(pa.chunked_array([rows["commit_id"]])),
+                )
+                ends = np.flatnonzero(np.diff(tangle, append=-1))
+                for start, end in zip((0, *(ends[:-1] + 1)), ends + 1, strict=False):
+                    found += digester.add(names[tangle[start]], commit_ids[start:end].tobytes())
         found += digester.finish()
     return found
 
@@ -247,7 +266,17 @@ def _mark() -> Column:
 def _ship_code() -> None:
     """Send these functions to the workers with each task, so that a cluster needs no copy of Ravel."""
     ship_by_value(
-        kernel, columns, shapes, branch_tasks, waves, wave_jobs, witness, limits, sys.modules[__name__]
+        kernel,
+        columns,
+        shapes,
+        branch_tasks,
+        kept_rows,
+        range_order,
+        waves,
+        wave_jobs,
+        witness,
+        limits,
+        sys.modules[__name__],
     )
 
 

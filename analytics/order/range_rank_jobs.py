@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from analytics.order import range_ranks as waves
 from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.order.kept_rows import pin
 from analytics.order.kernel import BEHIND_MISSING, CYCLE, MISSING_CAUSE, NO_FAULT, NO_RANK, Ints
 from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, CommitRange
 from analytics.reading import limits
@@ -47,16 +47,6 @@ class Ranges:
     blocks: DataFrame
     externals: Mapping[int, Ints]  # range -> numbers of what it acks elsewhere
     names: str  # of the branches, for errors
-
-
-def pin(frame: DataFrame) -> DataFrame:
-    """Compute a table now and keep it, where a session has a folder for that, else on the executors' disks.
-
-    Computed again it could differ: in the folder it outlasts an executor, and lost with a disk it fails the job.
-    """
-    if frame.sparkSession.sparkContext.getCheckpointDir() is not None:
-        return frame.checkpoint(eager=True)
-    return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
 def make_ranges(commits: DataFrame, range_size: int, names: str) -> Ranges:

@@ -1,33 +1,53 @@
 """Verifies exported ranks: each must be 0 for a root, else 1 + the largest rank of its parents.
 
-The equation of a commit is *rank = 0 without acks, else 1 + the largest rank of the acked*; why it is enough, `analytics.
-giants` says. Where ranks are true, what a commit acks has a rank that is little smaller, since people ack what is new. So
-rows are cut into ranges by stated rank, each looked through by one task, where nearly all causes are found; a join with all
-commits is left for the few that are not. Where ranks are false that join has much to do, and is as exact.
+The equation of a commit is *rank = 0 without acks, else 1 + the largest rank of the acked*; why it is enough,
+`analytics.order.large_branches` says. Where ranks are true, what a commit acks has a rank that is little smaller, since
+people ack what is new. So rows are cut into ranges by stated rank, each looked through by one task, where nearly all causes
+are found; a join with all commits is left for the few that are not. Where ranks are false that join has much to do, and is
+as exact.
 
-Where ranks are true and nothing but ranks orders a branch, these ranges stand in its order already. So they are kept.
+Where ranks are true and nothing but ranks orders a branch, these ranges are its order already: `analytics.order.range_order`
+has the task that sorts them, and calls what is here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from analytics.order import columns, kernel
 from analytics.order.kernel import Bytes, Ints
-from analytics.order.range_rank_jobs import pin
 
-_CHECKED_SCHEMA: Final = """
-    tangle int, holds boolean, forward_by_rank bigint, forward_by_sequence bigint, checkpoints bigint,
-    stated bigint, sequence bigint, highest bigint, elsewhere array<binary>
+CHECKED_SCHEMA: Final = """
+    tangle int, part int, holds boolean, placed bigint, forward_by_rank bigint, forward_by_sequence bigint,
+    checkpoints bigint, stated bigint, sequence bigint, highest bigint, elsewhere array<binary>
 """
-"""A row for each tangle of a range, where the last four are null; and one for each commit that acks something elsewhere,
-where `holds` says whether what is here allows its rank, and `highest` is the largest rank of its causes here."""
+"""A row for each tangle of a range, where the last four are null: `placed` counts its commits that are not void. And one for
+each commit that acks something elsewhere, where `holds` says whether what is here allows its rank, `highest` is the largest
+rank of its causes here, and `placed` is null."""
+_INTS: Final = (
+    "placed",
+    "forward_by_rank",
+    "forward_by_sequence",
+    "checkpoints",
+    "stated",
+    "sequence",
+    "highest",
+)
+_FIELDS: Final[Mapping[str, pa.DataType]] = {
+    "tangle": pa.int32(),
+    "part": pa.int32(),
+    "holds": pa.bool_(),
+    **dict.fromkeys(_INTS, pa.int64()),
+    "elsewhere": pa.list_(pa.binary()),
+}
+CHECKED_KIND: Final = pa.struct([*_FIELDS.items()])
+"""The same as a column of Arrow."""
 _ROWS_PER_BATCH: Final = 50_000
 _BROADCAST_COUNT_MAX: Final = 500_000
 """Different acks from elsewhere that every task gets: some 50 MB. If there are more, commits go to them instead."""
@@ -37,7 +57,6 @@ _BROADCAST_COUNT_MAX: Final = 500_000
 class RankCheckResult:
     """What the equations say of one tangle."""
 
-    commits: int  # ids
     holds: bool
     forward_by_rank: int  # acks of what does not stand before by the stated rank
     forward_by_sequence: int
@@ -69,59 +88,43 @@ class Checked:
     forward_by_sequence: Ints  # acks of each commit, as in Verdict
 
 
-def sort_by_stated_rank(rows: DataFrame, sizes: Sequence[int], range_size: int) -> DataFrame:
-    """All rows in the order of tangle, stated rank and id, cut into ranges of about `range_size`, and pinned."""
-    by = ("tangle", "stated", "commit_id")
-    return pin(rows.repartitionByRange(-(-sum(sizes) // range_size), *by).sortWithinPartitions(*by))
+def judge(ranges: DataFrame) -> tuple[dict[int, RankCheckResult], list[tuple[int, int, int]]]:
+    """What ranges say of the equations of each tangle, and of how many commits have a place in which: (tangle, part, count).
 
-
-def judge(ranges: DataFrame, rows: DataFrame, sizes: Sequence[int]) -> dict[int, RankCheckResult]:
-    """Put the stated ranks of tangles 0, 1, ... of these sizes into the equations.
-
-    `rows` have `tangle`, `commit_id`, `acks`, `sequence`, `stated`, `mark`; `ranges` are the same as
-    `sort_by_stated_rank` leaves them.
+    `ranges` are as `place_range` leaves them, with checks.
     """
-    needed = ranges.select("tangle", "commit_id", "acks", "sequence", "stated", "mark")
-    checked = pin(needed.mapInArrow(_check_task, _CHECKED_SCHEMA))
-    found = (
-        checked.unionByName(_look_elsewhere(checked, rows))
-        .where(F.col("elsewhere").isNull())
-        .groupBy("tangle")
-        .agg(
-            F.bool_and("holds").alias("holds"),
-            F.sum("forward_by_rank").alias("forward_by_rank"),
-            F.sum("forward_by_sequence").alias("forward_by_sequence"),
-            F.sum("checkpoints").alias("checkpoints"),
-        )
+    checked = ranges.where(F.col("checked").isNotNull()).select("checked.*")
+    sums = (
+        checked.where(F.col("elsewhere").isNull())
+        .drop("stated", "sequence", "highest", "elsewhere")
+        .collect()
     )
-    ids = _count_ids(rows, sizes)
-    return {
-        row["tangle"]: RankCheckResult(
-            ids[row["tangle"]],
-            row["holds"],
-            row["forward_by_rank"],
-            row["forward_by_sequence"],
-            row["checkpoints"],
+    found: dict[int, RankCheckResult] = {}
+    for row in (*sums, *_look_elsewhere(checked, ranges)):
+        before = found.get(row["tangle"], RankCheckResult(True, 0, 0, 0))
+        found[row["tangle"]] = RankCheckResult(
+            before.holds and row["holds"],
+            before.forward_by_rank + row["forward_by_rank"],
+            before.forward_by_sequence + row["forward_by_sequence"],
+            before.checkpoints + row["checkpoints"],
         )
-        for row in found.collect()
-    }
+    return found, [(row["tangle"], row["part"], row["placed"]) for row in sums]
 
 
-def _look_elsewhere(checked: DataFrame, rows: DataFrame) -> DataFrame:
-    """A row of CHECKED_SCHEMA, without `elsewhere`, for each commit that acks something which is not in its range."""
+def _look_elsewhere(checked: DataFrame, ranges: DataFrame) -> list[Row]:
+    """What the equations say of commits that ack something which is not in their range: a row for each tangle."""
     # Numbered before, for next to a generator Spark would number what it generates.
     asking = checked.where(F.col("elsewhere").isNotNull()).withColumn("num", F.monotonically_increasing_id())
     asked = asking.select("*", F.explode("elsewhere").alias("ack"))
     wanted = asked.select("tangle", "ack").distinct().persist()
-    causes = rows.select(
+    causes = ranges.where(F.col("checked").isNull()).select(
         "tangle",
         F.col("commit_id").alias("ack"),
-        F.col("stated").alias("cause_stated"),
+        F.col("rank").alias("cause_stated"),
         F.col("sequence").alias("cause_sequence"),
     )
     if wanted.count() <= _BROADCAST_COUNT_MAX:
-        causes = pin(causes.join(F.broadcast(wanted), on=["tangle", "ack"], how="inner"))
-    wanted.unpersist()
+        causes = causes.join(F.broadcast(wanted), on=["tangle", "ack"], how="inner")
     commits = (
         asked.join(causes, on=["tangle", "ack"], how="left")
         .groupBy("num")
@@ -136,31 +139,18 @@ def _look_elsewhere(checked: DataFrame, rows: DataFrame) -> DataFrame:
     )
     is_solved = F.col("stated") == F.greatest("highest", "cause_highest") + 1
     is_sound = F.col("has_all") & (F.col("cause_lowest") >= 0)
-    nothing = F.lit(None).cast("bigint")
-    return commits.select(
-        "tangle",
-        (F.col("holds") & F.coalesce(is_sound & is_solved, F.lit(False))).alias("holds"),
-        "forward_by_rank",
-        "forward_by_sequence",
-        F.lit(0).cast("bigint").alias("checkpoints"),
-        *[nothing.alias(name) for name in ("stated", "sequence", "highest")],
-        F.lit(None).cast("array<binary>").alias("elsewhere"),
+    found = (
+        commits.groupBy("tangle")
+        .agg(
+            F.bool_and(F.col("holds") & F.coalesce(is_sound & is_solved, F.lit(False))).alias("holds"),
+            F.sum("forward_by_rank").alias("forward_by_rank"),
+            F.sum("forward_by_sequence").alias("forward_by_sequence"),
+            F.lit(0).alias("checkpoints"),
+        )
+        .collect()
     )
-
-
-def _count_ids(rows: DataFrame, sizes: Sequence[int]) -> dict[int, int]:
-    """Different ids of each tangle. As many different hashes as rows prove as many ids, and are cheaper to count."""
-    counts = _count_distinct(rows.select("tangle", F.xxhash64("commit_id").alias("of")))
-    if [counts[number] for number in range(len(sizes))] == list(sizes):
-        return counts
-    return _count_distinct(rows.select("tangle", F.col("commit_id").alias("of")))
-
-
-def _count_distinct(values: DataFrame) -> dict[int, int]:
-    return {
-        row["tangle"]: row["count"]
-        for row in values.groupBy("tangle").agg(F.count_distinct("of").alias("count")).collect()
-    }
+    wanted.unpersist()
+    return found
 
 
 # --- what runs on the executors ---
@@ -204,57 +194,66 @@ def _find(part: Range, effects: Ints) -> Ints:
     return np.where(is_it, found, -1)
 
 
-def _check_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    parts = [batch for batch in batches if batch.num_rows]
-    if not parts:
-        return
-    table = pa.Table.from_batches(parts)
+def check_rows(
+    table: pa.Table, commit_ids: Bytes, is_placed: NDArray[np.bool_], part: int
+) -> Iterator["pa.StructArray"]:
+    """What the rows of range `part` say, as CHECKED_KIND. `rank` is the stated one; `is_placed`: which are not void."""
     acks, ack_offsets = columns.id_lists(table["acks"])
-    tangle, sequence, stated = (table[name].to_numpy() for name in ("tangle", "sequence", "stated"))
-    part = Range(tangle, columns.ids(table["commit_id"]), ack_offsets, acks, sequence, stated)
-    checked = check_range(part)
+    tangle, sequence, stated = (table[name].to_numpy() for name in ("tangle", "sequence", "rank"))
+    checked = check_range(Range(tangle, commit_ids, ack_offsets, acks, sequence, stated))
     is_checkpoint = table["mark"].to_numpy() == kernel.MARKED_CHECKPOINT
     elsewhere = np.bincount(
         np.repeat(np.arange(len(tangle)), np.diff(ack_offsets))[checked.is_elsewhere], minlength=len(tangle)
     )
-    yield _sums(tangle, checked, is_checkpoint, elsewhere == 0)
+    yield _sums(tangle, checked, (is_placed, is_checkpoint), elsewhere == 0, part)
     rows = np.flatnonzero(elsewhere)
     asked = acks[checked.is_elsewhere]
     starts = np.concatenate([[0], np.cumsum(elsewhere[rows])])
     for first in range(0, len(rows), _ROWS_PER_BATCH):
         some = rows[first : first + _ROWS_PER_BATCH]
         ends = starts[first : first + len(some) + 1]
-        zeros = np.zeros(len(some), np.int64)
         listed = columns.binary(asked[ends[0] : ends[-1]])
-        yield _batch(
-            tangle[some].astype(np.int32),
-            checked.holds[some],
-            zeros,
-            zeros,
-            zeros,
-            stated[some],
-            sequence[some],
-            checked.highest[some],
-            pa.ListArray.from_arrays(pa.array((ends - ends[0]).astype(np.int32)), listed),
+        yield _struct(
+            len(some),
+            tangle=tangle[some].astype(np.int32),
+            holds=checked.holds[some],
+            stated=stated[some],
+            sequence=sequence[some],
+            highest=checked.highest[some],
+            elsewhere=pa.ListArray.from_arrays(pa.array((ends - ends[0]).astype(np.int32)), listed),
         )
 
 
 def _sums(
-    tangle: Ints, checked: Checked, is_checkpoint: NDArray[np.bool_], is_complete: NDArray[np.bool_]
-) -> pa.RecordBatch:
-    """A row for each tangle."""
+    tangle: Ints,
+    checked: Checked,
+    flags: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    is_complete: NDArray[np.bool_],
+    part: int,
+) -> "pa.StructArray":
+    """A row for each tangle. `flags`: which commits have a place, and which are checkpoints."""
     numbers, index = np.unique(tangle, return_inverse=True)
     failed = np.bincount(index[is_complete & ~checked.holds], minlength=len(numbers))
-    by_tangle = [
+    placed, checkpoints, by_rank, by_sequence = (
         np.bincount(index, weights, len(numbers)).astype(np.int64)
-        for weights in (checked.forward_by_rank, checked.forward_by_sequence, is_checkpoint)
+        for weights in (*flags, checked.forward_by_rank, checked.forward_by_sequence)
+    )
+    return _struct(
+        len(numbers),
+        tangle=numbers.astype(np.int32),
+        part=np.full(len(numbers), part, np.int32),
+        placed=placed,
+        holds=failed == 0,
+        forward_by_rank=by_rank,
+        forward_by_sequence=by_sequence,
+        checkpoints=checkpoints,
+    )
+
+
+def _struct(count: int, **values: Any) -> "pa.StructArray":  # noqa: ANN401  # arrays of numpy and Arrow, whose stubs have no common type
+    """So many rows of CHECKED_KIND. What is not given is null."""
+    arrays = [
+        pa.array(values[field.name]) if field.name in values else pa.nulls(count, field.type)
+        for field in CHECKED_KIND
     ]
-    nothing = [pa.nulls(len(numbers), pa.int64()) for _ in range(3)]
-    lists = pa.nulls(len(numbers), pa.list_(pa.binary()))
-    return _batch(numbers.astype(np.int32), failed == 0, *by_tangle, *nothing, lists)
-
-
-def _batch(*values: Any) -> pa.RecordBatch:  # noqa: ANN401  # arrays of numpy and Arrow, whose stubs have no common type
-    names = ["tangle", "holds", "forward_by_rank", "forward_by_sequence", "checkpoints"]
-    names += ["stated", "sequence", "highest", "elsewhere"]
-    return pa.RecordBatch.from_arrays([pa.array(value) for value in values], names)
+    return pa.StructArray.from_arrays(arrays, fields=list(CHECKED_KIND))

@@ -6,9 +6,9 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from analytics.reading.limits import SMALL_ROWS_MAX
 from ravel.exports.checking import Export, ExportPart, authors_agree
@@ -62,13 +62,16 @@ def count_rows(exports: Sequence[Export]) -> int:
     return sum(export.rows_in_all for export in exports)
 
 
-def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
+def load_commits(spark: "SparkSession", *exports: Export, branches: "DataFrame | None" = None) -> "DataFrame":
     """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
-    void: the others may not have heard of it. Authors are compared where they are called alike.
+    void: the others may not have heard of it. Authors are compared where they are called alike. With `branches` only rows
+    that state one of their `branch_id` are read.
     """
     rows = read_table(spark, exports, "commits")
+    if branches is not None:
+        rows = rows.join(branches.select("branch_id"), on="branch_id", how="semi").select(*rows.columns)
     voids = read_table(spark, exports, "voids")
     # Of several exports most commits have copies, so nobody looks whether none has.
     # Few are grouped sooner than a job looks.
@@ -124,18 +127,71 @@ def one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
 
 def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
     """All rows of a table of SPARK_SCHEMAS as they stand in the files."""
+    return gather(_read_files(spark, exports, table), exports)
+
+
+def gather(rows: "DataFrame", exports: Sequence[Export]) -> "DataFrame":
+    """The same rows, in one partition where the exports that they come from are small.
+
+    What is counted of one partition is counted in one task: without a shuffle, whose stages take longer than the work.
+    """
+    return rows.coalesce(1) if are_small(exports) else rows
+
+
+def local_rows(spark: "SparkSession", schema: str, rows: Sequence[tuple[object, ...]] = ()) -> "DataFrame":
+    """Few rows as a table. Spark plans with them, and leaves out what follows from none.
+
+    A list that is given to Spark becomes a table of Python's: to read that takes workers of its own.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    kinds: Any = StructType.fromDDL(schema)
+    names = kinds.names
+    told = [dict(zip(names, row, strict=True)) for row in rows]
+    return spark.createDataFrame(pa.Table.from_pylist(told, schema=to_arrow_schema(kinds)))
+
+
+def _read_files(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
     return _read(spark, SPARK_SCHEMAS[table], [part for export in exports for part in export.tables[table]])
 
 
-def read_by_node(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
-    """The same with `node`, of all exports in one plan. What several exports of a node tell stands there several times."""
+def read_by_export(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """The same with `node`, `source` (the number of the export among these) and `created_at`.
+
+    What several exports of a node tell stands there several times. All are read at once: a plan with a read of each takes
+    Spark longer than the reads.
+    """
     from pyspark.sql import functions as F
 
-    by_node: dict[str, list[Export]] = {}
-    for export in exports:
-        by_node.setdefault(export.node, []).append(export)
-    read = [read_table(spark, some, table).withColumn("node", F.lit(node)) for node, some in by_node.items()]
-    return reduce(lambda left, right: left.unionByName(right), read)
+    having = [(number, one) for number, one in enumerate(exports) if one.tables[table]]
+    if len(having) > 1:
+        told = {
+            part.path: (export.node, number, export.created_at)
+            for number, export in having
+            for part in export.tables[table]
+        }
+        rows = read_parts(spark, exports, table).drop("row")
+        return gather(mark_files(rows, told, "node string, source int, created_at bigint"), exports)
+    number, export = having[0] if having else (0, exports[0])
+    cells = {"node": export.node, "source": number, "created_at": export.created_at}
+    told_rows = read_table(spark, [export], table)
+    return told_rows.withColumns({name: F.lit(cell) for name, cell in cells.items()})
+
+
+def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schema: str) -> "DataFrame":
+    """Rows of `read_parts` with what is told of the file that each is in, as columns of a schema, instead of `file_path`."""
+    from pyspark.sql import functions as F
+
+    by_path = {str(path.absolute()): cells for path, cells in told.items()}
+    # Spark says a file's address in a spelling of its own: the paths that it stands for are found here.
+    addresses = [address.removeprefix("file:").lstrip("/") for address in read.inputFiles()]
+    rows = [(f"file:/{address}", True, *by_path[f"/{unquote(address)}"]) for address in addresses]
+    known = local_rows(read.sparkSession, f"file_path string, is_known boolean, {schema}", rows)
+    marked = read.join(F.broadcast(known), on="file_path", how="left")
+    unknown = F.raise_error(F.concat(F.lit("a row is of no file that is read: "), "file_path"))
+    return marked.where(F.coalesce("is_known", unknown.cast("boolean"))).drop("file_path", "is_known")
 
 
 def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
@@ -145,7 +201,7 @@ def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> 
     """
     from pyspark.sql import functions as F
 
-    rows = read_table(spark, exports, table)
+    rows = _read_files(spark, exports, table)
     if not any(export.tables[table] for export in exports):
         return rows
     return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
@@ -153,7 +209,7 @@ def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> 
 
 def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
     paths = [as_path(part.path) for part in parts]
-    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*paths) if paths else local_rows(spark, schema)
 
 
 def as_path(path: Path) -> str:

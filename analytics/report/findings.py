@@ -8,7 +8,7 @@ from analytics.order.branch_tasks import VOID
 from analytics.report.downloads import Download
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.report.member_findings import member_figures, store_lines
-from analytics.report.page import Names, text_id
+from analytics.report.page import Names
 from analytics.report.pictures import WidthBin
 from analytics.report.report import (
     AuthorLine,
@@ -24,7 +24,7 @@ from analytics.report.report import (
 )
 from analytics.report.standing import Summary, find_standing
 from analytics.tables.definitions import TABLES
-from analytics.tables.periods import Period, Rows
+from analytics.tables.periods import Period
 from ravel.exports.checking import Export, latest_exports
 
 _BRANCH_LINES_MAX: Final = 100
@@ -39,30 +39,6 @@ _IS_TRIVIAL: Final = "commits <= 3 AND width_max <= 1"
 """Branches without anything to see, such as the root branches of small repos: not on the page while there are others."""
 
 Cells = Mapping[str, Any]
-
-
-class NoSuchBranch(Exception):
-    """The branch to draw is not in the export; the message says what was looked for."""
-
-
-def find_branch(rows: Rows, commits: str, wanted: str) -> bytes:
-    """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch.
-
-    `commits` is the relation to look in.
-    """
-    branches = rows(
-        "SELECT branch_id, max_by(branch_name, (sequence, branch_name)) AS branch_name, count(*) AS commits "
-        f"FROM {commits} GROUP BY branch_id ORDER BY commits DESC, branch_id"
-    )
-    text = wanted.lower()
-    for row in branches:
-        if row["branch_name"] == wanted:
-            return bytes(row["branch_id"])
-    for row in branches:
-        raw = bytes(row["branch_id"])
-        if text and (text_id(raw).startswith(text) or raw.hex().startswith(text)):
-            return raw
-    raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
 
 
 class Findings:
@@ -274,7 +250,7 @@ class Findings:
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
             "shown AS (SELECT commit_id, author, acks, branch_name, fault, body_kind, "
-            f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.whole('commits')} "
+            f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.commits_of(drawn)} "
             "JOIN found USING (branch_id, commit_id)) "
         )
         last = self._rows(f"{shown} SELECT * FROM shown ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}")

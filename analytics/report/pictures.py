@@ -68,6 +68,16 @@ _ROUND_NUMBERS: Final = tuple(
     step * 10**power for power in range(9) for step in (2, 5, 10) if step * 10**power > 4
 )
 
+_BESIDE: Final = 0.14
+_DIGIT: Final = 0.1
+_RIGHT: Final = 0.3
+_TITLE: Final = 0.32
+_TICKS: Final = 0.34
+_LABELLED: Final = 0.56
+"""Inches: between numbers and axis or edge; a digit; half of the last number; a title; numbers below; and a label below."""
+_BETWEEN: Final = 0.26
+"""Between two axes, in parts of their height."""
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -83,7 +93,7 @@ class WidthBin:
 def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
     """Commits in all, and per bucket, over time. Points are (start in unix milliseconds, commits), in order."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "growth"}):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        figure = Figure(figsize=(7.2, 4.6))
         total, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         edges, sums = _steps(points, bucket)
         total.fill_between(edges, sums, color=MAIN_SOFT, linewidth=0, step="post")
@@ -102,7 +112,7 @@ def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
 def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
     """How many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"widths-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        figure = Figure(figsize=(7.2, 2.4))
         axes = figure.subplots()
         edges = np.array([*(one.rank for one in bins), ranks]) - 0.5
         widest = np.array([one.widest for one in bins])
@@ -121,7 +131,7 @@ def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
 def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> str:
     """How many heads a branch had over time. Points are (start of a bucket in unix milliseconds, heads at its end)."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"heads-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        figure = Figure(figsize=(7.2, 2.4))
         axes = figure.subplots()
         edges, heads = _levels(points, bucket)
         axes.fill_between(edges, heads, color=MAIN_SOFT, linewidth=0, step="post")
@@ -134,7 +144,7 @@ def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> s
 def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, pace: float | None) -> str:
     """Bytes that a node received over time, in MiB, as `draw_heads` does; and on at a pace in bytes a millisecond."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"received-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        figure = Figure(figsize=(7.2, 2.4))
         axes = figure.subplots()
         edges, sizes = _levels(points, bucket)
         axes.fill_between(edges, sizes / (1 << 20), color=MAIN_SOFT, linewidth=0, step="post")
@@ -156,7 +166,7 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
     Lines have the colours of LINE_COLOURS, the first is strong. The unit TIME has sizes in seconds.
     """
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"shares-{label}"}):
-        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        figure = Figure(figsize=(7.2, 2.4))
         axes = figure.subplots()
         for number in reversed(range(len(lines))):
             sizes, shares = np.array(lines[number]).T
@@ -180,8 +190,8 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
             axes.xaxis.set_minor_locator(NullLocator())
         else:
             most = axes.get_xlim()[1]
-            ticks = [number for number in (1, 2, 3, 4, *_ROUND_NUMBERS) if number <= most]
-            axes.xaxis.set_major_locator(FixedLocator(ticks if most < 10 else [1, *_ROUND_NUMBERS]))
+            few = [number for number in range(1, 10) if number <= most]
+            axes.xaxis.set_major_locator(FixedLocator(few if most < 10 else [1, *_ROUND_NUMBERS]))
             axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel(unit)
@@ -191,7 +201,7 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
 def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:
     """How many members a repo had over time, as `draw_heads` does, and when its epochs began (unix milliseconds)."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "members"}):
-        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        figure = Figure(figsize=(7.2, 2.4))
         axes = figure.subplots()
         edges, counts = _levels(points, bucket)
         axes.fill_between(edges, counts, color=MAIN_SOFT, linewidth=0, step="post")
@@ -232,12 +242,38 @@ def _count_axis(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(_grouped))
 
 
+def _set_margins(figure: Figure) -> None:
+    """Leave room for what stands beside the axes.
+
+    Matplotlib's own layout draws everything once more to find that out, which is half of a picture's time.
+    """
+    width, height = figure.get_size_inches()
+    longest = 0
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in axes.yaxis.get_majorticklocs() if low <= tick <= high]
+        longest = max([longest, *map(len, axes.yaxis.get_major_formatter().format_ticks(ticks))])
+    last = figure.axes[-1].xaxis
+    last.get_major_formatter().format_ticks(list(last.get_majorticklocs()))
+    # Below dates stands the year or day that all of them are of, if there is one.
+    has_label = figure.axes[-1].get_xlabel() or last.get_major_formatter().get_offset()
+    figure.subplots_adjust(
+        left=(_BESIDE + longest * _DIGIT) / width,
+        right=1 - _RIGHT / width,
+        top=1 - (_TITLE if figure.axes[0].get_title("left") else _BESIDE) / height,
+        bottom=(_LABELLED if has_label else _TICKS) / height,
+        hspace=_BETWEEN,
+    )
+
+
 def _grouped(value: float, _: object) -> str:
     return f"{value:,.0f}"
 
 
 def svg_of(figure: Figure, label: str) -> str:
     """The picture as an element for a page: scaling with it, coloured by it, and the same bytes every time."""
+    if figure.get_layout_engine() is None:
+        _set_margins(figure)
     file = io.BytesIO()
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue().decode()

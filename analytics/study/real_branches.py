@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import linearize
-from analytics.reading.export_reader import load_commits, read_by_node
+from analytics.reading.export_reader import load_commits, read_by_export
 from analytics.report.page import short, text_id
 from analytics.study.runs import AS_ARRIVED
 from analytics.study.study import REAL_BRANCHES_MAX, REAL_BRANCHES_SHARE, REAL_COMMITS_MAX, RealBranch
@@ -37,7 +37,7 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         .limit(REAL_BRANCHES_MAX)
     )
     arrivals = (
-        read_by_node(spark, exports, "commits")
+        read_by_export(spark, exports, "commits")
         .groupBy("node", "commit_id")  # what several exports of a node tell
         .agg(
             F.min(F.coalesce("arrived_at", "received_at")).alias("arrived"),

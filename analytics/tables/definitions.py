@@ -165,4 +165,5 @@ def _load(folder: str, *, is_view: bool) -> dict[str, Definition]:
 TABLES: Final[Mapping[str, Definition]] = _load("definitions", is_view=False)
 """The tables that an analysis writes, by name."""
 VIEWS: Final[Mapping[str, Definition]] = _load("views", is_view=True)
-"""What they stand on. NAME_of_one is for one export, NAME_of_complete for exports where no cause is missing."""
+"""What they stand on. NAME_of_one is for one export, NAME_of_complete for exports where no cause is missing,
+NAME_of_distinct for several of which no node tells a commit twice."""

@@ -14,7 +14,7 @@ where it gives nothing of what it was asked for in time, it is asked for no more
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 import trio
@@ -31,7 +31,7 @@ from protocol.limits.peers import (
 from storage.commits.absent_bodies import count_missing, find_missing, load_missing
 from storage.engine.database import StorageError
 from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
-from storage.relay.quotas import RelayQuotas, find_body_room
+from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
 from storage.relay.relay import RELAY
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet, load_ids
@@ -64,7 +64,7 @@ class _Topic(Protocol):
         """Commits (number, id) without their bodies between two numbers, the latest first. `alone`: see `load_lacking`."""
         ...
 
-    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
+    def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
         """Whether there is room for bodies that a peer brings."""
         ...
 
@@ -90,8 +90,8 @@ class _OfBranch:
         del alone  # one form of each commit is kept
         return load_missing(connection, self.branch_num, self.num, before, after, WANT_COUNT_MAX)
 
-    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
-        del connection, source, quotas
+    def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
+        del connection, visitor, quotas
         return True
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
@@ -113,8 +113,8 @@ class _OfRelay:
     ) -> list[tuple[int, CommitId]]:
         return load_lacking(connection, self.num, before, after, WANT_COUNT_MAX, alone=alone)
 
-    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
-        return find_body_room(connection, self.num, source.visitor(), quotas) > 0
+    def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
+        return find_body_room(connection, self.num, visitor, quotas) > 0
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
         del of_publications  # of what is kept for others nothing else is compared
@@ -164,6 +164,15 @@ class _Asking:
     peers: list[_Peer] = field(default_factory=list)
 
 
+class _Page(NamedTuple):
+    """Commits that a peer is asked for together."""
+
+    nums: list[int]
+    ids: tuple[ItemId, ...]
+    """As they are compared with it, without those whose own blocks are damaged here: maybe none."""
+    commit_ids: tuple[CommitId, ...]
+
+
 class BodyFetcher:
     """Asks for what is missing, and for nothing else."""
 
@@ -197,10 +206,14 @@ class BodyFetcher:
 
     async def _look_at(self, topic: _Topic, newest: int, asking: _Asking) -> float:
         """See what came of the last question on a topic, and ask the next one; gives when to look again."""
-        sources = self._hub.sources
-        known = [peer.source for peer in asking.peers]
-        asking.peers = [peer for peer in asking.peers if peer.source in sources]
-        asking.peers += [_Peer(source) for source in sources if source not in known]
+        await (
+            trio.lowlevel.checkpoint()
+        )  # a relay's strangers make thousands of topics that no connected peer has joined
+        connected = set(self._hub.sources)
+        asking.peers = [peer for peer in asking.peers if peer.source in connected]
+        known = {peer.source for peer in asking.peers}
+        joined = [source for source in self._hub.sources if source.has_joined(topic.key)]
+        asking.peers += [_Peer(source) for source in joined if source not in known]
         if asking.question is not None:
             if not await self._is_over(topic, asking.question):
                 return trio.current_time() + BODIES_LOOK_SECONDS
@@ -216,18 +229,25 @@ class BodyFetcher:
     async def _ask(self, topic: _Topic, peer: _Peer) -> _Question | None:
         """Ask a peer for the next ones, if there are any and it may be asked."""
         source, now = peer.source, trio.current_time()
-        nums, ids, commit_ids = await self._hub.run_blocking(self._load, topic, peer)
-        if not nums:
-            peer.end_pass(now)
-            return None
-        if source not in self._hub.sources:
-            return None
-        if source.answers_bodies:
-            peer.has_none = not source.want_bodies(topic.key, ids)
-        else:
-            source.want(topic.key, commit_ids)
-        peer.before, peer.top = nums[-1], max(peer.top, nums[0])
-        return None if peer.has_none else _Question(peer, nums, len(nums), now)
+        while source in self._hub.sources:
+            # Taken here: its connection lets go of all when it leaves, which may be while the page is read.
+            visitor = None if self._hub.relay is None else source.visitor()
+            page = await self._hub.run_blocking(self._load, topic, peer, visitor)
+            if not page.nums:
+                peer.end_pass(now)
+                return None
+            if source not in self._hub.sources:
+                return None
+            if page.ids and source.answers_bodies:
+                peer.has_none = not source.want_bodies(topic.key, page.ids)
+            elif not source.answers_bodies:
+                source.want(topic.key, page.commit_ids)
+            peer.before, peer.top = page.nums[-1], max(peer.top, page.nums[0])
+            if peer.has_none:
+                return None
+            if page.ids or not source.answers_bodies:
+                return _Question(peer, page.nums, len(page.nums), now)
+        return None
 
     async def _is_over(self, topic: _Topic, question: _Question) -> bool:
         """Whether all came that is to come of a question. What was asked of a peer that has left comes no more."""
@@ -271,15 +291,19 @@ class BodyFetcher:
         with self._hub.replica.database.read() as connection:
             return topic.count_missing(connection, nums)
 
-    def _load(self, topic: _Topic, peer: _Peer) -> tuple[list[int], tuple[ItemId, ...], tuple[CommitId, ...]]:
-        """What a peer is asked for next: numbers, ids as they are compared with it, and ids of commits."""
+    def _load(self, topic: _Topic, peer: _Peer, visitor: Visitor | None) -> _Page:
+        """What a peer, which is this visitor of a relay, is asked for next."""
         source, relay = peer.source, self._hub.relay
         with self._hub.replica.database.read() as connection:
-            if relay is not None and not topic.has_room(connection, source, relay.quotas):
-                return [], (), ()
+            if (
+                relay is not None
+                and visitor is not None
+                and not topic.has_room(connection, visitor, relay.quotas)
+            ):
+                return _Page([], (), ())
             found = topic.load_missing(connection, peer.before, peer.floor, alone=not source.answers_bodies)
             nums = [num for num, _ in found]
             ids: Sequence[ItemId] = ()
             if source.answers_bodies:
                 ids = load_ids(connection, topic.as_set(of_publications=source.compares_publications), nums)
-        return nums, tuple(ids), tuple(commit_id for _, commit_id in found)
+        return _Page(nums, tuple(ids), tuple(commit_id for _, commit_id in found))

@@ -40,9 +40,9 @@ def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others_though_an_
             env={**os.environ, **environment(folder)},
         )
         try:
-            # Once a table of the giant is pinned, in the midst of its order.
+            # Once the giant's ranges are kept, in the midst of its order.
             until(
-                lambda: driver.poll() is not None or any(out.glob(".spark-checkpoints/*/rdd-*/part-*")),
+                lambda: driver.poll() is not None or any(out.glob(".spark-order/rows-*/*.parquet")),
                 "the executor has begun",
                 120,
             )
@@ -55,7 +55,7 @@ def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others_though_an_
     assert killed == 1
     assert json.loads(stdout)["mismatches"] == 0
     assert (out / "report.html").exists()
-    assert not (out / ".spark-checkpoints").exists()
+    assert not [*out.glob(".spark-*")]
     (application,) = (folder / "work").glob("app-*")  # it ran on the worker
     assert {one.name for one in application.iterdir()} == {"0", "1"}, (
         "a second executor went on for the first"

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from analytics import analyze
+from analytics.reading import export_reader
 from analytics.tables.definitions import TABLES
 from tests.support.drawn_exports import exports, write
 
@@ -26,6 +27,19 @@ def _rows(out: Path, name: str) -> tuple[list[str], list[tuple[str, str]]]:
 def test_both_engines_agree_row_by_row_on_whatever_is_exported(
     spark: SparkSession, told: list[dict[str, Any]]
 ) -> None:
+    _check_engines(spark, told)
+
+
+@settings(max_examples=1, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(exports())
+def test_both_engines_agree_on_what_is_counted_as_large_exports_are(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, told: list[dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(export_reader, "SMALL_ROWS_MAX", -1)
+    _check_engines(spark, told)
+
+
+def _check_engines(spark: SparkSession, told: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first, *merge = write(folder, told)

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from analytics.engines.spark_engine import SparkEngine
 from analytics.engines.spark_tables import collect_together
@@ -17,7 +18,9 @@ from analytics.engines.spark_tables import collect_together
 def session() -> MagicMock:
     """A session in which every query gives one row of one table."""
     session = MagicMock(spec=SparkSession)
-    session.sql.return_value.toArrow.return_value = pa.table({"place": [0], "table_0": [{"cell": 7}]})
+    found = session.sql.return_value
+    found.schema = StructType([StructField("cell", LongType())])
+    found.coalesce.return_value.toArrow.return_value = pa.table({"place": [0], "bigint_1": [7]})
     return session
 
 
@@ -43,7 +46,7 @@ def test_a_closed_engine_keeps_no_database(
 
 
 def test_tables_that_are_collected_at_the_same_time_do_not_meet(session: MagicMock) -> None:
-    table = MagicMock(spec=DataFrame, schema=[])
+    table = MagicMock(spec=DataFrame, schema=StructType([StructField("cell", LongType())]))
     for _ in range(2):
         assert collect_together(session, {"numbers": table})["numbers"].to_pylist() == [{"cell": 7}]
     made = [call.args[0] for call in table.createOrReplaceTempView.call_args_list]

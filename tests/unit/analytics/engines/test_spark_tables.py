@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from analytics.engines.spark_tables import TableWriter
 from analytics.reading import export_reader
@@ -77,6 +77,21 @@ def test_what_is_small_is_told_by_the_manifests(tmp_path: Path, monkeypatch: pyt
     assert export_reader.are_small(exports)
     monkeypatch.setattr(export_reader, "SMALL_ROWS_MAX", rows - 1)
     assert not export_reader.are_small(exports)
+
+
+def test_few_rows_are_planned_with_and_counted_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    few = export_reader.local_rows(spark, "number int, ids array<binary>", [(1, [b"x"]), (2, None)])
+    assert [tuple(row) for row in few.collect()] == [(1, [b"x"]), (2, None)]
+    none = export_reader.local_rows(spark, "number int")
+    assert _plan(none.groupBy("number").count()).startswith("LocalTableScan <empty>")
+    export = read_export(write_export(tmp_path / "e", [Row("a"), Row("b", ("a",))]))
+    commits = load_commits(spark, export)
+    assert "Exchange" not in _plan(commits.groupBy("branch_id").agg({"time": "max"}))
+
+
+def _plan(frame: DataFrame) -> str:
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    return str(plan)
 
 
 def test_an_id_that_stands_twice_in_one_export_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:

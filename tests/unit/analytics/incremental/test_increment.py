@@ -19,10 +19,11 @@ from analytics.engines.engine import NARROWED
 from analytics.incremental import increment, state
 from analytics.incremental.increment import Increment
 from analytics.order import branch_tasks
+from analytics.report import report
 from analytics.tables.definitions import TABLES, VIEWS
 from ravel.exports.checking import read_export
 from ravel.exports.schema import MANIFEST_NAME
-from tests.support.drawn_exports import growing
+from tests.support.drawn_exports import growing, growing_together
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, listing, write_export
 
 pytestmark = pytest.mark.slow
@@ -70,7 +71,7 @@ def _analyze_twice(export: Path, out: Path, fresh: Path, **options: Any) -> anal
 @given(growing())
 def test_whatever_came_an_analysis_built_on_another_is_the_one_in_full(told: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analyze, "render", repr)  # what a page says; to draw it takes as long as all else
+        patch.setattr(report, "render", repr)  # what a page says; to draw it takes as long as all else
         folder = Path(name)
         for number, one in enumerate(told):
             export = write_export(
@@ -80,24 +81,49 @@ def test_whatever_came_an_analysis_built_on_another_is_the_one_in_full(told: lis
 
 
 @pytest.mark.extended
+@settings(max_examples=8)
+@given(growing_together())
+def test_whatever_came_to_several_nodes_an_analysis_built_on_another_is_the_one_in_full(
+    told: list[list[dict[str, Any]]],
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "render", repr)  # as above
+        folder = Path(name)
+        for number, step in enumerate(told):
+            first, *merge = (
+                write_export(
+                    folder / f"{node} {number}",
+                    *one["parts"],
+                    node=node,
+                    voids=one["voids"],
+                    tables=one["tables"],
+                )
+                for node, one in zip(("one", "two"), step, strict=True)
+            )
+            _analyze_twice(first, folder / "out", folder / f"fresh {number}", merge=merge)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_spark_builds_on_an_analysis_and_leaves_one_to_build_on(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int
 ) -> None:
     # Both engines then take the other's files, whose rows are the same: one run of Spark in place of three.
     monkeypatch.setattr(increment, "_LIBRARIES", {"spark": "duckdb", "local": "duckdb"})
     out, fresh = tmp_path / "out", tmp_path / "fresh"
-    _analyze(write_export(tmp_path / "one", BRANCHES), out)
+    merge = [write_export(tmp_path / "other", BRANCHES[3:], node="other")] * (nodes - 1)
+    _analyze(write_export(tmp_path / "one", BRANCHES), out, merge=merge)
     fresh.mkdir()
     shutil.copy(out / "summary.json", fresh)
     two = write_export(tmp_path / "two", BRANCHES, MORE, voids=["c2"])
     before = _jobs(spark)
-    built = _analyze(two, out, engine="spark", spark=spark)
+    built = _analyze(two, out, engine="spark", spark=spark, merge=merge)
     assert (built.kept_branches, built.full_because) == (1, "")
     assert _jobs(spark) - before <= 30
-    _analyze(two, fresh)
+    _analyze(two, fresh, merge=merge)
     _assert_same(out, fresh)
     three = write_export(tmp_path / "three", BRANCHES, MORE, [Row("d0", branch="d")], voids=["c2"])
-    assert _analyze_twice(three, out, tmp_path / "fresh 3").kept_branches == 3
+    assert _analyze_twice(three, out, tmp_path / "fresh 3", merge=merge).kept_branches == 3
 
 
 def _jobs(spark: SparkSession) -> int:
@@ -123,6 +149,35 @@ def test_only_branches_with_news_are_ordered(tmp_path: Path, monkeypatch: pytest
     again = _analyze(tmp_path / "two", out)
     assert (again.kept_branches, again.commits, again.full_because) == (3, 10, "")
     assert ordered == [9, 4, 0]
+
+
+@pytest.mark.extended
+def test_of_several_nodes_only_branches_with_news_of_any_are_ordered(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one = write_export(tmp_path / "one", BRANCHES, node="one")
+    two = write_export(tmp_path / "two", BRANCHES[3:], node="two")
+    _analyze(one, out, merge=[two])
+    more = write_export(tmp_path / "two more", BRANCHES[3:], MORE, node="two", voids=["c2"])
+    found = _analyze_twice(one, out, tmp_path / "fresh", merge=[more])
+    assert (found.kept_branches, found.full_because) == (1, ""), "b has a commit more, and of c one is void"
+    again = _analyze_twice(one, out, tmp_path / "fresh 2", merge=[more])
+    assert again.kept_branches == 3
+    other = _analyze(more, out, merge=[one])
+    assert other.full_because == "the earlier analysis has another node"
+
+
+@pytest.mark.extended
+def test_copies_that_say_several_branches_are_told_apart_in_full(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one = write_export(tmp_path / "one", BRANCHES, node="one")
+    two = write_export(tmp_path / "two", BRANCHES[3:], node="two")
+    _analyze(one, out, merge=[two], verify="no")
+    elsewhere = replace(BRANCHES[1], branch="b")
+    more = write_export(tmp_path / "two more", BRANCHES[3:], [elsewhere], node="two")
+    mixed = _analyze_twice(one, out, tmp_path / "fresh", merge=[more], verify="no")
+    assert mixed.full_because == "a commit stands in a branch with news and in one without"
+    again = _analyze_twice(one, out, tmp_path / "fresh 2", merge=[more], verify="no")
+    assert again.full_because == "the earlier analysis found copies of a commit that contradict each other"
 
 
 @pytest.mark.extended
@@ -199,10 +254,10 @@ def test_a_state_that_is_none_is_not_built_on(here: Path, monkeypatch: pytest.Mo
     path = here / "out" / "state" / "state.json"
     stated = json.loads(path.read_bytes())
     path.write_text(json.dumps(stated | {"version": 0}))
-    assert _reason(here) == "the earlier analysis left its state in version 0, this is version 1"
+    assert _reason(here) == "the earlier analysis left its state in version 0, this is version 2"
     path.write_text(json.dumps(stated | {"verify": "deep"}))
     assert _reason(here) == f"{path} is damaged: its checksum is wrong"
-    for content in ("", "[]", "[" * 10_000, "{}", '{"version": 1, "checksum": ""}'):
+    for content in ("", "[]", "[" * 10_000, "{}", '{"version": 2, "checksum": ""}'):
         path.write_text(content)
         assert _reason(here).startswith(f"{path} is damaged: "), content
     monkeypatch.setattr(state, "STATE_SIZE_MAX", 10)
@@ -215,7 +270,7 @@ def test_a_state_that_is_none_is_not_built_on(here: Path, monkeypatch: pytest.Mo
 def test_an_analysis_of_something_else_is_not_built_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _reason(here, verify="no") == ""
     assert _reason(here, full=True) == "--full was given"
-    assert _reason(here, exports=2) == "several exports are read"
+    assert _reason(here, exports=2) == "the earlier analysis has another number of exports"
     assert _reason(here, verify="deep") == "the earlier analysis compared less with the node's ranks"
     assert _reason(here, engine="spark") == "the earlier analysis has another engine"
     change_manifest(here / "export", pseudonyms="11")
@@ -243,8 +298,8 @@ def test_what_could_not_be_built_on_is_told_to_the_next(tmp_path: Path) -> None:
     assert reasons == [
         "",
         "the earlier analysis found commits elsewhere than the node says",
-        "several exports are read",
-        "the earlier analysis read several exports",
+        "the earlier analysis found commits elsewhere than the node says",
+        "the earlier analysis has another number of exports",
         "the earlier analysis found a commit twice in the export",
     ]
 
@@ -282,7 +337,8 @@ def test_an_analysis_that_fails_before_it_writes_leaves_the_one_before(tmp_path:
 
 def test_tables_of_branches_are_made_of_nothing_else() -> None:
     def stands_on(name: str) -> set[str]:
-        views = [VIEWS[one] for one in (f"{name}_of_one", f"{name}_of_complete", name) if one in VIEWS]
+        variants = (f"{name}_of_one", f"{name}_of_distinct", f"{name}_of_complete", name)
+        views = [VIEWS[one] for one in variants if one in VIEWS]
         return (
             {below for view in views for read in view.reads for below in stands_on(read)} if views else {name}
         )
@@ -293,9 +349,6 @@ def test_tables_of_branches_are_made_of_nothing_else() -> None:
         assert "branch_id" in [column.name for column in table.columns], name
         assert not table.of, name
         assert table.period is None, name
-        # `receipts` and `compared` of several exports are of what is read in full.
-        found = {below for read in table.reads for below in stands_on(read)} - {
-            "commits_by_node",
-            "voids_by_node",
-        }
+        # What is void in receipts is counted by tables over all branches alone.
+        found = {below for read in table.reads for below in stands_on(read)} - {"voids_by_node"}
         assert found <= {*by_branch, *NARROWED}, name

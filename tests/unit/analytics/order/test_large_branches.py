@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from analytics.order import large_branches as giants
 from analytics.order import rank_check as witness
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.order.linearize import digest_giants, digest_orders, linearize, order_branches
+from analytics.order.linearize import OrderedBranches, digest_giants, digest_orders, linearize, order_branches
 from analytics.reading import limits
 from analytics.reading.export_reader import load_commits
 from ravel.exports.checking import read_export
@@ -87,20 +87,38 @@ def _random_graph(generator: random.Random, branch: str) -> list[Commit]:
     return commits
 
 
-def test_any_graph_has_the_kernels_order(spark: SparkSession) -> None:
+def test_any_graph_has_the_kernels_order_and_digest_kept_by_spark_or_in_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     # All in one frame: a branch each, since every run of Spark costs seconds.
     generator = random.Random(1)
     graphs = [_random_graph(generator, str(number)) for number in range(10)]
     frame = _frame(spark, [commit for graph in graphs for commit in graph])
     frame = frame.selectExpr("*", "sequence % 5 AS time", "concat('note ', sequence) AS note")
-    ordered, expected = (
-        linearize(frame, giant_from, carried=["note"], with_shapes=True).withColumn(
-            "acked_at", F.sort_array("acked_at")
+    expected, kept, in_files = (
+        order_branches(
+            frame, giant_from, carried=["note"], with_shapes=True, with_digests=True, folder=folder
         )
-        for giant_from in (14, 1 << 40)
+        for giant_from, folder in ((1 << 40, None), (14, None), (14, tmp_path / "ordered [1]"))
     )
-    assert ordered.columns == expected.columns
-    assert _order(ordered) == _order(expected)
+    for ordered in (kept, in_files):
+        assert ordered.giants
+        assert ordered.order.columns == expected.order.columns
+        assert _order(_without_digests(ordered)) == _order(_without_digests(expected))
+    assert digest_giants(kept) == [], "nothing was written that could be read"
+    assert _digests(in_files) == _digests(expected)
+
+
+def _without_digests(ordered: OrderedBranches) -> DataFrame:
+    return ordered.order.withColumn("acked_at", F.sort_array("acked_at")).drop("digest")
+
+
+def _digests(ordered: OrderedBranches) -> dict[bytes, str]:
+    in_tasks = ordered.order.where("digest IS NOT NULL").select("branch_id", "digest").collect()
+    found = {bytes(branch_id): digest for branch_id, digest in in_tasks}
+    of_giants = {one.branch_id: one.digest for one in digest_giants(ordered)}
+    assert not found.keys() & of_giants.keys()
+    return found | of_giants
 
 
 def test_very_many_causes_in_other_ranges_are_joined_and_not_handed_round(
@@ -187,7 +205,7 @@ def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSessio
     }
     world.close()
     commits = load_commits(spark, read_export(tmp_path / "export")).persist()
-    ordered = order_branches(commits, 6, with_digests=True)
+    ordered = order_branches(commits, 6, with_digests=True, folder=tmp_path / "ordered")
     rows = digest_orders(ordered.order).collect()
     of_giants = {one.branch_id: one.digest for one in digest_giants(ordered)}
     of_others = ordered.order.where("digest IS NOT NULL").collect()
@@ -196,14 +214,6 @@ def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSessio
     assert of_giants.keys() == ordered.giants.keys()
     assert world.branch.branch_id in of_giants
     assert of_giants | {bytes(row["branch_id"]): row["digest"] for row in of_others} == expected
-
-
-def test_an_id_twice_in_a_giant_is_refused(spark: SparkSession) -> None:
-    commits = _feeds(20, 2)
-    again = (*commits[7][:4], 40, *commits[7][5:])  # with another rank, so in another range
-    for repeated in (commits[7], again):
-        with pytest.raises(ValueError, match="twice"):
-            _ordered(spark, [*commits, repeated], 5)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert
 from trio.testing import MockClock
 
 from node.care.fsck import check_store
@@ -22,8 +22,9 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
 )
 from protocol.publication import decode_publication
-from storage.commits.absent_bodies import find_missing
+from storage.commits.absent_bodies import find_missing, load_missing
 from storage.commits.commits import load_timeline
+from storage.schema.schema import damaged_commits
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.builders import STORE_KEY, give
 from tests.support.forging import bare_of
@@ -46,6 +47,13 @@ class _Source(Source):
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         self.asked.append(ids)
+
+
+class _Elsewhere(Source):
+    """A connected peer that follows other topics."""
+
+    def has_joined(self, _topic: TopicKey) -> bool:
+        return False
 
 
 class _Answerer(_Source):
@@ -288,3 +296,49 @@ async def test_a_peer_that_comes_later_is_asked_when_it_joins_the_topic(
                 await _all_there(carol)
         assert trio.current_time() - began < BODIES_LOOK_SECONDS
     assert not carol.hub.awaits_bodies
+
+
+async def test_topics_that_no_connected_peer_has_joined_give_others_turns(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strangers of a relay make thousands of them, and one look at all stalled it for seconds."""
+    carol = nodes[2]
+    lacking = {body_fetching._OfRelay(num, TopicKey(num.to_bytes(32, "big"))): 1 for num in range(50)}
+    fetcher = BodyFetcher(carol.hub)
+    monkeypatch.setattr(fetcher, "_find_lacking", lambda: lacking)
+    carol.hub.sources += [_Elsewhere() for _ in range(20)]
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_turns)
+        await fetcher._look()
+        nursery.cancel_scope.cancel()
+    assert turns >= len(lacking) - 5
+    assert [peer for asking in fetcher._asking.values() for peer in asking.peers] == []
+
+
+@pytest.mark.slow
+async def test_a_relay_is_not_asked_for_what_is_damaged_and_lacks_its_body(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """What its publication was is not known here. A question without an id is a defect, for which a peer leaves."""
+    alice, _, carol = nodes
+    await _strip(alice, carol, 3)
+    branch = carol.branch()
+    with carol.replica.database.write() as connection:
+        nums = [num for num, _ in load_missing(connection, branch.num, branch.topic_num, 1 << 62, 0, 3)]
+        damaged = {"commit_num": nums[1], "topic_num": branch.topic_num}
+        connection.execute(insert(damaged_commits).values(damaged))
+    monkeypatch.setattr(body_fetching, "WANT_COUNT_MAX", 1)
+    relay = _Answerer()
+    relay.compares_publications = True
+    carol.hub.sources.append(relay)
+    async with _fetching(carol):
+        await trio.sleep(10 * BODIES_LOOK_SECONDS)
+    assert [len(ids) for ids in relay.asked] == [1, 1]

@@ -1,6 +1,6 @@
 """Relays keep commits whose bodies were erased, and ask members for the bodies: nobody can keep these away from others."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from node.sync.body_fetching import BodyFetcher
 from node.sync.connection import Connection
 from node.timelines.views import timeline_items
 from protocol.block import encrypt_block
-from protocol.ids import BlockId, ObjectId
+from protocol.ids import BlockId, ItemId, ObjectId, TopicKey
 from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import BODIES_LOOK_SECONDS, BODIES_PASS_SECONDS, WANT_COUNT_MAX
 from protocol.publication import create_publication, decode_publication, encode_bare, sign_publication
@@ -29,6 +29,7 @@ from tests.support.forging import bare_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes, share
 from tests.support.relays import PLENTY, is_settled, open_relay, until, visit
+from tests.support.sources import Source
 
 pytestmark = pytest.mark.slow
 
@@ -259,3 +260,43 @@ async def test_who_joins_by_a_relay_gets_bodies_that_come_there_later(
                     await until(lambda: _lacking(relay, alice.branch().topic) == 0)
                 await trio.sleep(BODIES_PASS_SECONDS)
                 assert _texts(bob) == ["post 0", "post 1", "post 2"]
+
+
+class _Leaver(Source):
+    """A peer that leaves while what it is to be asked for is read. After that nothing knows what it was."""
+
+    answers_bodies = True
+
+    def __init__(self, relay: Node) -> None:
+        self._relay = relay
+        self.asked = False
+
+    def visitor(self) -> Visitor:
+        assert self in self._relay.hub.sources, "its connection has let go of all"
+        return super().visitor()
+
+    def want_bodies(self, _topic: TopicKey, _ids: tuple[ItemId, ...]) -> bool:
+        self.asked = True
+        return True
+
+
+async def test_a_peer_that_leaves_while_it_is_to_be_asked_ends_nothing(
+    nodes: list[Node], relay: Node, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    await _strip(alice, bob)
+    await visit(bob, relay)
+    leaver, hub = _Leaver(relay), relay.hub
+    hub.sources.append(leaver)
+    run_blocking = hub.run_blocking
+
+    async def leave_before_reading(work: Callable[..., object], *given: object) -> object:
+        if work.__name__ == "_load" and leaver in hub.sources:
+            hub.sources.remove(leaver)
+        return await run_blocking(work, *given)
+
+    monkeypatch.setattr(hub, "run_blocking", leave_before_reading)
+    async with _fetching(relay):
+        await trio.sleep(2 * BODIES_LOOK_SECONDS)
+    assert leaver not in hub.sources
+    assert not leaver.asked

@@ -1,0 +1,88 @@
+"""Keeps rows that tasks compute: in files that the tasks write themselves, or where Spark keeps tables.
+
+Spark takes rows from Python one by one, and writes them, or keeps them in memory, one by one: that costs as much as to order
+them. A task that writes its rows as Parquet gives Spark one name. The files outlast an executor and are read by columns.
+They take a folder that the driver and all executors see. Without one, rows go to Spark.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from analytics.reading.export_reader import as_path
+
+_FILES_SCHEMA: Final = "name string"
+_sets: Final = count(1)
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What `mapInArrow` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows that are computed once."""
+
+    frame: DataFrame
+    files: tuple[Path, ...] = ()
+    """What tasks wrote, in the order of their partitions; none where there was no folder, or no row."""
+
+
+def keep_rows(rows: DataFrame, task: Task, schema: str, folder: Path | None) -> KeptRows:
+    """Run a task on each partition now, and keep what it gives. Raises OSError, and errors of Spark."""
+    if folder is None:
+        return KeptRows(pin(rows.mapInArrow(task, schema)))
+    kinds: Any = StructType.fromDDL(schema)
+    number = next(_sets)
+    attempts, kept = (folder.absolute() / f"{name}-{number:04d}" for name in ("attempts", "rows"))
+    for made in (attempts, kept):
+        made.mkdir(parents=True)
+    write = partial(_write_rows, task=task, schema=to_arrow_schema(kinds), folder=str(attempts))
+    names = sorted(row["name"] for row in rows.mapInArrow(write, _FILES_SCHEMA).collect())
+    # Moved, as a task that failed, or that another overtook, may have left a file, or be writing one still.
+    files = tuple(kept / f"{name.partition('-')[0]}.parquet" for name in names)
+    for name, file in zip(names, files, strict=True):
+        (attempts / name).rename(file)
+    # As a folder: of many paths Spark would take a job to look at each.
+    return KeptRows(rows.sparkSession.read.schema(kinds).parquet(as_path(kept)), files)
+
+
+def pin(frame: DataFrame) -> DataFrame:
+    """Compute a table now and keep it, where a session has a folder for that, else on the executors' disks.
+
+    Computed again it could differ: in the folder it outlasts an executor, and lost with a disk it fails the job.
+    """
+    if frame.sparkSession.sparkContext.getCheckpointDir() is not None:
+        return frame.checkpoint(eager=True)
+    return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+
+
+# --- what runs on the executors ---
+
+
+def _write_rows(
+    batches: Iterator[pa.RecordBatch], task: Task, schema: pa.Schema, folder: str
+) -> Iterator[pa.RecordBatch]:
+    """Write what a task gives, and say how the file is called: by its partition, so that names have their order."""
+    given = (batch for batch in task(batches) if batch.num_rows)
+    first = next(given, None)
+    if first is None:
+        return
+    context = TaskContext.get()
+    assert context is not None, "Spark calls this"
+    # An attempt has a file of its own: another of the same task may be at work.
+    name = f"{context.partitionId():06d}-{context.taskAttemptId()}.parquet"
+    alike: Any = [column for column in schema.names if column != "commit_id"]
+    with pq.ParquetWriter(f"{folder}/{name}", schema, compression="snappy", use_dictionary=alike) as writer:
+        for batch in (first, *given):
+            writer.write_table(pa.Table.from_batches([batch]).cast(schema))
+    yield pa.RecordBatch.from_pydict({"name": [name]})
