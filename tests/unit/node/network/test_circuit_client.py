@@ -271,12 +271,16 @@ async def test_at_an_older_relay_no_more_is_held() -> None:
         assert max(one.count for one in said if isinstance(one, CircuitCredit)) == CIRCUIT_WINDOW_SIZE
 
 
-async def test_from_an_older_sender_all_passes_though_the_receiver_has_a_wide_window() -> None:
+@pytest.mark.parametrize("wide", ["", "alice", "bob", "alice bob"])
+async def test_all_passes_both_ways_whichever_of_the_nodes_know_wide_circuits(wide: str) -> None:
     async with _meeting() as meeting:
-        for side in meeting.star.sides["bob"]:
-            side.circuits.is_wide = True
+        for name in wide.split():
+            for side in meeting.star.sides[name]:
+                side.circuits.is_wide = True
         ours, theirs = await meeting.meet()
-        await _pass_on(ours, theirs, [bytes([number]) * 700_000 for number in range(8)])
+        frames = [bytes([number]) * 700_000 for number in range(4)]
+        await _pass_on(ours, theirs, frames)
+        await _pass_on(theirs, ours, frames)
 
 
 async def test_where_the_relay_has_no_room_for_another_wide_circuit_all_passes() -> None:
