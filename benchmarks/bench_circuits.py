@@ -7,7 +7,7 @@ python benchmarks/bench_circuits.py [MiB of a file] [circuits] [MiB that pass th
   The relay has no room for files then, so that all of it comes through the circuit.
 - *Deposited files*: the relay takes another such file from Alice, and gives it to Bob when she has left.
 - *Many circuits*: one relay as a daemon, and nodes in this process that open circuits to each other; then some of them send
-  at once. The figures include what this process needs to decrypt what passes.
+  at once, on circuits that become wide. The figures include what this process needs to decrypt what passes.
 """
 
 import itertools
@@ -26,17 +26,25 @@ from msgspec import structs
 from benchmarks.common import figure, note
 from benchmarks.daemons import resident_megabytes, running
 from node.sync.transport import SecureStream, dial
+from protocol.features import WIDE_CIRCUITS
 from protocol.hashing import circuit_address
 from protocol.ids import PeerId
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.formats import MIB
-from protocol.limits.peers import CIRCUIT_DATA_SIZE_MAX, CIRCUIT_WINDOW_SIZE, IDLE_TIMEOUT_SECONDS
+from protocol.limits.peers import (
+    CIRCUIT_WINDOW_SIZE,
+    IDLE_TIMEOUT_SECONDS,
+    WIDE_CIRCUIT_AFTER_SIZE,
+    WIDE_CIRCUIT_DATA_SIZE_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+)
 from protocol.links import PeerAddress, invitation_text, parse_invitation
 from protocol.messages import (
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
+    Features,
     Goodbye,
     KeepAlive,
     Message,
@@ -147,6 +155,7 @@ class _Node:
         self.stream = stream
         self.credit: dict[int, int] = {}
         self.received = 0
+        self.wide: set[int] = set()
         self.news = trio.Event()
 
     async def say(self, *messages: Message) -> None:
@@ -170,13 +179,20 @@ class _Node:
                     self.credit[number] = self.credit.get(number, 0) + count
                 case CircuitData(number, data):
                     self.received += len(data)
-                    await self.say(CircuitCredit(number, len(data)))
+                    await self.say(CircuitCredit(number, len(data) + self._widen(number)))
                 case Goodbye(reason):
                     raise RuntimeError(f"the relay hung up: {reason}")
                 case _:
                     pass
             self.news.set()
             self.news = trio.Event()
+
+    def _widen(self, number: int) -> int:
+        """Credit for a circuit beyond what was used, once much has come: this node gets bytes on one circuit."""
+        if number in self.wide or self.received < WIDE_CIRCUIT_AFTER_SIZE:
+            return 0
+        self.wide.add(number)
+        return WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE
 
     async def until(self, number: int) -> None:
         """Wait until a circuit has credit."""
@@ -192,7 +208,7 @@ class _Node:
         """Send so many bytes on a circuit."""
         while size > 0:
             await self.until(number)
-            count = min(self.credit[number], CIRCUIT_DATA_SIZE_MAX, size)
+            count = min(self.credit[number], WIDE_CIRCUIT_DATA_SIZE_MAX, size)
             self.credit[number] -= count
             size -= count
             await self.say(CircuitData(number, bytes(count)))
@@ -211,6 +227,7 @@ async def _many(relay: Peer, circuits: int, size: int) -> None:
             stream = await trio.open_tcp_stream(host, int(port))
             node = _Node(await dial(stream, seed, relay_key, AgreementSecret(secrets.token_bytes(32))))
             nodes.append(node)
+            await node.say(Features((WIDE_CIRCUITS,)))
             nursery.start_soon(node.run)
             nursery.start_soon(node.live)
         await trio.sleep(1)

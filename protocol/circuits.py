@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from protocol.limits.peers import CIRCUIT_WINDOW_SIZE, CIRCUITS_OF_SESSION_MAX
+from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_OF_SESSION_MAX,
+    WIDE_CIRCUIT_DATA_SIZE_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+)
 from protocol.machines.circuits import CIRCUIT, TAKING, Leg, LegDo, LegEvent, Taking, TakingWord
 from protocol.machines.table import PeerFault
 from protocol.messages import (
@@ -71,11 +77,23 @@ class SessionCircuits:
         self._peer = Taking.UNSAID
         self._circuits: dict[int, _Circuit] = {}  # all that are not gone
         self._last_number = -1 if is_dialer else 0
+        self.is_wide = False
+        """Whether both sides know wide circuits."""
 
     @property
     def are_agreed(self) -> bool:
         """Whether both sides have said that they take circuits."""
         return self._is_taking and self._peer is Taking.SAID
+
+    @property
+    def window_size(self) -> int:
+        """Bytes for which one side of a circuit may have credit."""
+        return WIDE_CIRCUIT_WINDOW_SIZE if self.is_wide else CIRCUIT_WINDOW_SIZE
+
+    @property
+    def data_size_max(self) -> int:
+        """Bytes that one message of a circuit may bring."""
+        return WIDE_CIRCUIT_DATA_SIZE_MAX if self.is_wide else CIRCUIT_DATA_SIZE_MAX
 
     @property
     def peer_takes(self) -> bool:
@@ -140,36 +158,37 @@ class SessionCircuits:
             self._circuits.pop(number, None)
         else:
             self._circuits[number] = circuit
-        return [_do(what, number, circuit, about) for what in step.outputs]
+        return [self._do(what, number, circuit, about) for what in step.outputs]
 
-
-def _do(what: LegDo, number: int, circuit: _Circuit, about: CircuitMessage | CircuitEvent) -> Output:
-    match what, about:
-        case LegDo.SAY_OPEN, CircuitAsked():
-            return Send(CircuitOpen(number, about.address))
-        case LegDo.SAY_CREDIT, CircuitGranted():
-            circuit.takeable += about.count
-            return Send(CircuitCredit(number, about.count))
-        case LegDo.SAY_DATA, CircuitSent():
-            circuit.sendable -= len(about.data)
-            assert circuit.sendable >= 0, "what is sent has credit"
-            return Send(CircuitData(number, about.data))
-        case LegDo.SAY_CLOSE, CircuitEnded():
-            return Send(CircuitClose(number, about.reason))
-        case LegDo.SAY_CLOSE, CircuitClose():
-            return Send(CircuitClose(number, CircuitEnd.CLOSED))
-        case LegDo.OFFERED, CircuitOpen():
-            return CircuitOffered(number, about.address)
-        case LegDo.CREDITED, CircuitCredit():
-            circuit.sendable += about.count
-            if circuit.sendable > CIRCUIT_WINDOW_SIZE:
-                raise PeerFault("too_much_credit")
-            return CircuitCredited(number, about.count)
-        case LegDo.RECEIVED, CircuitData():
-            circuit.takeable -= len(about.data)
-            if circuit.takeable < 0:
-                raise PeerFault("circuit_overrun")
-            return CircuitReceived(number, about.data)
-        case LegDo.CLOSED, CircuitClose():
-            return CircuitClosed(number, about.reason)
-    raise AssertionError(f"{what.name} is not done about {about}")
+    def _do(
+        self, what: LegDo, number: int, circuit: _Circuit, about: CircuitMessage | CircuitEvent
+    ) -> Output:
+        match what, about:
+            case LegDo.RECEIVED, CircuitData(_, data):
+                circuit.takeable -= len(data)
+                if circuit.takeable < 0 or len(data) > self.data_size_max:
+                    raise PeerFault("circuit_overrun")
+                return CircuitReceived(number, data)
+            case LegDo.SAY_DATA, CircuitSent(_, data):
+                circuit.sendable -= len(data)
+                assert circuit.sendable >= 0, "what is sent has credit"
+                return Send(CircuitData(number, data))
+            case LegDo.SAY_CREDIT, CircuitGranted():
+                circuit.takeable += about.count
+                return Send(CircuitCredit(number, about.count))
+            case LegDo.CREDITED, CircuitCredit():
+                circuit.sendable += about.count
+                if circuit.sendable > self.window_size:
+                    raise PeerFault("too_much_credit")
+                return CircuitCredited(number, about.count)
+            case LegDo.SAY_OPEN, CircuitAsked():
+                return Send(CircuitOpen(number, about.address))
+            case LegDo.SAY_CLOSE, CircuitEnded():
+                return Send(CircuitClose(number, about.reason))
+            case LegDo.SAY_CLOSE, CircuitClose():
+                return Send(CircuitClose(number, CircuitEnd.CLOSED))
+            case LegDo.OFFERED, CircuitOpen():
+                return CircuitOffered(number, about.address)
+            case LegDo.CLOSED, CircuitClose():
+                return CircuitClosed(number, about.reason)
+        raise AssertionError(f"{what.name} is not done about {about}")

@@ -10,9 +10,10 @@ from typing import Final
 BODIES: Final = "bodies"
 FILES: Final = "files"
 PRESENCE: Final = "presence"
+PUNCHING: Final = "punching"
 RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
-PUNCHING: Final = "punching"
+WIDE_CIRCUITS: Final = "wide-circuits"
 FEATURES: Final = (
     BODIES,
     "circuits",
@@ -34,6 +35,7 @@ FEATURES: Final = (
     RELAY_FILES,
     "requests",
     "single-branch",
+    WIDE_CIRCUITS,
 )
 """Sorted. A feature whose messages change in a way that older nodes cannot pass over gets a new name."""
 

@@ -34,8 +34,6 @@ from protocol.keys import AccountToken
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
-    CIRCUIT_DATA_SIZE_MAX,
-    CIRCUIT_WINDOW_SIZE,
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
@@ -52,6 +50,8 @@ from protocol.limits.peers import (
     SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
+    WIDE_CIRCUIT_DATA_SIZE_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.links import PeerAddress
 
@@ -260,14 +260,14 @@ class CircuitData(MessageForm, frozen=True, tag="circuit-data1"):
     """Bytes of a circuit, in order."""
 
     circuit: CircuitNumber
-    data: Annotated[bytes, Meta(min_length=1, max_length=CIRCUIT_DATA_SIZE_MAX)]
+    data: Annotated[bytes, Meta(min_length=1, max_length=WIDE_CIRCUIT_DATA_SIZE_MAX)]
 
 
 class CircuitCredit(MessageForm, frozen=True, tag="circuit-credit1"):
     """So many bytes more may be sent on a circuit. The first one of the side that was asked accepts the circuit."""
 
     circuit: CircuitNumber
-    count: Annotated[int, Meta(ge=1, le=CIRCUIT_WINDOW_SIZE)]
+    count: Annotated[int, Meta(ge=1, le=WIDE_CIRCUIT_WINDOW_SIZE)]
 
 
 class CircuitClose(MessageForm, frozen=True, tag="circuit-close1"):

@@ -71,6 +71,11 @@ class CipherState:
         self._count += 1
         return ciphertext
 
+    def encrypt_into(self, plaintext: Bytes, place: memoryview) -> None:
+        """The same without associated data, written into `place`, which is TAG_SIZE longer than the plaintext."""
+        self._aead.encrypt_into(self._nonce(), plaintext, None, place)
+        self._count += 1
+
     def decrypt(self, ciphertext: Bytes, associated: bytes = b"") -> bytes:
         """Plaintext of the next message. A message that is not authentic leaves the counter where it was."""
         try:

@@ -20,7 +20,7 @@ from protocol.accounts import Accounts
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
 from protocol.deposits import Deposits
-from protocol.features import PRESENCE
+from protocol.features import PRESENCE, WIDE_CIRCUITS
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.introducing import Introducing
@@ -340,6 +340,7 @@ class Session:
                 return self._announced(message)
             case Pass.EARLY_FEATURES, Features(features):
                 self.peer_features = frozenset(features)
+                self.circuits.is_wide = WIDE_CIRCUITS in features
                 return self._agree(Word.FEATURES)
             case Pass.EARLY_RELAY, _:
                 return self._agree(Word.RELAY)

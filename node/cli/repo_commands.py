@@ -26,6 +26,7 @@ from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
     from ravel.types.peers import PeerView, TopicView
     from ravel.types.repos import RepoView
     from ravel.types.values import Capability
@@ -131,7 +132,11 @@ def invite(
             uses=uses or 16,
             reach=reach,
         )
-        print_json(made) if as_json else show_link(made["link"], made["reach"], qr=qr)
+        if as_json:
+            print_json(made)
+            return
+        show_link(made["link"], made["reach"], qr=qr)
+        _note_absent_relays(api, made["reach"])
         return
     answer = api.create_invitation(
         repo,
@@ -145,6 +150,7 @@ def invite(
         print_json(answer)
         return
     show_link(answer["invitation"], answer["reach"], qr=qr)
+    _note_absent_relays(api, answer["reach"])
 
 
 @repo.command("join")
@@ -454,6 +460,21 @@ def note_reach(reach: str) -> None:
     """Say so where a link does not reach everybody."""
     if reach != "anywhere":
         print(_NEAR_NOTES[reach], file=sys.stderr)
+
+
+def _note_absent_relays(api: "Client", reach: str) -> None:
+    """Where a link does not reach everybody, name the relays of this user that are not connected: it has none of them."""
+    if reach == "anywhere":
+        return
+    for one in api.list_peers()["peers"]:
+        is_away = one["state"] != "connected" and one["source"] == "configured"
+        if is_away and api.show_peer(one["peer"])["relay"]:
+            print(
+                f"note: the relay at {one['address']} is not connected, so the link does not name it: "
+                f"{one['last_error'] or 'it has not answered yet'}. Make a new link once `ravel peer list` shows it as "
+                "connected.",
+                file=sys.stderr,
+            )
 
 
 def seconds_of(text: str) -> int:

@@ -1,6 +1,7 @@
 """User actions on peers: list, show, add, remove, restore, ban."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from node.contract.peers import PeerBan, PeerList, PeerSettings, PeerView
 from node.contract.values import Empty
@@ -16,6 +17,9 @@ from protocol.ids import PeerId, RepoId
 from protocol.text import id_text, parse_id
 from storage.blobs.relayed_files import forget_relayed
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer, replace_links
+
+TRUST_CHANGED: Final = "trust_changed"
+"""Why a connection ends whose peer is to keep more or less than before. It begins again at once."""
 
 
 class Peers:
@@ -113,7 +117,7 @@ class Peers:
         """End the connections with a peer: what it is to keep is told when one begins. It is dialed again."""
         for state in self._network.peers:
             if state.peer == key and state.connection is not None:
-                state.connection.part("trust_changed")
+                state.connection.part(TRUST_CHANGED)
 
     async def keep(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str] = ()) -> None:
         """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.

@@ -97,7 +97,7 @@ class Requests:
                 f"this node follows {followed} links that ask, and no more at once",
                 "`ravel requests close REPO LINK` ends one; those that ended go after 7 days",
             )
-        ways = self._sharing.ways_to(target, relays_only=True)
+        ways = await self._sharing.ways_to(target, relays_only=True)
         self._sharing.check_reach(ways, reach)
         expires_at = self._hub.clock_ms() + expires_seconds * 1000
         link, ingested = await self._hub.write(self._found, target, wanted, expires_at, uses, ways.peers)

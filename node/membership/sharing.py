@@ -18,16 +18,18 @@ from node.contract.values import Capability
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import find_asked, find_repo
-from node.membership.peers import Peers, check_dialable
+from node.membership.peers import TRUST_CHANGED, Peers, check_dialable
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, told_reach
+from node.network.peer_state import PeerState
 from node.runtime.errors import ServiceError
+from node.sync.connection import Connection
 from node.sync.hub import Hub
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
-from protocol.ids import ObjectId, PeerId, RepoId, UserId
+from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
 from protocol.keys import InvitationSeed
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.limits.peers import LOBBY_COUNT_MAX
@@ -59,6 +61,9 @@ from storage.repos.repos import Branch, Epoch, Repo
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
+_RELAY_SECONDS: Final = 3.0
+"""How long a link waits for a relay that has just been added: it names those alone that have the repo."""
+_LOOK_SECONDS: Final = 0.1
 _REACHES: Final = {"machine": Reach.MACHINE, "network": Reach.PRIVATE, "anywhere": Reach.EVERYBODY}
 """How far a link reaches, as the API says it."""
 T = TypeVar("T")
@@ -108,7 +113,7 @@ class Sharing:
         if expires_seconds <= 0:
             raise ServiceError("bad_request", "an invitation expires in the future")
         await self._hub.run_blocking(check_inviter, self._hub.replica, repo, self._author.user)
-        ways = self.ways_to(repo)
+        ways = await self.ways_to(repo)
         self.check_reach(ways, reach)
         seed = InvitationSeed(secrets.token_bytes(32))
         expires_at = int((self._clock() + expires_seconds) * 1000)
@@ -201,7 +206,7 @@ class Sharing:
 
     async def capability(self, repo: Repo) -> Capability:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
-        ways = self.ways_to(repo)
+        ways = await self.ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
         capability = ReadCapability(
@@ -211,7 +216,7 @@ class Sharing:
 
     async def branch_capability(self, branch: Branch) -> Capability:
         """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
-        ways = self.ways_to(self._hub.replica.repos[branch.repo_num])
+        ways = await self.ways_to(self._hub.replica.repos[branch.repo_num])
         try:
             text = branch_capability_text(self.capability_of(branch, ways.peers))
         except DecodeError:
@@ -289,12 +294,16 @@ class Sharing:
         if ways.reach < _REACHES[reach]:
             raise _too_near(self._addresses, ways.reach)
 
-    def ways_to(self, repo: Repo, *, relays_only: bool = False) -> "Ways":
+    async def ways_to(self, repo: Repo, *, relays_only: bool = False) -> "Ways":
         """Where the repo can be had: here, and at peers that follow it, or of them relays alone. No other address is told.
 
-        Raises ServiceError `bad_config`.
+        A relay that this user has just added is waited for. Raises ServiceError `bad_config`.
         """
         topics = {branch.topic for branch in self._hub.replica.tables.on_topics_in(repo.num)}
+        with trio.move_on_after(_RELAY_SECONDS):
+            # A connection that begins does not tell.
+            while any(self._is_coming(state, topics) for state in self._network.peers):  # noqa: ASYNC110
+                await trio.sleep(_LOOK_SECONDS)
         own = self._network.introducer.own.peer
         found = [
             (PeerAddress(to_link(one.address), own), one.reach if one.reach is not None else Reach.MACHINE)
@@ -307,7 +316,7 @@ class Sharing:
             and state.through is None
             and state.connection is not None
             and (state.connection.peer_is_relay or not relays_only)
-            and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
+            and _has_joined(state.connection, topics)
         ]
         if not found and self._addresses.known:
             raise ServiceError(
@@ -325,6 +334,15 @@ class Sharing:
         chosen = found[:LINK_PEER_COUNT_MAX]
         return Ways(tuple(peer for peer, _ in chosen), max(reach for _, reach in chosen))
 
+    def _is_coming(self, state: PeerState, topics: set[TopicKey]) -> bool:
+        """Whether a peer is a relay of this user's that is dialed for the first time, or has just been reached."""
+        if state.peer not in self._network.relays or state.direction != "out" or state.through is not None:
+            return False
+        if state.connection is None:
+            return state.last_error in (None, TRUST_CHANGED)
+        is_new = trio.current_time() - state.met_at < _RELAY_SECONDS
+        return is_new and not _has_joined(state.connection, topics)
+
 
 @dataclass(frozen=True, slots=True)
 class Ways:
@@ -337,6 +355,11 @@ class Ways:
     def addresses(self) -> list[str]:
         """As they are dialed."""
         return [from_link(peer.address) for peer in self.peers]
+
+
+def _has_joined(connection: Connection, topics: set[TopicKey]) -> bool:
+    """Whether the peer follows any of these topics."""
+    return any(progress.topic in topics and progress.is_joined for progress in connection.topics)
 
 
 def reach_text(reach: Reach | None) -> str:

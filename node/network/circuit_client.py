@@ -2,11 +2,14 @@
 
 A `CircuitStream` is one circuit as a stream of trio's, on which the ordinary handshake and session run
 (`node.sync.transport`): they need not know what carries them. The relay is trusted with nothing but to pass bytes on. A
-stream holds CIRCUIT_WINDOW_SIZE bytes in each direction at most.
+stream holds CIRCUIT_WINDOW_SIZE bytes in each direction at most; some that have brought much hold WIDE_CIRCUIT_WINDOW_SIZE.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Final
 
 import structlog
@@ -19,18 +22,20 @@ from protocol.circuits import CircuitEnd
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
-    CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     NODES_MET_MAX,
+    WIDE_CIRCUIT_AFTER_SIZE,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+    WIDE_CIRCUITS_OF_NODE_MAX,
 )
 from protocol.text import id_text
 
 log = structlog.get_logger()
 
-_GRANT_SIZE: Final = CIRCUIT_WINDOW_SIZE // 4
-"""Bytes that were read before credit is granted for them: four messages for a window."""
+_GRANT_SIZE: Final = CIRCUIT_WINDOW_SIZE // 2
+"""Bytes that were read before credit is granted for them. Of a wide window, too: a relay may have passed on a usual one."""
 _ANSWER_SECONDS: Final = CIRCUIT_OPEN_SECONDS + 5.0
 """Seconds for which a relay's answer is awaited: it waits for CIRCUIT_OPEN_SECONDS itself."""
 
@@ -38,14 +43,20 @@ _ANSWER_SECONDS: Final = CIRCUIT_OPEN_SECONDS + 5.0
 class CircuitStream(trio.abc.Stream):
     """One circuit. One task may read and one may write at a time."""
 
-    def __init__(self, port: CircuitPort, number: int, forget: Callable[[], object]) -> None:
-        """`forget` is called when this side closes the stream."""
+    def __init__(
+        self, port: CircuitPort, number: int, forget: Callable[[], object], may_widen: Callable[[], bool]
+    ) -> None:
+        """`forget` is called when this side closes the stream; `may_widen` says whether it may hold more."""
         self._forget = forget
+        self._may_widen = may_widen
         self._port = port
         self._number = number
         self._credit = 0  # bytes that may be sent
-        self._received = bytearray()
+        self._received: deque[bytes] = deque()  # as it came: to join it would copy all
         self._used = 0  # bytes that were read, and for which no credit was granted yet
+        self._total = 0  # bytes that were read
+        self.window = CIRCUIT_WINDOW_SIZE
+        """Bytes that the other node may have on their way to this one."""
         self._news = trio.Event()
         self.end = ""
         """Why the circuit has ended; empty while it lasts."""
@@ -59,7 +70,8 @@ class CircuitStream(trio.abc.Stream):
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send all, as far as the other node grants credit."""
-        await trio.lowlevel.checkpoint()
+        # Credit bounds what is sent without a pause, and each message costs both nodes and the relay a turn.
+        await trio.lowlevel.checkpoint_if_cancelled()
         view = memoryview(data)
         while view:
             if self.end:
@@ -67,7 +79,7 @@ class CircuitStream(trio.abc.Stream):
             if not self._credit:
                 await self._news.wait()
                 continue
-            size = min(len(view), self._credit, CIRCUIT_DATA_SIZE_MAX)
+            size = min(len(view), self._credit, self._port.data_size_max)
             self._credit -= size
             self._port.send(self._number, bytes(view[:size]))
             view = view[size:]
@@ -80,19 +92,39 @@ class CircuitStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Bytes that came; none once the circuit has ended and all are read."""
+        # Always a turn for others: the reader counts on it (FRAMES_WITHOUT_YIELD_MAX).
         await trio.lowlevel.checkpoint()
         while not self._received:
             if self.end:
                 return b""
             await self._news.wait()
-        size = len(self._received) if max_bytes is None else min(max_bytes, len(self._received))
-        some = bytes(memoryview(self._received)[:size])
-        del self._received[:size]
-        self._used += size
+        some = self._take(max_bytes)
+        self._used += len(some)
+        self._total += len(some)
         if self._used >= _GRANT_SIZE:
-            count, self._used = self._used, 0
+            count, self._used = self._used + self._widen(), 0
             self._port.grant(self._number, count)
         return some
+
+    def _take(self, max_bytes: int | None) -> bytes:
+        """What came first, and what came behind it as far as it is asked for too."""
+        first = self._received.popleft()
+        if max_bytes is not None and len(first) > max_bytes:
+            self._received.appendleft(first[max_bytes:])
+            return first[:max_bytes]
+        parts, size = [first], len(first)
+        while self._received and (max_bytes is None or size + len(self._received[0]) <= max_bytes):
+            parts.append(self._received.popleft())
+            size += len(parts[-1])
+        return first if len(parts) == 1 else b"".join(parts)
+
+    def _widen(self) -> int:
+        """Bytes of credit that are granted beyond those that were used: once, where much has come."""
+        is_due = self._port.is_wide and self._total >= WIDE_CIRCUIT_AFTER_SIZE
+        if not is_due or self.window > CIRCUIT_WINDOW_SIZE or not self._may_widen():
+            return 0
+        self.window = WIDE_CIRCUIT_WINDOW_SIZE
+        return WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE
 
     async def aclose(self) -> None:
         """End the circuit, behind what was sent on it."""
@@ -109,7 +141,7 @@ class CircuitStream(trio.abc.Stream):
 
     def note_received(self, data: bytes) -> None:
         """Bytes came, within the credit that was granted."""
-        self._received += data
+        self._received.append(data)
         self._wake()
 
     def note_end(self, reason: str) -> None:
@@ -262,8 +294,14 @@ class CircuitClient:
 
     def _new_stream(self, port: CircuitPort, number: int) -> CircuitStream:
         streams = self._streams[port]
-        stream = streams[number] = CircuitStream(port, number, lambda: streams.pop(number, None))
+        forget, may_widen = partial(streams.pop, number, None), self._has_wide_place
+        stream = streams[number] = CircuitStream(port, number, forget, may_widen)
         return stream
+
+    def _has_wide_place(self) -> bool:
+        """Whether fewer streams are wide than may be."""
+        streams = chain.from_iterable(of_port.values() for of_port in self._streams.values())
+        return sum(one.window > CIRCUIT_WINDOW_SIZE for one in streams) < WIDE_CIRCUITS_OF_NODE_MAX
 
     async def _take(self, stream: CircuitStream, port: CircuitPort, number: int) -> None:
         try:

@@ -4,8 +4,9 @@ The relay sees node keys, sizes and times. What passes is the nodes' own session
 (`node.sync.transport`): what it changes, drops or repeats ends that session, and nothing else.
 
 It holds no bytes of a circuit but those in the queue of the connection that they leave by: the other side grants the credit
-for them, which bounds them to CIRCUIT_WINDOW_SIZE for each direction. To slow a peer down it keeps credit back. A node that
-does not read stalls its own circuits alone.
+for them, and the relay passes on CIRCUIT_WINDOW_SIZE of it for each direction. A direction that has passed much, and whose
+nodes know wide circuits, gets WIDE_CIRCUIT_WINDOW_SIZE, as long as these together stay below a bound. To slow a peer down
+the relay keeps credit back. A node that does not read stalls its own circuits alone.
 
 Pure but for its memory; `run` is a clock for `tick`.
 """
@@ -30,11 +31,16 @@ from protocol.limits.peers import (
     CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_IDLE_SECONDS,
     CIRCUIT_OPEN_SECONDS,
+    CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     NODE_OF_SUBNET_NAMED_SECONDS,
     NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
     NODES_OF_SUBNET_TOLD_MAX,
     NODES_OF_TOPIC_TOLD_MAX,
+    WIDE_CIRCUIT_AFTER_SIZE,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+    WIDE_CIRCUITS_OF_NODE_MAX,
+    WIDE_CIRCUITS_OF_RELAY_SIZE,
 )
 from protocol.text import id_text
 from storage.relay.quotas import Visitor
@@ -49,11 +55,16 @@ _PACE_SECONDS: Final = 0.02
 
 @dataclass(slots=True, eq=False)
 class _End:
-    """One end of a circuit: the connection, the circuit's number on it, and credit of the other end that is kept back."""
+    """One end of a circuit: the connection, and the circuit's number on it. In bytes: credit of the other end that is kept
+    back; how much of that is beyond the window; what this end has of it; the window; what it has sent."""
 
     port: CircuitPort
     number: int
     kept_back: int = 0
+    excess: int = 0
+    credit: int = 0
+    window: int = CIRCUIT_WINDOW_SIZE
+    sent: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -68,8 +79,12 @@ class _Circuit:
 
     def across(self, port: CircuitPort, number: int) -> _End:
         """The end that is not this one."""
+        return self.asked if self.at(port, number) is self.asking else self.asking
+
+    def at(self, port: CircuitPort, number: int) -> _End:
+        """This end."""
         is_asking = port is self.asking.port and number == self.asking.number
-        return self.asked if is_asking else self.asking
+        return self.asking if is_asking else self.asked
 
 
 @dataclass(slots=True)
@@ -120,6 +135,9 @@ class CircuitSwitch:
         self._slowed: dict[
             _End, _Circuit
         ] = {}  # ends for which credit is kept back, in the order of its coming
+        self._wide: Counter[CircuitPort] = (
+            Counter()
+        )  # ends of a connection that have more than the usual credit
         self._is_woken = trio.Event()
         self.totals = CircuitTotals()
         self.count = 0
@@ -169,8 +187,7 @@ class CircuitSwitch:
                 waits.append(wait)
                 continue
             del self._slowed[end]
-            count, end.kept_back = end.kept_back, 0
-            end.port.grant(end.number, count)
+            self._pass_credit(end, circuit, now)
         return max(_PACE_SECONDS, min(waits))
 
     def begun(self, port: CircuitPort) -> None:
@@ -221,13 +238,11 @@ class CircuitSwitch:
             return
         end = circuit.across(port, number)
         circuit.is_accepted |= end is circuit.asking
-        if end not in self._slowed and _wait_seconds(circuit, self._clock()) == 0:
-            end.port.grant(end.number, count)
-            return
         end.kept_back += count
-        self._slowed[end] = circuit
-        if len(self._slowed) == 1:  # the clock looks for others by itself
-            self._is_woken.set()
+        # The other end has not got so much yet. Passed on, all of it could wait here, if that end does not read.
+        end.excess = max(end.excess, end.kept_back + end.credit - end.window)
+        if end not in self._slowed:
+            self._pass_credit(end, circuit, self._clock())
 
     def received(self, port: CircuitPort, number: int, data: bytes) -> None:
         """Bytes came: pass them on."""
@@ -239,7 +254,9 @@ class CircuitSwitch:
             account.use(len(data), now)
         self.totals.passed[circuit.kind] += len(data)
         self._recent.add(len(data), now)
-        end = circuit.across(port, number)
+        here, end = circuit.at(port, number), circuit.across(port, number)
+        here.credit -= len(data)
+        here.sent += len(data)
         end.port.send(end.number, data)
         if any(account.is_day_used(now) for account in circuit.accounts):
             self._refused(circuit.kind, CircuitEnd.DAY_USED)
@@ -296,6 +313,31 @@ class CircuitSwitch:
         for circuit in list(self._circuits.get(port, {}).values()):
             self._end(circuit, CircuitEnd.GONE, but=port)
 
+    def _pass_credit(self, end: _End, circuit: _Circuit, now: float) -> None:
+        """Let an end send as much as its peer may now, the other end takes, and the relay holds."""
+        if _wait_seconds(circuit, now) > 0:
+            self._slowed[end] = circuit
+            if len(self._slowed) == 1:  # the clock looks for others by itself
+                self._is_woken.set()
+            return
+        if end.excess:
+            self._widen(end)
+        count = end.kept_back - end.excess
+        if count:
+            end.kept_back = end.excess
+            end.credit += count
+            end.port.grant(end.number, count)
+
+    def _widen(self, end: _End) -> None:
+        """Let an end have more credit from now on, if it has sent much, and the relay may hold so much."""
+        is_due = end.port.is_wide and end.sent >= WIDE_CIRCUIT_AFTER_SIZE
+        if not is_due or end.window > CIRCUIT_WINDOW_SIZE:
+            return
+        size = (self._wide.total() + 1) * (WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE)
+        if size <= WIDE_CIRCUITS_OF_RELAY_SIZE and self._wide[end.port] < WIDE_CIRCUITS_OF_NODE_MAX:
+            self._wide[end.port] += 1
+            end.window, end.excess = WIDE_CIRCUIT_WINDOW_SIZE, 0
+
     def _find(self, port: CircuitPort, number: int) -> _Circuit | None:
         """None: it has ended at the other end, and this one has not been told yet."""
         return self._circuits.get(port, {}).get(number)
@@ -316,6 +358,10 @@ class CircuitSwitch:
             if not of_port:
                 del self._circuits[end.port]
             self._slowed.pop(end, None)
+            if end.window > CIRCUIT_WINDOW_SIZE:
+                self._wide[end.port] -= 1
+                if not self._wide[end.port]:
+                    del self._wide[end.port]
         self._asked[circuit.asked.port] -= 1
         if not self._asked[circuit.asked.port]:
             del self._asked[circuit.asked.port]

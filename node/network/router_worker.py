@@ -204,7 +204,13 @@ def _ask_upnp(wanted: dict[str, Any]) -> dict[str, str | int]:
     except NoMapping:
         raise
     except Exception as error:  # the library raises nothing narrower
-        raise NoMapping(str(error) or "no router answers") from None
+        raise NoMapping(upnp_problem(error)) from None
+
+
+def upnp_problem(error: Exception) -> str:
+    """What miniupnpc means. Where nothing that answers is a router, it gives the system's last error, which is none."""
+    said = str(error)
+    return "no router answers" if said in ("", "Success") else said
 
 
 def _map(router: "_Upnp", port: int, external: int, seconds: int) -> dict[str, str | int]:

@@ -8,6 +8,7 @@ one that passes circuits on (`node.network.circuit_switch`), elsewhere the one t
 from typing import Protocol
 
 from node.sync.scheduling import WorkAccount
+from protocol.circuits import SessionCircuits
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
 from protocol.messages import CircuitCredit, CircuitData, Message
@@ -66,8 +67,9 @@ class CircuitOwner(Protocol):
         """Whether the peer has said that it keeps topics for others."""
         ...
 
-    def new_circuit(self) -> int:
-        """A number for a circuit that this side asks for."""
+    @property
+    def circuits(self) -> SessionCircuits:
+        """The circuits of its session."""
         ...
 
     def happen(self, event: Event) -> None:
@@ -134,6 +136,16 @@ class CircuitPort:
         """Whether the peer has said that it keeps topics for others."""
         return self._owner.peer_is_relay
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether circuits may be wide here."""
+        return self._owner.circuits.is_wide
+
+    @property
+    def data_size_max(self) -> int:
+        """Bytes that are sent in one message."""
+        return self._owner.circuits.data_size_max
+
     def begin(self) -> None:
         """The connection has begun."""
         if self._handler is not None:
@@ -176,7 +188,7 @@ class CircuitPort:
 
     def new_number(self) -> int:
         """The number of a circuit that is to be asked for."""
-        return self._owner.new_circuit()
+        return self._owner.circuits.new_number()
 
     def ask(self, number: int, address: CircuitAddress) -> None:
         """Ask for a circuit of a new number."""
@@ -187,8 +199,10 @@ class CircuitPort:
         self._owner.happen(CircuitGranted(number, count))
 
     def send(self, number: int, data: bytes) -> None:
-        """Send bytes for which there is credit."""
-        self._owner.happen(CircuitSent(number, data))
+        """Send bytes for which there is credit, in messages that the peer takes: they may have come in larger ones."""
+        size = self.data_size_max
+        for start in range(0, len(data), size):
+            self._owner.happen(CircuitSent(number, data[start : start + size]))
 
     def end(self, number: int, reason: str) -> None:
         """End a circuit."""

@@ -8,6 +8,7 @@ keep-alive, and one short task for each load or take that the machine asks for (
 the machine's own window.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -26,6 +27,7 @@ from node.sync.send_queue import SendQueue
 from node.sync.session_queries import topic_place
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
+from protocol.circuits import SessionCircuits
 from protocol.codec import DecodeError
 from protocol.features import BODIES, FEATURES, FILES, find_newer, has_feature
 from protocol.ids import BlockId, CommitId, ItemId, TopicKey
@@ -173,9 +175,10 @@ class Connection:
         """Features of the peer's version that this one has not, sorted."""
         return find_newer(self._session.peer_features or ())
 
-    def new_circuit(self) -> int:
-        """A number for a circuit that this side asks for."""
-        return self._session.circuits.new_number()
+    @property
+    def circuits(self) -> SessionCircuits:
+        """The circuits of this session."""
+        return self._session.circuits
 
     def happen(self, event: Event) -> None:
         """Tell the session machine of an event, and start what it asks for. Never waits. After the end nothing happens."""
@@ -351,6 +354,12 @@ class Connection:
         return found
 
     async def _read(self) -> None:
+        with self._reading:
+            await self._read_on()
+        if self._reading.cancelled_caught:
+            self.part("idle")
+
+    async def _read_on(self) -> None:
         while not self._is_ending():
             frame = await self._receive()
             if frame is None:
@@ -400,16 +409,18 @@ class Connection:
 
     async def _wait_for_frame(self, pause: float) -> bytes | None:
         """The next frame after a pause of some seconds, or None where the connection ends. Raises TransportError."""
-        frame: bytes | None = None
-        self._reading = trio.CancelScope()
-        with self._reading:
+        if pause or not self._hub.byte_budget.is_open:
+            self._reading.deadline = math.inf  # the time in which nothing is read does not count
             if pause:
                 await trio.sleep(pause)
             await self._hub.byte_budget.has_room()
-            self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
-            frame = await self._stream.receive_frame()
+        # A second at a time: to move the deadline costs as much as to decode a small message.
+        idle_at = trio.current_time() + IDLE_TIMEOUT_SECONDS
+        if not idle_at <= self._reading.deadline < math.inf:
+            self._reading.deadline = idle_at + 1
+        frame = await self._stream.receive_frame()
         if frame is None:
-            self.part("idle" if self._reading.cancelled_caught else "closed")
+            self.part("closed")
         return frame
 
     def _charge(self, seconds: float) -> None:

@@ -5,8 +5,10 @@ A block is what its id says or it is not taken, so it does not matter who sends 
 fetch that was cut goes on where it stopped.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import structlog
 import trio
@@ -20,6 +22,10 @@ from protocol.limits.peers import FETCHED_COUNT_MAX
 from storage.repos.repos import Branch
 
 log = structlog.get_logger()
+
+_LACKED_MAX: Final = 2
+"""Blocks that a peer has not got, where it has given none, before it is asked for no more of them: of a file that no relay
+has, all relays would be asked for every block."""
 
 
 async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None:
@@ -45,10 +51,12 @@ async def fetch_from(
 ) -> list[Block]:
     """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
     fetch = _Fetch(ids, len(sources))
-    async with trio.open_nursery() as nursery:
-        for number, (source, topic) in enumerate(sources):
-            for _ in range(FETCHED_COUNT_MAX):
-                nursery.start_soon(fetch.ask, number, source, topic)
+    # Who had none of the first that it was asked for, most often a relay, is asked again for what the others have not got.
+    for are_all_asked in (False, True):
+        async with trio.open_nursery() as nursery:
+            for number, (source, topic) in enumerate(sources):
+                for _ in range(FETCHED_COUNT_MAX):
+                    nursery.start_soon(partial(fetch.ask, number, source, topic, are_all_asked=are_all_asked))
     if fetch.found:  # what came is kept, also where something is missing
         await hub.run_blocking(_keep, hub, fetch.found)
     return fetch.found
@@ -62,12 +70,17 @@ class _Fetch:
         self._refused: dict[BlockId, set[int]] = {}  # by block: the numbers of sources that have not got it
         self._source_count = source_count
         self._asked = 0
+        self._gave: Counter[int] = Counter()  # by the number of a source: blocks that it had
+        self._lacked: Counter[int] = Counter()  # and those that it had not
         self._changed = trio.Event()
         self.found: list[Block] = []
 
-    async def ask(self, number: int, source: BlockSource, topic: TopicKey) -> None:
-        """Ask one peer for one block after the other, while any is left that it may have."""
-        while True:
+    async def ask(self, number: int, source: BlockSource, topic: TopicKey, *, are_all_asked: bool) -> None:
+        """Ask one peer for one block after the other, while any is left that it may have.
+
+        Unless `are_all_asked`, one that has not got the first few is asked for no more, if there are others.
+        """
+        while are_all_asked or self._source_count == 1 or not self._is_empty_handed(number):
             wanted = self._next(number)
             if wanted is None:
                 if not self._asked:
@@ -79,7 +92,9 @@ class _Fetch:
                 encoded = await source.fetch(topic, wanted)
                 if encoded is not None:
                     self.found.append(decode_block(encoded))
+                    self._gave[number] += 1
                     continue
+                self._lacked[number] += 1
             except NotFetched:
                 self._put_back(number, wanted)
                 return
@@ -90,6 +105,9 @@ class _Fetch:
                 self._changed.set()
                 self._changed = trio.Event()
             self._put_back(number, wanted)
+
+    def _is_empty_handed(self, number: int) -> bool:
+        return not self._gave[number] and self._lacked[number] >= _LACKED_MAX
 
     def _next(self, number: int) -> BlockId | None:
         for _ in range(len(self._wanted)):

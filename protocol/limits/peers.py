@@ -109,7 +109,7 @@ OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
 OUTGOING_SIZE_MAX: Final = 48 * MIB
 """Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB, and
-windows of 64 circuits 16 MB."""
+windows of 64 circuits 16 MB, and of wide ones 3 MB more."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""
@@ -271,6 +271,17 @@ CIRCUIT_DATA_SIZE_MAX: Final = 64 * KIB
 CIRCUIT_WINDOW_SIZE: Final = 256 * KIB
 """Bytes of one direction of a circuit that may be on their way: all that a relay and a receiver hold of it. With 100 ms from
 end to end that is 2.5 MiB/s."""
+WIDE_CIRCUIT_DATA_SIZE_MAX: Final = 256 * KIB
+"""The same of one message where both sides know wide circuits: a quarter of a block, for which others wait anyway."""
+WIDE_CIRCUIT_WINDOW_SIZE: Final = 1024 * KIB
+"""The same of a wide direction. With 100 ms from end to end that is 10 MiB/s."""
+WIDE_CIRCUIT_AFTER_SIZE: Final = 1024 * KIB
+"""Bytes of a direction after which it may become wide: what only chats, or waits, needs no more than it has."""
+WIDE_CIRCUITS_OF_RELAY_SIZE: Final = 64 * MIB
+"""Bytes beyond CIRCUIT_WINDOW_SIZE of all wide directions, which a relay holds at most: 85 directions at a time."""
+WIDE_CIRCUITS_OF_NODE_MAX: Final = 4
+"""Circuits that are wide towards a node at a time, of all relays, and from it at one relay: 3 MiB more in its memory, which
+fit into what may wait to be written."""
 CIRCUITS_OF_SESSION_MAX: Final = 256
 """Circuits that one side has asked for on one session and that are not gone: 100 bytes of state each. A relay's quotas are
 far below."""

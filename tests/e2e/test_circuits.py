@@ -1,5 +1,6 @@
 """Two members whom nobody can dial, and a relay as a daemon of its own: they talk through it, and it reads nothing."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,11 +68,12 @@ def test_a_repo_is_joined_and_a_file_fetched_through_a_relay_alone(tmp_path: Pat
         bob.start()
         bob.client.join_repo(_undialable(link["invitation"], relay.listen))
         until(lambda: len(_connected(bob, alice)) == 1, "bob has found alice")
-        (seen,) = _connected(bob, alice)
+        until(lambda: len(_connected(alice, bob)) == 1, "and alice him")
         relay_key = relay.client.show_status()["node"]
-        assert (seen["path"], seen["through"], seen["direction"]) == ("relayed", relay_key, "out")
-        (seen,) = _connected(alice, bob)
-        assert (seen["path"], seen["through"], seen["direction"]) == ("relayed", relay_key, "in")
+        seen = (*_connected(bob, alice), *_connected(alice, bob))
+        assert [(one["path"], one["through"]) for one in seen] == [("relayed", relay_key)] * 2
+        # Bob dials by the link. The relay names him to Alice at the same time, who may be sooner.
+        assert {one["direction"] for one in seen} == {"in", "out"}
         listed = run_ravel(bob, "peer", "list").stdout
         assert f"through relay {relay.listen}" in listed
         assert f"through relay {relay.listen}" in run_ravel(alice, "status").stdout
@@ -108,3 +110,15 @@ def test_two_members_who_know_the_relay_alone_are_named_to_each_other(tmp_path: 
         target = tmp_path / "fetched"
         run_ravel(bob, "file", "get", "main", "letter", "--out", str(target))
         assert target.read_bytes() == content
+
+
+def test_a_link_made_while_a_relay_is_away_says_so(tmp_path: Path) -> None:
+    with _three(tmp_path) as (alice, bob, relay):
+        alice.client.create_repo("notes")
+        until(lambda: len(_connected(alice, relay)) == 1, "the relay is connected")
+        node = json.loads(run_ravel(bob, "id", "--json").stdout)["node"]
+        run_ravel(alice, "peer", "add", "--relay", NOWHERE, node)
+        said = run_ravel(alice, "repo", "invite", "notes", "--local").stderr
+        assert f"the relay at {NOWHERE} is not connected, so the link does not name it" in said
+        assert f"the relay at {relay.listen}" not in said
+        assert "is not connected" in run_ravel(alice, "repo", "invite", "notes", "--ask", "--local").stderr

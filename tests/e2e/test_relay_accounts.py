@@ -42,7 +42,10 @@ def test_a_file_outlives_its_node_and_one_of_two_relays(tmp_path: Path) -> None:
         assert invitation["reach"] == "machine"
 
         alice.start()
+        alice.client.create_repo("early")
         assert "1073741824" in run_ravel(alice, "relay", "join", "-", stdin=invitation["link"]).stdout
+        early = alice.client.create_invitation("early", permission="write", expires_seconds=3600)
+        assert first.listen in early["addresses"], "a link waits for a relay that was just added"
         (account,) = first.client.list_relay_accounts()["accounts"]
         assert (account["name"], account["nodes"], account["links"]) == ("ann", [_node(alice)], 0)
         bob.start()

@@ -262,6 +262,14 @@ def _sessions() -> Seeds:
             Meet(root),
             Meet(root),
         ],
+        "opens-wide-circuits": [
+            Features(("wide-circuits",)),
+            Circuits(),
+            CircuitOpen(2, _ID),
+            CircuitCredit(2, 1 << 20),
+            session.CIRCUIT,
+            CircuitData(2, b"bytes"),
+        ],
         "reconciles": [*both, Reconcile(root, 0, b"frame"), Summary(root, 1, (), 0, _ID), Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }

@@ -2,18 +2,26 @@
 
 import secrets
 
+from protocol.features import WIDE_CIRCUITS
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId
 from protocol.keys import NodeSeed
-from protocol.limits.peers import CIRCUIT_DATA_SIZE_MAX, CIRCUIT_WINDOW_SIZE, CIRCUITS_OF_SESSION_MAX
+from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_OF_SESSION_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+)
 from protocol.messages import (
     CircuitClose,
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
+    Features,
     KeepAlive,
     Meet,
+    Message,
     Nodes,
     PunchAddresses,
     PunchNow,
@@ -30,19 +38,22 @@ def _anybody() -> CircuitAddress:
     return CircuitAddress(secrets.token_bytes(32))
 
 
-async def _taking(mallory: Attacker, *, seed: NodeSeed | None = None, reads: bool = True) -> HostilePeer:
-    """A connection on which circuits are taken."""
+async def _taking(
+    mallory: Attacker, *first: Message, seed: NodeSeed | None = None, reads: bool = True
+) -> HostilePeer:
+    """A connection on which circuits are taken, after these messages."""
     peer = await mallory.meet(seed=seed, reads=reads)
-    await peer.say(Circuits())
+    await peer.say(*first, Circuits())
     if reads:
         await peer.hear(Circuits)
     return peer
 
 
-async def _opened(mallory: Attacker, credit: int) -> tuple[HostilePeer, HostilePeer]:
-    """Two connections of the attacker's own with a circuit between them, on which so much may be sent."""
-    accomplice = await _taking(mallory, seed=_ACCOMPLICE)
-    peer = await _taking(mallory)
+async def _opened(mallory: Attacker, credit: int, *first: Message) -> tuple[HostilePeer, HostilePeer]:
+    """Two connections of the attacker's own, which begin with these messages, with a circuit between them, for which its far
+    end grants so much."""
+    accomplice = await _taking(mallory, *first, seed=_ACCOMPLICE)
+    peer = await _taking(mallory, *first)
     address = circuit_address(mallory.stage.victim, PeerId(public_key(_ACCOMPLICE)))
     await peer.say(CircuitOpen(1, address), CircuitCredit(1, CIRCUIT_WINDOW_SIZE))
     opened = await accomplice.hear(CircuitOpen)
@@ -89,6 +100,22 @@ async def more_than_the_credit(mallory: Attacker) -> None:
     """One byte over the credit of the far end ends the sender's connection: a relay holds no more than was granted."""
     peer, _ = await _opened(mallory, 1000)
     await peer.say(CircuitData(1, bytes(1000)), CircuitData(1, b"x"))
+    await peer.wait_ended()
+
+
+@attack(Role.RELAY_CLIENT, ends=("circuit_overrun",))
+async def larger_than_was_agreed(mallory: Attacker) -> None:
+    """Who has not said that it knows wide circuits sends no message as large as theirs."""
+    peer, _ = await _opened(mallory, CIRCUIT_WINDOW_SIZE)
+    await peer.say(CircuitData(1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)))
+    await peer.wait_ended()
+
+
+@attack(Role.RELAY_CLIENT, ends=("circuit_overrun",))
+async def wide_from_the_start(mallory: Attacker) -> None:
+    """An accomplice that grants a wide window at once, and reads nothing, makes a relay hold no more than a usual one."""
+    peer, _ = await _opened(mallory, WIDE_CIRCUIT_WINDOW_SIZE, Features((WIDE_CIRCUITS,)))
+    await peer.say(CircuitData(1, bytes(CIRCUIT_WINDOW_SIZE)), CircuitData(1, b"x"))
     await peer.wait_ended()
 
 

@@ -113,11 +113,11 @@ class HostilePeer:
 
     def encrypt_frame(self, frame: bytes) -> bytes:
         """A frame as it travels."""
-        return self.encrypt_length(len(frame)) + self.secure._sending._encrypt(frame)
+        return self.encrypt_length(len(frame)) + self.secure._sending._cipher.encrypt(frame)
 
     def encrypt_length(self, size: int) -> bytes:
         """The beginning of a frame that is said to be of this size."""
-        return self.secure._sending._encrypt(size.to_bytes(4, "big"))
+        return self.secure._sending._cipher.encrypt(size.to_bytes(4, "big"))
 
     def blind(self, topic: TopicKey) -> BlindTopic:
         """How a topic is called on this connection."""

@@ -8,6 +8,7 @@ from node.network.circuit_quotas import CircuitQuotas
 from node.network.circuit_switch import CircuitSwitch
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.scheduling import Ledger, WorkAccount
+from protocol.circuits import SessionCircuits
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, SessionId, TopicKey
 from protocol.keys import NodeSeed
@@ -75,9 +76,10 @@ class Side:
             side.port.begin()
         self._wire.deliver()
 
-    def new_circuit(self) -> int:
-        """A number for a circuit."""
-        return self._session.circuits.new_number()
+    @property
+    def circuits(self) -> SessionCircuits:
+        """The circuits of the session."""
+        return self._session.circuits
 
     def happen(self, event: Event) -> None:
         """Tell the session machine."""

@@ -30,8 +30,6 @@ from protocol.limits.formats import (
     QUORUM_SIGNER_COUNT_MAX,
 )
 from protocol.limits.peers import (
-    CIRCUIT_DATA_SIZE_MAX,
-    CIRCUIT_WINDOW_SIZE,
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
@@ -43,6 +41,8 @@ from protocol.limits.peers import (
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
     WANT_COUNT_MAX,
+    WIDE_CIRCUIT_DATA_SIZE_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.links import (
     InvitationLink,
@@ -395,12 +395,14 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("circuit_address_too_short", "bad_shape", ["circuit-open1", 1, ID[:31]])
     yield refuse("circuit_data_of_nothing", "bad_shape", ["circuit-data1", 1, b""])
     yield refuse(
-        "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)]
+        "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(WIDE_CIRCUIT_DATA_SIZE_MAX + 1)]
     )
     yield refuse("nodes_of_nobody", "bad_shape", ["nodes1", ID, []])
     yield refuse("nodes_too_many", "bad_shape", ["nodes1", ID, [OTHER] * (NODES_NAMED_MAX + 1)])
     yield refuse("circuit_credit_of_nothing", "bad_shape", ["circuit-credit1", 1, 0])
-    yield refuse("circuit_credit_too_large", "bad_shape", ["circuit-credit1", 1, CIRCUIT_WINDOW_SIZE + 1])
+    yield refuse(
+        "circuit_credit_too_large", "bad_shape", ["circuit-credit1", 1, WIDE_CIRCUIT_WINDOW_SIZE + 1]
+    )
     yield refuse("summary_of_negative_count", "bad_shape", ["sum3", ID, 0, [], -1, ID])
     yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
     yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce2\xdd\xff\xff\xff\xff")

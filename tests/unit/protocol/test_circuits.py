@@ -7,15 +7,23 @@ from typing import Final
 import pytest
 
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
+from protocol.features import WIDE_CIRCUITS
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, SessionId
-from protocol.limits.peers import CIRCUIT_DATA_SIZE_MAX, CIRCUIT_WINDOW_SIZE, CIRCUITS_OF_SESSION_MAX
+from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_OF_SESSION_MAX,
+    WIDE_CIRCUIT_DATA_SIZE_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+)
 from protocol.messages import (
     CircuitClose,
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
+    Features,
     Message,
 )
 from protocol.session import Session
@@ -224,3 +232,27 @@ def test_every_end_of_a_circuit_is_in_the_document() -> None:
     rows = text[text.index("| a circuit's end |") :].partition("\n\n")[0].splitlines()[2:]
     documented = [code for row in rows for code in re.findall(r"`([a-z_]+)`", row.split("|")[1])]
     assert sorted(documented) == sorted(CIRCUIT_ENDS)
+
+
+def test_more_credit_and_larger_messages_are_taken_where_both_know_wide_circuits() -> None:
+    large = bytes(WIDE_CIRCUIT_DATA_SIZE_MAX)
+    dialer, acceptor = _open()
+    for side in (dialer, acceptor):
+        assert _hear(side, Features((WIDE_CIRCUITS,))) == []
+    acceptor.do(CircuitGranted(1, WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE))
+    acceptor.deliver(dialer)
+    for _ in range(WIDE_CIRCUIT_WINDOW_SIZE // WIDE_CIRCUIT_DATA_SIZE_MAX):
+        dialer.do(CircuitSent(1, large))
+        dialer.deliver(acceptor)
+    assert acceptor.pop_told()[-1] == CircuitReceived(1, large)
+    assert _hear(acceptor, CircuitData(1, b"x")) == [Close("circuit_overrun")]
+    _, other = _open()
+    _hear(other, Features((WIDE_CIRCUITS,)))
+    more = WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE
+    assert _hear(other, CircuitCredit(1, more)) == [CircuitCredited(1, more)]
+    assert _hear(other, CircuitCredit(1, 1)) == [Close("too_much_credit")]
+
+
+def test_a_peer_that_does_not_know_wide_circuits_sends_no_large_message() -> None:
+    _, acceptor = _open()
+    assert _hear(acceptor, CircuitData(1, bytes(CIRCUIT_DATA_SIZE_MAX + 1))) == [Close("circuit_overrun")]

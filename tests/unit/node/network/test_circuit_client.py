@@ -12,17 +12,25 @@ from node.network.circuit_client import CircuitStream
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret
-from protocol.limits.peers import CIRCUIT_WINDOW_SIZE, CIRCUITS_INCOMING_MAX, NODES_MET_MAX
-from protocol.messages import CircuitClose, CircuitData, CircuitOpen, Message
+from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
+    CIRCUIT_WINDOW_SIZE,
+    CIRCUITS_INCOMING_MAX,
+    NODES_MET_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+    WIDE_CIRCUITS_OF_NODE_MAX,
+)
+from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen, Message
 from tests.support.circuits import Recorder, Star, key_of, seed_of
 from tests.support.machine import fail_after
 
 
 @dataclass
 class Meeting:
-    """Alice and Bob at one relay: Bob serves what comes."""
+    """Alice and Bob, or another, at one relay: they serve what comes."""
 
     star: Star
+    name: str = "bob"
     served: list[SecureStream] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     is_served: trio.Event = field(default_factory=trio.Event)
@@ -30,7 +38,7 @@ class Meeting:
     async def serve(self, stream: CircuitStream, _relay: PeerId) -> None:
         """Take a circuit as a node does, until it ends."""
         try:
-            secure = await accept(stream, seed_of("bob"), AgreementSecret(b"b" * 32))
+            secure = await accept(stream, seed_of(self.name), AgreementSecret(b"b" * 32))
             self.served.append(secure)
             self.is_served.set()
             await trio.sleep_forever()
@@ -39,12 +47,12 @@ class Meeting:
 
     async def open(self) -> CircuitStream:
         """Alice's circuit to Bob."""
-        return await self.star.clients["alice"].open(self.star.relay_key, key_of("bob"))
+        return await self.star.clients["alice"].open(self.star.relay_key, key_of(self.name))
 
     async def meet(self) -> tuple[SecureStream, SecureStream]:
         """A session over a circuit: Alice's end and Bob's."""
         self.is_served = trio.Event()
-        ours = await dial(await self.open(), seed_of("alice"), key_of("bob"), AgreementSecret(b"a" * 32))
+        ours = await dial(await self.open(), seed_of("alice"), key_of(self.name), AgreementSecret(b"a" * 32))
         await self.is_served.wait()
         return ours, self.served[-1]
 
@@ -236,3 +244,95 @@ async def test_one_node_over_what_is_remembered_is_passed_over_and_all_go_with_t
     assert client.relays_to(nodes[0]) == [star.relay_key]
     star.sides["alice"][0].cut()
     assert client.met_nodes == {}
+
+
+async def test_where_much_has_come_more_is_held_on_so_many_circuits() -> None:
+    async with _meeting() as meeting:
+        for side in (one for sides in meeting.star.sides.values() for one in sides):
+            side.circuits.is_wide = True
+        frames = [bytes([number]) * 700_000 for number in range(8)]
+        sessions = [await meeting.meet() for _ in range(WIDE_CIRCUITS_OF_NODE_MAX + 1)]
+        for ours, theirs in sessions:
+            await _pass_on(ours, theirs, frames)
+        held = [await _hold(meeting, ours, frames) for ours, _ in sessions]
+        assert all(WIDE_CIRCUIT_WINDOW_SIZE // 2 < size <= WIDE_CIRCUIT_WINDOW_SIZE for size in held[:-1])
+        assert held[-1] <= CIRCUIT_WINDOW_SIZE
+
+
+async def test_at_an_older_relay_no_more_is_held() -> None:
+    async with _meeting() as meeting:
+        ours, theirs = await meeting.meet()
+        frames = [bytes([number]) * 700_000 for number in range(8)]
+        await _pass_on(ours, theirs, frames)
+        assert 0 < await _hold(meeting, ours, frames) <= CIRCUIT_WINDOW_SIZE
+        said = [one for sides in meeting.star.sides.values() for side in sides for one in side.said]
+        largest = max(len(one.data) for one in said if isinstance(one, CircuitData))
+        assert largest == CIRCUIT_DATA_SIZE_MAX
+        assert max(one.count for one in said if isinstance(one, CircuitCredit)) == CIRCUIT_WINDOW_SIZE
+
+
+@pytest.mark.parametrize("wide", ["", "alice", "bob", "alice bob"])
+async def test_all_passes_both_ways_whichever_of_the_nodes_know_wide_circuits(wide: str) -> None:
+    async with _meeting() as meeting:
+        for name in wide.split():
+            for side in meeting.star.sides[name]:
+                side.circuits.is_wide = True
+        ours, theirs = await meeting.meet()
+        frames = [bytes([number]) * 700_000 for number in range(4)]
+        await _pass_on(ours, theirs, frames)
+        await _pass_on(theirs, ours, frames)
+
+
+async def test_where_the_relay_has_no_room_for_another_wide_circuit_all_passes() -> None:
+    async with _meeting() as meeting:
+        carol = Meeting(meeting.star, "carol")
+        client = meeting.star.add_client("carol", carol.serve)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.run)
+            await trio.testing.wait_all_tasks_blocked()
+            for side in (one for sides in meeting.star.sides.values() for one in sides):
+                side.circuits.is_wide = True
+            frames = [bytes([number]) * 700_000 for number in range(8)]
+            for _ in range(WIDE_CIRCUITS_OF_NODE_MAX):
+                await _pass_on(*await meeting.meet(), frames)
+            ours, theirs = await carol.meet()
+            await _pass_on(ours, theirs, frames)
+            assert await _hold(meeting, ours, frames) <= CIRCUIT_WINDOW_SIZE
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_reader_of_a_circuit_gives_other_tasks_a_turn_at_each_read() -> None:
+    async with _meeting() as meeting:
+        stream = await meeting.open()
+        stream.note_received(b"first")
+        stream.note_received(b"second")
+        with trio.testing.assert_checkpoints():
+            assert await stream.receive_some(5) == b"first"
+        assert await stream.receive_some(3) == b"sec"
+        assert await stream.receive_some() == b"ond"
+
+
+async def test_what_came_in_parts_is_read_together_up_to_what_is_asked_for() -> None:
+    async with _meeting() as meeting:
+        stream = await meeting.open()
+        for part in (b"ab", b"cd", b"efg"):
+            stream.note_received(part)
+        assert await stream.receive_some(5) == b"abcd"
+        assert await stream.receive_some(2) == b"ef"
+        assert await stream.receive_some(2) == b"g"
+
+
+async def _pass_on(ours: SecureStream, theirs: SecureStream, frames: list[bytes]) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.send_frames, frames)
+        assert [await theirs.receive_frame() for _ in frames] == frames
+
+
+async def _hold(meeting: Meeting, ours: SecureStream, frames: list[bytes]) -> int:
+    """Bytes that pass while nobody reads."""
+    before = meeting.star.switch.totals.bytes_passed
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.send_frames, frames)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    return meeting.star.switch.totals.bytes_passed - before

@@ -117,6 +117,7 @@ async def test_who_cannot_be_dialed_is_met_through_the_relay(
         await until_equal(alice.node, bob.node)
         assert relay.network.switch is not None
         assert relay.network.switch.totals.bytes_passed > 0
+        assert [port.is_wide for port in relay.network.switch._circuits] == [True, True]
         bob.network.forget(alice.node.key)
         await until(lambda: bob.paths(alice.node) == alice.paths(bob.node) == [])
 

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from node.network.interfaces import InterfaceAddress
 from node.network.own_addresses import FoundBy, OwnAddresses, PortMapping, Router, RouterState
 from node.network.port_mapping import PortMapper, Wanted, ask_router, read_answer
-from node.network.router_worker import parse_gateway
+from node.network.router_worker import parse_gateway, upnp_problem
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     INTERFACES_LOOK_SECONDS,
@@ -314,6 +314,11 @@ async def test_a_process_that_cannot_be_started_or_says_too_much_is_no_router(
         line = await ask_router(Wanted(1, 1))
     assert len(line) <= MAPPING_LINE_SIZE_MAX + 1
     assert read_answer(line) == "an answer that cannot be read"
+
+
+def test_no_router_is_not_called_a_success() -> None:
+    assert upnp_problem(Exception("Success")) == upnp_problem(Exception()) == "no router answers"
+    assert upnp_problem(Exception("ConflictInMappingEntry")) == "ConflictInMappingEntry"
 
 
 def test_the_gateway_is_that_of_the_default_route() -> None:

@@ -145,7 +145,7 @@ async def _closed(_: Node, stranger: Stranger) -> None:
 
 async def _frame_too_large(_: Node, stranger: Stranger) -> None:
     sending = stranger.stream._sending
-    await sending._stream.send_all(sending._encrypt((2**31).to_bytes(4, "big")))
+    await sending._stream.send_all(sending._cipher.encrypt((2**31).to_bytes(4, "big")))
 
 
 async def _bad_frame(_: Node, stranger: Stranger) -> None:

@@ -16,7 +16,7 @@ from protocol.block import Block, encrypt_block
 from protocol.ids import BlockId, TopicKey
 from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import LEAF_SIZE
-from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
+from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX, FETCHED_COUNT_MAX
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.sources import Source
@@ -88,11 +88,13 @@ class _Source(Source):
         self._blocks = {block.block_id: block.encoded for block in blocks}
         self._answers = answers
         self.given: list[bytes] = []
+        self.asked: list[bytes] = []
 
     def has_joined(self, topic: TopicKey) -> bool:
         return topic == self._topic
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
+        self.asked.append(wanted)
         await trio.sleep(1)
         if len(self.given) == self._answers:
             raise NotFetched
@@ -144,6 +146,31 @@ async def test_what_nobody_has_does_not_keep_back_what_came(
         with alice.replica.database.read() as connection:
             held = alice.replica.packs.find_held(connection, [block.block_id for block in blocks])
         assert held == {block.block_id for block in blocks[:4]}
+
+
+async def test_a_peer_that_has_none_of_a_file_is_asked_for_the_first_blocks_alone(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    blocks = _blocks(40)
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        relay, other = _Source(branch.topic, []), _Source(branch.topic, blocks)
+        alice.hub.sources += [relay, other]
+        await fetch_blocks(alice.hub, branch, [block.block_id for block in blocks])
+        assert 1 <= len(relay.asked) <= FETCHED_COUNT_MAX + 1
+        assert len(other.given) == len(blocks)
+
+
+async def test_a_peer_that_has_only_the_last_blocks_is_asked_for_what_others_have_not_got(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    blocks = _blocks(40)
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        late, other = _Source(branch.topic, blocks[35:]), _Source(branch.topic, blocks[:35])
+        alice.hub.sources += [late, other]
+        await fetch_blocks(alice.hub, branch, [block.block_id for block in blocks])
+        assert (len(late.given), len(other.given)) == (5, 35)
 
 
 async def test_of_its_id_and_no_block_is_the_authors_fault_and_ends_nothing(

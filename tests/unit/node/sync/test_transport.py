@@ -25,6 +25,7 @@ from tests.support.streams import (
     Recording,
     ScriptedStream,
     connected,
+    replay,
 )
 
 DEADLINE_SECONDS = 20
@@ -363,3 +364,25 @@ async def test_more_is_read_at_a_time_while_more_waits() -> None:
             await dialer.send_frame(bytes(size))
             await acceptor.receive_frame()
         assert noting.asked == [size * KIB for size in (64, 256, 256, 256, 64)]
+
+
+async def test_a_frame_that_comes_in_small_pieces_is_held_in_few_parts() -> None:
+    with fail_after(DEADLINE_SECONDS):
+        ours, theirs = trio.testing.memory_stream_pair()
+        _, acceptor = await connected(lambda: (ours, theirs))
+        receiving = acceptor._receiving
+        for size in (5000, 10_000, *[2] * 10_000):
+            receiving._hold(bytes(size))
+        assert receiving._held == sum(map(len, receiving._parts)) == 35_000
+        assert len(receiving._parts) <= 2 + 20_000 // (4 * KIB) + 1
+
+
+@pytest.mark.parametrize("step", [1, 7, 4096, 100_000])
+async def test_frames_come_whole_however_they_are_cut(step: int) -> None:
+    frames = [b"first", bytes(range(256)) * 40, b"\0", b"x" * 30_000, b"last"]
+    with fail_after(DEADLINE_SECONDS):
+        wire = bytearray()
+        dialer, _ = await connected(wire=wire)
+        await dialer.send_frames(frames)
+        await dialer.aclose()
+        assert await replay(ScriptedStream(bytes(wire), step)) == (frames, "end")
