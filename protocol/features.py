@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 FILES: Final = "files"
+MANY_TOPICS: Final = "many-topics"
 PRESENCE: Final = "presence"
 RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
@@ -22,6 +23,7 @@ FEATURES: Final = (
     "imports",
     "inbox",
     "introductions",
+    MANY_TOPICS,
     "names",
     "posts",
     PRESENCE,
