@@ -172,6 +172,7 @@ def _row(num: int, branch: Branch, key: OrderKey, acks: PackedIds, now: int) -> 
         "arrived_at": None,
         "relation": "",
         "about": None,
+        "is_proven": False,
     }
     return tuple(values[name] for name in COMMIT_COLUMNS)
 

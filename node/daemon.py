@@ -38,6 +38,7 @@ from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
+from node.home.starting import DAEMON_LOG_NAME
 from node.home.tokens import TokenFile
 from node.ingest.acceptance import retry_kept
 from node.ingest.reading_workers import ReadingWorkers, worker_count
@@ -95,7 +96,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
 
     The keys are asked for when the folder is held: nobody types a passphrase to learn that a daemon runs already.
     """
-    logs.configure(home.config.log.level)
+    logs.configure(home.config.log.level, home.path / DAEMON_LOG_NAME)
     tune_interpreter()
     allow_open_files()
     with lock_home(home.path):

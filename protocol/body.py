@@ -6,14 +6,14 @@ not interpreted (`UnknownBody`); a body of a known kind that does not decode is 
 (`protocol.devices`, `protocol.profiles`, `protocol.lobbies`, `Hide`).
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Final, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Final, Union, get_args
 
 from msgspec import Meta
 
 from protocol.block import Reference
-from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Value, Wire, decode, encode, peek_tag
 from protocol.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.devices import DeviceBody
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
@@ -237,21 +237,22 @@ class Merge(Wire, frozen=True, tag="merge1"):
     commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownBody:
+class UnknownBody(Value, frozen=True, tag="unknown-body"):
     """A body of a kind that this node does not know; `tag` as it stands in the bytes."""
 
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class ErasedBody(UnknownBody):
+class ErasedBody(UnknownBody, frozen=True, tag="erased-body"):
     """A body that is not here: of content of this kind (`tag` has no version)."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableBody(UnknownBody):
+class UnreadableBody(UnknownBody, frozen=True, tag="unreadable-body"):
     """A body that is not what its commit's header says (`tag` has no version): it says nothing (`declared_kind`)."""
+
+
+class UnopenedBody(UnknownBody, frozen=True, tag="unopened-body"):
+    """A body that is here and was not opened: its commit's header declares the kind (`tag` has no version)."""
 
 
 Body = (
@@ -302,6 +303,10 @@ _KINDS: Final[tuple[type[Body], ...]] = (
     *(kind for kind in get_args(Body) if kind is not DocumentBody),
     *(body for kind in DOCUMENT_KINDS for body in kind.bodies),
 )
+if TYPE_CHECKING:
+    AnyBody = Body | UnknownBody
+else:  # each type by its name, as decoding such a value takes it
+    AnyBody = Union[(*_KINDS, UnknownBody, ErasedBody, UnreadableBody, UnopenedBody)]
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
 
@@ -343,13 +348,12 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
-    if isinstance(body, ErasedBody | UnreadableBody):
-        return body.tag
     if isinstance(body, UnknownBody):
-        return f"unknown:{body.tag}"
+        return f"unknown:{body.tag}" if type(body) is UnknownBody else body.tag
     return kind_name(type(body))
 
 
+@cache
 def kind_name(kind: type[Body]) -> str:
     """The same of a type of bodies."""
     return tag_of(kind).rstrip("0123456789")

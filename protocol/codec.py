@@ -31,10 +31,11 @@ class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """Base of every value with an encoding."""
 
 
-class Value(msgspec.Struct, frozen=True, gc=False):
-    """Base of values without an encoding that are made for every commit: a tenth of a frozen dataclass's time to make.
+class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of values that are made for every commit and not stored so: a tenth of a frozen dataclass's time to make.
 
-    The collector does not look at them, so they hold what cannot come back to them: bytes, numbers, other values.
+    The collector does not look at them, so they hold what cannot come back to them: bytes, numbers, other values. `encode`
+    takes them, for another process of the same program (`node.ingest.reading_worker`).
     """
 
 

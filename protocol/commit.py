@@ -8,6 +8,7 @@ covers header and content. The body is an object of its own, so that it can be e
 `create_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """
 
+from bisect import bisect_left
 from functools import lru_cache
 from typing import Annotated, Final
 
@@ -138,15 +139,20 @@ class Commit(Value, frozen=True):
 
     def place(self, kind: str) -> TanglePlace | None:
         """The commit's place in the further tangle of that kind, or None."""
-        return next((place for place in self.content.tangles if place.kind == kind), None)
+        for place in self.content.tangles:
+            if place.kind == kind:
+                return place
+        return None
 
-    def named(self) -> set[CommitId]:
-        """Commits that it names, its causes among them."""
+    def named(self) -> tuple[CommitId, ...]:
+        """Commits that it names, its causes among them; some may stand twice."""
         content, links = self.content, self.links
-        found = {*self.acks, *links.deps, *links.ndeps}
-        found.update(link for link in (content.feed_previous, links.lipmaa) if link is not None)
+        found = self.acks + links.deps + links.ndeps
+        for link in (content.feed_previous, links.lipmaa):
+            if link is not None:
+                found += (link,)
         for place in content.tangles:
-            found.update(place.previous)
+            found += place.previous
         return found
 
 
@@ -212,6 +218,11 @@ def _check_unique(name: str, ids: tuple[CommitId | ObjectId, ...]) -> None:
         raise DecodeError("duplicate_ids", name)
 
 
+_LIPMAA_ENDS: Final[list[int]] = [(3**k - 1) // 2 for k in range(36)]
+"""Sequences from which a skip link leads farthest, beyond the last sequence that there may be; the first is none."""
+assert _LIPMAA_ENDS[-1] > FEED_SEQUENCE_MAX, "each sequence is below one of them"
+
+
 @lru_cache(maxsize=1024)  # each is asked for by who writes, reads and judges a commit
 def lipmaa(sequence: int) -> int:
     """The sequence that a feed's skip link at `sequence` points to; `sequence - 1` where there is no link of its own.
@@ -219,19 +230,16 @@ def lipmaa(sequence: int) -> int:
     The ternary function of Lipmaa's simply verifiable anti-monotone graphs (Buldas and Lipmaa 1998), as Bamboo uses it:
     any earlier entry is reached over O(log n) links. `lipmaa(1)` is 0.
     """
-    m, po3, x = 1, 3, sequence
-    while m < sequence:
-        po3 *= 3
-        m = (po3 - 1) // 2
-    po3 //= 3
-    if m != sequence:
-        while x:
-            m = (po3 - 1) // 2
-            po3 //= 3
-            x %= m
-        if m != po3:
-            po3 = m
-    return sequence - po3
+    if sequence == 1:
+        return 0
+    k = bisect_left(_LIPMAA_ENDS, sequence)
+    if _LIPMAA_ENDS[k] == sequence:
+        return _LIPMAA_ENDS[k - 1]
+    rest = sequence
+    while rest:
+        k -= 1
+        rest %= _LIPMAA_ENDS[k]
+    return sequence - _LIPMAA_ENDS[k]
 
 
 def skip_path(later: int, earlier: int) -> list[int]:

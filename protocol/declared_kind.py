@@ -8,7 +8,7 @@ means nothing. What follows for verdicts is `verifier.verify`'s (V9).
 from typing import Final
 
 from protocol.block import WrongKey
-from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_name
+from protocol.body import Body, UnknownBody, UnopenedBody, UnreadableBody, decode_body, kind_name
 from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
 from protocol.content import Imported, Post
@@ -32,6 +32,7 @@ _METADATA: Final[dict[type[Body], bytes]] = {
 }
 _KINDS: Final = {encoded: kind for kind, encoded in _METADATA.items()}
 """Every value has one encoding, so to compare bytes is to decode."""
+_UNOPENED: Final = {kind: UnopenedBody(kind_name(kind)) for kind in ERASABLE}
 
 
 def declare_kind(body: Body) -> bytes:
@@ -42,6 +43,11 @@ def declare_kind(body: Body) -> bytes:
 def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
     """The kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no word."""
     return None if is_root_branch else _KINDS.get(commit.content.metadata)
+
+
+def unopened_body(kind: type[Body]) -> UnopenedBody:
+    """What stands for a body whose kind the header declares, whatever it turns out to be: all that a verdict rests on."""
+    return _UNOPENED[kind]
 
 
 def read_body(

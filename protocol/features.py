@@ -7,6 +7,7 @@ that message, and may know all that was there before it.
 from collections.abc import Collection, Iterable
 from typing import Final
 
+BODIES: Final = "bodies"
 FILES: Final = "files"
 MANY_TOPICS: Final = "many-topics"
 PRESENCE: Final = "presence"
@@ -14,6 +15,7 @@ RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
 PUNCHING: Final = "punching"
 FEATURES: Final = (
+    BODIES,
     "circuits",
     "compaction",
     "devices",

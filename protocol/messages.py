@@ -4,9 +4,8 @@ Topics are named by their blinded form (see `hashing.blind_topic`), which only a
 Every count is bounded by its type; `decode_message` is the only parser.
 
 Announce and Summary say which topics and what of them; Reconcile finds what one side lacks; Publications and Receipt bring
-it; Want, Fetch and Blocks ask for single commits and blocks; Deposit, Relay and those of files are for relays. Those of
-circuits carry
-the bytes of another session, which a relay passes on.
+it; Want, WantBodies, Fetch and Blocks ask for single commits, their bodies, and blocks; Deposit, Relay and those of files
+are for relays. Those of circuits carry the bytes of another session, which a relay passes on.
 Features says what a side knows.
 """
 
@@ -19,6 +18,7 @@ from msgspec import Meta
 from protocol.codec import DecodeError, Wire, decode, encode, peek_loose_tag, peek_tag
 from protocol.ids import (
     AnnouncedTopic,
+    AnyId,
     BlindTopic,
     BlockId,
     CircuitAddress,
@@ -127,6 +127,20 @@ class Want(MessageForm, frozen=True, tag="want1"):
 
     topic: BlindTopic
     ids: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
+
+
+class WantBodies(MessageForm, frozen=True, tag="want-bodies1"):
+    """Commits whose bodies the sender lacks; publications, where one side is a relay. Answered by FoundBodies."""
+
+    topic: BlindTopic
+    ids: Annotated[tuple[AnyId, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
+
+
+class FoundBodies(MessageForm, frozen=True, tag="found-bodies1"):
+    """Of the ids of the first WantBodies without an answer the sender has so many whole, and sends these."""
+
+    topic: BlindTopic
+    count: Annotated[int, Meta(ge=0, le=WANT_COUNT_MAX)]
 
 
 class Fetch(MessageForm, frozen=True, tag="fetch1"):
@@ -321,6 +335,8 @@ Message = (
     | Publications
     | Receipt
     | Want
+    | WantBodies
+    | FoundBodies
     | Fetch
     | Blocks
     | Relay

@@ -14,7 +14,7 @@ from nacl import bindings, exceptions
 
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
-from protocol.codec import DecodeError, Value, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Value, Wire, decode, encode
 from protocol.ids import BlockId, CommitId, Digest, ObjectId, PublicationId, Signature, TopicKey
 from protocol.keys import BlockKey, ReadKey, SigningKey, TopicSeed
 from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
@@ -47,6 +47,10 @@ class _BareEncoding(Wire, frozen=True, tag=BARE_TAG):
     signature: Signature
 
 
+_BARE_START: Final = bytes([0x90 + 1 + len(_BareEncoding.__struct_fields__)]) + encode(BARE_TAG)
+"""An array of its tag and fields."""
+
+
 class _Published(Wire, frozen=True):
     topic: TopicKey
     sealed_key: SealedKey
@@ -69,6 +73,14 @@ class Publication(Value, frozen=True):
     def commit_id(self) -> CommitId:
         """Id of the commit it carries."""
         return CommitId(self.blocks[0].block_id)
+
+    @property
+    def encoded(self) -> bytes:
+        """Its one encoding: the bytes that it was decoded from."""
+        blocks = tuple([block.encoded for block in self.blocks])
+        if self.body_id is None:
+            return encode_publication(self.topic, self.sealed_key, blocks, self.signature)
+        return encode_bare(self.topic, self.sealed_key, blocks[0], self.body_id, self.signature)
 
     @property
     def digest(self) -> Digest:
@@ -133,7 +145,7 @@ def encode_bare(
 
 def is_bare(encoded: bytes) -> bool:
     """Whether what is encoded is a bare publication, if it is any."""
-    return peek_tag(encoded) == BARE_TAG
+    return encoded.startswith(_BARE_START)
 
 
 def decode_publication(encoded: bytes) -> Publication:
@@ -145,7 +157,7 @@ def decode_publication(encoded: bytes) -> Publication:
         )
     wire = decode(_PublicationEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
     return Publication(
-        wire.topic, wire.sealed_key, tuple(decode_block(block) for block in wire.blocks), wire.signature
+        wire.topic, wire.sealed_key, tuple([decode_block(block) for block in wire.blocks]), wire.signature
     )
 
 

@@ -51,6 +51,7 @@ from protocol.messages import (
     DepositFiles,
     Features,
     Fetch,
+    FoundBodies,
     Introduce,
     JoinAccount,
     ListedFiles,
@@ -69,6 +70,7 @@ from protocol.messages import (
     SettledFiles,
     Summary,
     Want,
+    WantBodies,
 )
 from protocol.presence import PresencePlace
 from protocol.punching import Punching
@@ -79,6 +81,7 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     BlocksWanted,
+    BodiesWanted,
     CheckDue,
     CircuitAsked,
     CircuitEnded,
@@ -194,6 +197,10 @@ class Session:
         progress = self.progress_of(topic)
         return progress is not None and progress.is_joined
 
+    def has_room_for_bodies(self, count: int) -> bool:
+        """Whether the peer may be asked for so many bodies more on this session."""
+        return self._transfer.has_room_for_bodies(count)
+
     def takes_presence(self, topic: TopicKey) -> bool:
         """Whether the peer may be told who has the text of a topic open: it has joined that, knows how, and is no relay."""
         knows = self.peer_features is not None and PRESENCE in self.peer_features
@@ -232,6 +239,8 @@ class Session:
                 return self._transfer.fetch(self._blind[event.topic], event.ids)
             case CommitsWanted(topic, ids):
                 return self._transfer.ask(self._blind[topic], ids)
+            case BodiesWanted(topic, ids):
+                return self._transfer.ask_bodies(self._blind[topic], ids)
             case TopicsRefused(topics, reason):
                 blinds = [blind_topic(topic, self._session_id) for topic in topics]
                 return [Send(Refused(blind, reason)) for blind in blinds]
@@ -367,10 +376,12 @@ class Session:
                 return self._transfer.receipted(message)
             case Pass.SEND, Refused():
                 return self._transfer.refused(message)
-            case Pass.SERVE, Want():
+            case Pass.SERVE, Want() | WantBodies():
                 return self._transfer.wanted(message)
             case Pass.SERVE, Fetch():
                 return self._transfer.fetched(message)
+            case Pass.NOTE_BODIES, FoundBodies():
+                return self._transfer.bodies_found(message)
             case Pass.LEARN, Introduce():
                 return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
             case Pass.NOTE, Seen(address):

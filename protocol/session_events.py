@@ -64,7 +64,7 @@ class PlanLoaded:
 
 @dataclass(frozen=True, slots=True)
 class WantedFound:
-    """Answer to FindWanted: numbers of those that are here, in order."""
+    """Answer to FindWanted and FindBodies: numbers of those that are here, in order."""
 
     topic: TopicKey
     nums: list[int]
@@ -104,6 +104,14 @@ class CommitsWanted:
 
     topic: TopicKey
     ids: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BodiesWanted:
+    """Ask a peer that knows `bodies` for these commits whole, or publications where publications are compared."""
+
+    topic: TopicKey
+    ids: tuple[ItemId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +297,7 @@ Event = (
     | BatchIngested
     | CommitsAccepted
     | CommitsWanted
+    | BodiesWanted
     | BlocksWanted
     | BlocksLoaded
     | Reconciled

@@ -7,6 +7,7 @@ from protocol.ids import (
     BlockId,
     CircuitAddress,
     CommitId,
+    ItemId,
     PeerId,
     ShortId,
     TopicKey,
@@ -44,6 +45,14 @@ class FindWanted:
 
     topic: TopicKey
     ids: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindBodies:
+    """Look up numbers of those of these commits that are here with their bodies; publications, where these are compared."""
+
+    topic: TopicKey
+    ids: tuple[ItemId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +280,7 @@ Output = (
     | LoadSummary
     | LoadPlan
     | FindWanted
+    | FindBodies
     | LoadBatch
     | IngestBatch
     | LoadBlocks

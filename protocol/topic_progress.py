@@ -13,7 +13,7 @@ from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
 from protocol.machines.comparing import RESTING, Comparing
 from protocol.machines.conversation import About
 from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingDo
-from protocol.messages import Summary
+from protocol.messages import Summary, Want, WantBodies
 from protocol.session_events import SummaryLoaded
 from protocol.session_outputs import HandleFrame
 
@@ -103,10 +103,12 @@ class TopicProgress:
     rounds: Rounds = field(default_factory=Rounds)
     sending: Sending = Sending.OPEN
     outbox: Outbox = field(default_factory=Outbox)
-    wants: Questions[tuple[CommitId, ...]] = field(default_factory=Questions)
+    wants: Questions[Want | WantBodies] = field(default_factory=Questions)
     served: Questions[BlockId] = field(default_factory=Questions)
     # Commits that the peer was asked for; an empty set takes three times the memory of an empty dict.
     asked: dict[CommitId, None] = field(default_factory=dict)
+    bodies_unanswered: int = 0  # questions for bodies that the peer has not answered
+    bodies_found: int | None = None  # how many it has of those of the last one; None: it has not said yet
     fetched: list[BlockId] = field(default_factory=list)  # blocks that the peer was asked for
     unreceipted: int = 0  # batches of the peer's that are not stored yet
     received: int = 0

@@ -12,19 +12,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from protocol.hashing import block_id
-from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
+from protocol.ids import AnyId, BlindTopic, BlockId, CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
+    BODIES_WANTED_COUNT_MAX,
     FETCHED_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
 from protocol.machines.table import PeerFault
 from protocol.machines.transfer import SENDING, SendingDo, Sent
-from protocol.messages import Blocks, Fetch, Publications, Receipt, Refused, Want
+from protocol.messages import (
+    Blocks,
+    Fetch,
+    FoundBodies,
+    Publications,
+    Receipt,
+    Refused,
+    Want,
+    WantBodies,
+)
 from protocol.session_events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
-from protocol.session_outputs import FindWanted, HandOver, IngestBatch, LoadBatch, LoadBlocks, Output, Send
+from protocol.session_outputs import (
+    FindBodies,
+    FindWanted,
+    HandOver,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    Output,
+    Send,
+)
 from protocol.topic_progress import TopicProgress
 
 
@@ -182,22 +201,47 @@ class Transfer:
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
         return [Send(Want(blind, tuple(part))) for part in parts]
 
+    def ask_bodies(self, blind: BlindTopic, ids: tuple[ItemId, ...]) -> list[Output]:
+        """Ask for commits whole. What the peer has not got now it may have later, so an id may be asked for again."""
+        progress = self._topics[blind]
+        if not progress.is_joined or not self.has_room_for_bodies(len(ids)):
+            return []
+        self._asked_count += len(ids)
+        progress.bodies_unanswered += 1
+        progress.bodies_found = None
+        return [Send(WantBodies(blind, tuple(map(AnyId, ids))))]
+
+    def has_room_for_bodies(self, count: int) -> bool:
+        """Whether so many bodies may still be asked for: the rest of what a peer answers is for causes."""
+        return self._asked_count + count <= BODIES_WANTED_COUNT_MAX
+
+    def bodies_found(self, message: FoundBodies) -> list[Output]:
+        """The peer says how many of these it has."""
+        progress = self._topics[message.topic]
+        if not progress.bodies_unanswered:
+            raise PeerFault("unasked_bodies")
+        progress.bodies_unanswered -= 1
+        progress.bodies_found = None if progress.bodies_unanswered else message.count
+        return []
+
     # --- what the peer asks for ---
 
-    def wanted(self, message: Want) -> list[Output]:
-        """The peer lacks commits. It asks for an id once, and so do we."""
+    def wanted(self, message: Want | WantBodies) -> list[Output]:
+        """The peer lacks commits, or bodies."""
         self._wanted_count += len(message.ids)
         if self._wanted_count > WANTED_COUNT_MAX:
             raise PeerFault("too_many_wants")
         progress = self._topics[message.topic]
-        return self._find(progress) if progress.wants.ask((message.ids,)) else []
+        return self._find(progress) if progress.wants.ask((message,)) else []
 
     def wanted_found(self, blind: BlindTopic, event: WantedFound) -> list[Output]:
         """The commits of the first question were looked up."""
         progress = self._topics[blind]
+        of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
         self.queue(progress, event.nums)
+        said: list[Output] = [Send(FoundBodies(blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
-        return [*more, *self.pump()]
+        return [*said, *more, *self.pump()]
 
     def fetched(self, message: Fetch) -> list[Output]:
         """The peer asks for blocks."""
@@ -217,7 +261,10 @@ class Transfer:
 
     @staticmethod
     def _find(progress: TopicProgress) -> list[Output]:
-        return [FindWanted(progress.topic, progress.wants.waiting[0])]
+        first = progress.wants.waiting[0]
+        if isinstance(first, WantBodies):
+            return [FindBodies(progress.topic, first.ids)]
+        return [FindWanted(progress.topic, first.ids)]
 
     @staticmethod
     def _read(progress: TopicProgress) -> list[Output]:

@@ -27,6 +27,7 @@ a cipher gives a meaning to."""
 
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
+    "encoded",
     "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
     "file_place", "find_kept_block", "fingerprint", "first_message", "link_checksum", "load_content", "load_kept_block",
     "load_kept_publications",
@@ -54,6 +55,8 @@ OTHERS: Final = {
     "protocol.links.DeviceLink.invitation": "an encoded link, not the id of an invitation",
     "protocol.text.base32_text.raw": "what an id or a link is made of",
     "protocol.text.parse_base32": "what an id or a link is made of",
+    "storage.engine.id_keys.id_keys.starts": "ids of any type, or as much of their beginnings",
+    "storage.relay.bare.complete.whole": "publications, each with its encoding",
     "storage.engine.store_seal._Place": "makes the names of places",
     "storage.engine.backends.Backend.rewrite.change": "makes one column's value of others",
     "storage.engine.postgresql.PostgresqlBackend.rewrite.change": "makes one column's value of others",

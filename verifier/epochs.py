@@ -6,7 +6,8 @@ Exclusions start epochs, and anyone who makes them at the same time forks the ta
   E1  Of the epochs that count and that none that counts follows, members write in the one that was made for the fewest
       members; between equals, in the one of the smallest id.
   E2  A new epoch is due when a removal counts that leaves less than writing, or a revocation that voids a join, and is
-      not in the past of the one that is written in. Anyone who may, starts it before writing anything else; it follows all.
+      not in the past of the one that is written in; but not when a member leaves what it did not hold there any more.
+      Anyone who may, starts it before writing anything else; it follows all.
   E3  An epoch's init has what `describe_epoch` says of its past (M9 holds it to that).
 """
 
@@ -54,20 +55,31 @@ def is_epoch_due(operations: Operations, now: Resolution) -> bool:
         return False
     # Not that there are several: who write at the same time would start the next ones for ever.
     preferred = find_preferred(tips)
-    return any(
-        one.commit_id in now.counting
-        and not operations.precedes(one, preferred)
-        and _takes_reading(operations, now, one)
-        for one in reversed(operations.removals)
-    )
+    leavers: dict[UserId, Permission | None] = {}
+    for one in reversed(operations.removals):
+        if one.commit_id not in now.counting:
+            continue
+        if isinstance(one.body, Remove):
+            user, left = one.body.user, one.body.keeps or 0
+            is_due = left < Permission.WRITE
+            if is_due and one.author == user:
+                # Also who was excluded may leave at any time, and again, by what it had seen before: nothing is to follow.
+                if user not in leavers:
+                    leavers[user] = _held_in(operations, now, preferred, user)
+                is_due = left < (leavers[user] or 0)
+        else:
+            assert isinstance(one.body, Revoke), "the other kind of removal"
+            is_due = any(not now.counts(join) for join in operations.joins_by(one.body.invitation))
+        if is_due and not operations.precedes(one, preferred):
+            return True
+    return False
 
 
-def _takes_reading(operations: Operations, now: Resolution, removal: Operation) -> bool:
-    """Whether somebody may have been given secrets who is not to have them."""
-    if isinstance(removal.body, Remove):
-        return (removal.body.keeps or 0) < Permission.WRITE
-    assert isinstance(removal.body, Revoke), "the other kind of removal"
-    return any(not now.counts(join) for join in operations.joins_by(removal.body.invitation))
+def _held_in(operations: Operations, now: Resolution, epoch: Operation, user: UserId) -> Permission | None:
+    """With what permission, at most, a user was given an epoch's secrets: what it held for who started it, or got beside."""
+    later = [one for one in operations.grants_of(user) if not operations.precedes(one, epoch)]
+    held = now.permission(user, (epoch.commit_id,))
+    return max((held, *map(operations.granted, later)), key=lambda one: one or 0)
 
 
 def why_started(operations: Operations, epoch: Operation) -> str:

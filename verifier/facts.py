@@ -1,11 +1,11 @@
 """Facts and lookups that the rules need about commits; callers such as node.ingest implement the lookups."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from protocol.codec import Value
-from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId
+from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, root_branch
 from verifier.ancestry import AckWalks, GraphNode
 
 
@@ -54,11 +54,9 @@ class BranchFacts:
     root_id: CommitId
     epoch_id: EpochId
     has_members: bool = True  # whether the root branch is followed too, so that rights can be judged
+    is_root_branch: bool = field(init=False)
+    """Whether this is the repo's root branch, which holds the membership. Judging asks this ten times a commit."""
 
-    @property
-    def is_root_branch(self) -> bool:
-        """Whether this is the repo's root branch, which holds the membership."""
-        root_id: bytes = (
-            self.repo_id
-        )  # `root_branch` without its calls: this is asked several times for each commit
-        return self.branch_id == root_id
+    def __post_init__(self) -> None:
+        """Compare the ids once."""
+        object.__setattr__(self, "is_root_branch", self.branch_id == root_branch(self.repo_id))

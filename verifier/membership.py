@@ -36,7 +36,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, get_args
 
 from protocol.body import (
     Adopt,
@@ -46,18 +46,22 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     BranchRenew,
+    ErasedBody,
     Grant,
     Hide,
     Invite,
     Join,
     Offer,
     Permission,
+    ProposeCheckpoint,
+    ProposeRemoval,
     Quorum,
     Remove,
     RepoInit,
     Revoke,
     Tag,
     UnknownBody,
+    body_kind,
 )
 from protocol.commit import Commit
 from protocol.devices import DeviceBody
@@ -73,6 +77,7 @@ from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.lobbies import LobbyStatements
+from verifier.offers import OfferStatements
 from verifier.operations import Demand, Operation, Operations
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
@@ -81,6 +86,33 @@ from verifier.removal_conflicts import find_counting
 from verifier.resolution import Resolution
 
 _MARKS_REMEMBERED_MAX: Final = 4096
+_LOOKED_AT: Final = (
+    RepoInit,
+    BranchAdd,
+    Invite,
+    Join,
+    Grant,
+    Remove,
+    Revoke,
+    Adopt,
+    BranchRenew,
+    BranchEdit,
+    Tag,
+    EpochInit,
+    EpochAdd,
+    EpochHistory,
+    Answer,
+    Quorum,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Approve,
+    *get_args(DeviceBody),
+    Profile,
+    *get_args(LobbyBody),
+    UnknownBody,
+)
+"""Kinds of bodies that something is computed of, so that they stay in memory. Of others, which any writer may put into the
+root branch, half a megabyte each, the kind stays."""
 _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
 
@@ -100,6 +132,10 @@ class Membership:
         """What hides commits, by those who were admins then. No rule looks at it; see `posts`."""
         self.lobbies = LobbyStatements()
         """What is said of lobbies. No rule looks at it; see `lobbies`."""
+        self.offers = OfferStatements()
+        """What is offered to the inbox, and answered. No rule looks at more of it than who offered; see `offers`."""
+        self._now: Resolution | None = None
+        self._removal_count = 0  # when that was computed
         self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
         self._latest: tuple[tuple[CommitId, ...], Resolution] = (
             (),
@@ -116,13 +152,8 @@ class Membership:
         key = self.operations.reduce(heads) if len(heads) > 1 else heads
         known = self._resolutions.get(key)
         if known is None:
-            counting: frozenset[CommitId] = frozenset()
-            if key:
-                # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
-                counting = self._counting_after[self.operations.last_common(key).commit_id]
-            if len(key) > 1:
-                counting = find_counting(self.operations, key, counting)
-            known = self._resolutions[key] = Resolution(self.operations, key, counting)
+            known = self.now() if key == self.operations.heads() else self._resolve(key)
+            self._resolutions[key] = known
             if len(self._resolutions) > _RESOLUTIONS_KEPT:
                 self._resolutions.popitem(last=False)
         self._resolutions.move_to_end(key)
@@ -130,8 +161,30 @@ class Membership:
         return known
 
     def now(self) -> Resolution:
-        """What counts among all that is here."""
-        return self.at(self.operations.heads())
+        """What counts among all that is here.
+
+        What an operation adds does not depend on how many heads there are: any member may make any number of them. Which
+        removals count changes with removals alone, since all that they rest on is in their own past.
+        """
+        operations = self.operations
+        heads, known = operations.heads(), self._now
+        if known is not None and known.heads is heads:
+            return known
+        if known is not None and self._removal_count == len(operations.removals):
+            self._now = known.with_more(heads)
+        else:
+            self._now = self._resolve(heads)
+            self._removal_count = len(operations.removals)
+        return self._now
+
+    def _resolve(self, key: tuple[CommitId, ...]) -> Resolution:
+        counting: frozenset[CommitId] = frozenset()
+        if key:
+            # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
+            counting = self._counting_after[self.operations.last_common(key).commit_id]
+        if len(key) > 1:
+            counting = find_counting(self.operations, key, counting)
+        return Resolution(self.operations, key, counting)
 
     # --- what may be done ---
 
@@ -243,15 +296,24 @@ class Membership:
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         counting = self.at(acks).counting if acks else frozenset()
-        hides = isinstance(operation.body, Hide) and self._is_admin(operation.author, acks)
+        body = operation.body
+        hides = isinstance(body, Hide) and self._is_admin(operation.author, acks)
         if hides:  # the verdict was that on an unknown body; to count, it needs more
             operation = replace(operation, needs=Permission.ADMIN)
-        if isinstance(operation.body, Remove | Revoke):
+        elif isinstance(body, Offer):
+            operation = replace(operation, body=Offer(body.branch, body.pulls, "", b""))
+        elif not isinstance(body, _LOOKED_AT):
+            operation = replace(operation, body=ErasedBody(body_kind(body)))
+        if isinstance(body, Remove | Revoke):
             counting |= {operation.commit_id}
         self.operations.add(operation, acks)
         self._counting_after[operation.commit_id] = counting
-        if isinstance(operation.body, RepoInit):
-            self._founders = frozenset(operation.body.owners)
+        if isinstance(body, RepoInit):
+            self._founders = frozenset(body.owners)
+        elif isinstance(body, Offer):
+            self.offers.add(self.operations[operation.commit_id], body, self.operations)
+        elif isinstance(body, Answer):
+            self.offers.add_answer(self.operations[operation.commit_id], self.operations)
         elif isinstance(operation.body, DeviceBody) and is_signed(self._repo_id, operation):
             self.device_statements.append(self.operations[operation.commit_id])
         elif isinstance(operation.body, Profile):

@@ -1,10 +1,18 @@
-"""Computes the state of offers in a repo's inbox: the latest counting answer in canonical order wins."""
+"""Computes the state of offers in a repo's inbox: the latest counting answer in canonical order wins.
 
-from dataclasses import dataclass
+Nothing rests on it: no right, no verdict, no order. Any member may offer, as often as it likes, so what is remembered is
+bounded for each author: its latest offers in canonical order, all that an admin has accepted while they were, and of its own
+answers the latest. What is more says nothing here.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappush, heappushpop
 
 from protocol.body import Answer, Offer
-from verifier.membership import Membership
-from verifier.operations import Operation
+from protocol.ids import CommitId, UserId
+from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +24,60 @@ class FoundOffer:
     is_accepted: bool | None
 
 
-def find_offers(membership: Membership) -> list[FoundOffer]:
-    """All offers that count, in the order in which they came."""
-    now, operations = membership.now(), membership.operations
-    found: list[FoundOffer] = []
-    for one in operations.offers:
-        if not isinstance(one.body, Offer) or not now.counts(one):
-            continue
-        is_accepted: bool | None = None
-        for answer in operations.in_order(operations.answers_to(one.commit_id)):
-            if isinstance(answer.body, Answer) and now.counts(answer):
-                is_accepted = answer.body.accepts
-        found.append(FoundOffer(one, one.body, is_accepted))
-    return found
+@dataclass(slots=True)
+class _Kept:
+    """An offer, and what was answered to it: by its author a bounded number, by admins all."""
+
+    operation: Operation
+    body: Offer
+    answers: list[Operation] = field(default_factory=list)
+    withdrawals: list[tuple[tuple[int, CommitId], Operation]] = field(default_factory=list)  # a heap
+    is_accepted: bool = False  # by an admin, whose right may be gone
+
+
+class OfferStatements:
+    """The offers of one repo that are considered."""
+
+    def __init__(self) -> None:
+        self._kept: dict[CommitId, _Kept] = {}
+        self._of_author: dict[UserId, list[tuple[int, CommitId]]] = {}  # heaps of places
+
+    def add(self, operation: Operation, body: Offer, operations: Operations) -> None:
+        """Consider an offer that was added to `operations`, where it has no text and no link."""
+        self._kept[operation.commit_id] = _Kept(operation, body)
+        places = self._of_author.setdefault(operation.author, [])
+        place = operations.place(operation)
+        if len(places) < OFFERS_OF_AUTHOR_MAX:
+            heappush(places, place)
+            return
+        _, gone = heappushpop(places, place)
+        if not self._kept[gone].is_accepted:
+            del self._kept[gone]
+
+    def add_answer(self, operation: Operation, operations: Operations) -> None:
+        """Consider an answer that was added to `operations`."""
+        assert isinstance(operation.body, Answer), "it is called so"
+        offer = self._kept.get(operation.body.offer)
+        if offer is None:
+            return
+        if operation.author != offer.operation.author or operation.body.accepts:  # only an admin accepts
+            offer.answers.append(operation)
+            offer.is_accepted |= operation.body.accepts
+        elif len(offer.withdrawals) < OFFER_WITHDRAWALS_MAX:
+            heappush(offer.withdrawals, (operations.place(operation), operation))
+        else:
+            heappushpop(offer.withdrawals, (operations.place(operation), operation))
+
+    def find(self, operations: Operations, now: Resolution, *, accepted: bool = False) -> list[FoundOffer]:
+        """All offers that count, in the order in which they came; or those alone that are accepted."""
+        found: list[FoundOffer] = []
+        for one in self._kept.values():
+            if (accepted and not one.is_accepted) or not now.counts(one.operation):
+                continue
+            is_accepted: bool | None = None
+            for answer in operations.in_order([*one.answers, *(late for _, late in one.withdrawals)]):
+                if isinstance(answer.body, Answer) and now.counts(answer):
+                    is_accepted = answer.body.accepts
+            if is_accepted or not accepted:
+                found.append(FoundOffer(one.operation, one.body, is_accepted))
+        return found

@@ -3,13 +3,13 @@
 An index and nothing more: `resolution` decides which operations count, `membership` which may be made at all.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from protocol.body import (
     Adopt,
-    Answer,
     Approve,
     Body,
     BranchAdd,
@@ -18,7 +18,6 @@ from protocol.body import (
     Grant,
     Invite,
     Join,
-    Offer,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
@@ -34,6 +33,8 @@ from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 
+_PAIRS_COMPARED_MAX: Final = 64
+"""Pairs of a removal and a head that are compared one by one; of more, all that the heads follow is looked at once."""
 _FOUNDATIONS_KEPT: Final = 1000
 """Removals for which it is remembered what their authors' rights rest on: asked for whenever others arrive beside them."""
 
@@ -80,11 +81,11 @@ class Operations:
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
         self._removals_of: dict[UserId, list[Operation]] = {}
+        self._removals_by_others: dict[UserId, list[Operation]] = {}
         self._revocations_of: dict[CommitId, list[Operation]] = {}
         self._joins_by: dict[CommitId, list[Operation]] = {}
         self._branch_adds: dict[BranchId, list[Operation]] = {}
         self._renewals_of: dict[BranchId, list[Operation]] = {}
-        self._answers_to: dict[CommitId, list[Operation]] = {}
         self._foundations: dict[CommitId, Mapping[UserId, Sequence[Operation]]] = {}
         self._adoptions_of: dict[CommitId, list[Operation]] = {}
         self._published_in: dict[EpochId, list[Operation]] = {}
@@ -105,8 +106,6 @@ class Operations:
         """What adds branches and members to epochs."""
         self.histories: list[Operation] = []
         """What opens earlier epochs to the readers of one."""
-        self.offers: list[Operation] = []
-        """What offers branches to the inbox."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
 
@@ -140,6 +139,8 @@ class Operations:
                 self._renewals_of.setdefault(made.body.branch, []).append(made)
             case Remove():
                 self._removals_of.setdefault(made.body.user, []).append(made)
+                if made.body.user != made.author:
+                    self._removals_by_others.setdefault(made.body.user, []).append(made)
                 self.removals.append(made)
             case Revoke():
                 self._revocations_of.setdefault(made.body.invitation, []).append(made)
@@ -148,10 +149,6 @@ class Operations:
                 self.edits.setdefault(made.body.branch, []).append(made)
             case Tag():
                 self.tags.setdefault(made.body.name, []).append(made)
-            case Offer():
-                self.offers.append(made)
-            case Answer():
-                self._answers_to.setdefault(made.body.offer, []).append(made)
             case Quorum():
                 self.quorums.append(made)
             case ProposeCheckpoint():
@@ -208,6 +205,24 @@ class Operations:
         """What takes permissions from this user."""
         return self._removals_of.get(user, ())
 
+    def removals_by_others(self, user: UserId) -> Sequence[Operation]:
+        """The same without the user's own: who leaves may do so any number of times at once."""
+        return self._removals_by_others.get(user, ())
+
+    def removals_after(self, common: Operation, heads: tuple[CommitId, ...]) -> list[Operation]:
+        """Removals and revocations within `heads` that every path from these to `common`, and none beyond, passes.
+
+        `common` is on every path from the heads to the root. So what is within them and came later has it in its past.
+        """
+        assert self._graph is not None
+        later = self.removals[bisect_right(self.removals, common.num, key=lambda one: one.num) :]
+        if not later or heads is self.heads():
+            return later
+        if len(later) * len(heads) <= _PAIRS_COMPARED_MAX:
+            return [one for one in later if self.is_within(one, heads)]
+        within = self._graph.past_above(heads, common.commit_id)
+        return [one for one in later if one.commit_id in within]
+
     def revocations_of(self, invitation: CommitId) -> Sequence[Operation]:
         """What revokes this invitation."""
         return self._revocations_of.get(invitation, ())
@@ -235,10 +250,6 @@ class Operations:
     def renewals_of(self, branch: BranchId) -> Sequence[Operation]:
         """What renews this branch's secrets inside an epoch."""
         return self._renewals_of.get(branch, ())
-
-    def answers_to(self, offer: CommitId) -> Sequence[Operation]:
-        """What accepts or refuses this offer."""
-        return self._answers_to.get(offer, ())
 
     def approvals_of(self, proposal: CommitId) -> Sequence[Operation]:
         """What approves of this proposal."""
@@ -314,11 +325,14 @@ class Operations:
         assert self._graph is not None
         return self._by_id[self._graph.last_common(heads)]
 
+    def place(self, operation: Operation) -> tuple[int, CommitId]:
+        """Where it is in canonical order."""
+        assert self._graph is not None
+        return self._graph.rank(operation.commit_id), operation.commit_id
+
     def in_order(self, operations: Iterable[Operation]) -> list[Operation]:
         """The same in canonical order: by (rank, commit id)."""
-        graph = self._graph
-        assert graph is not None
-        return sorted(operations, key=lambda one: (graph.rank(one.commit_id), one.commit_id))
+        return sorted(operations, key=self.place)
 
     def is_within(self, operation: Operation, heads: Iterable[CommitId]) -> bool:
         """Whether it is one of these commits or in the past of one."""

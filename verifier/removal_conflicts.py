@@ -18,19 +18,14 @@ _GRANTS_COMPARED_MAX: Final = 64
 
 
 def find_counting(
-    operations: Operations, heads: Sequence[CommitId], before: frozenset[CommitId]
+    operations: Operations, heads: tuple[CommitId, ...], before: frozenset[CommitId]
 ) -> frozenset[CommitId]:
     """Ids of the removals and revocations that count among the operations within `heads`.
 
     `before` are those that count among what the last common operation of the heads has in its past, itself included.
     Everything else has that operation in its past, so it takes nothing from these and changes nothing about them.
     """
-    common = operations.last_common(heads)
-    removals = [
-        one
-        for one in operations.removals
-        if one.num > common.num and operations.precedes(common, one) and operations.is_within(one, heads)
-    ]
+    removals = operations.removals_after(operations.last_common(heads), heads)
     # Who leaves needs no right to, so nothing can void it; it voids nothing either.
     leaving = {one.commit_id for one in removals if one.needs is None}
     others = [one for one in removals if one.needs is not None]

@@ -35,10 +35,10 @@ class Resolution:
         self, operations: Operations, heads: Sequence[CommitId], counting: frozenset[CommitId]
     ) -> None:
         self._operations = operations
-        self.heads = tuple(heads)
+        self.heads = heads if isinstance(heads, tuple) else tuple(heads)
         self.counting = counting
         # Of all there is, membership need not be looked up; what comes later is not within.
-        self._is_whole = self.heads == operations.heads()
+        self._is_whole = self.heads is operations.heads() or self.heads == operations.heads()
         self._size = len(operations)
         self._verdicts: dict[CommitId, bool] = {}
         self._judged: set[UserId] = set()  # authors of what has a verdict
@@ -52,6 +52,12 @@ class Resolution:
         targets = {one.body.user for one in removals if isinstance(one.body, Remove)}
         if len(targets) == len(removals) and targets.isdisjoint(self._judged):  # no revocation, nobody judged
             other._verdicts, other._judged = self._verdicts, self._judged
+        return other
+
+    def with_more(self, heads: tuple[CommitId, ...]) -> "Resolution":
+        """The same when all that is here now belongs to it, and no further removal counts. Verdicts rest on pasts."""
+        other = Resolution(self._operations, heads, self.counting)
+        other._verdicts, other._judged = self._verdicts, self._judged
         return other
 
     # --- answers ---
@@ -199,7 +205,7 @@ def left_by(removal: Operation) -> Permission | None:
 def _aimed_at(operations: Operations, operation: Operation) -> Iterable[Operation]:
     if isinstance(operation.body, Join):
         return operations.revocations_of(operation.body.invitation)
-    return operations.removals_of(operation.author)
+    return operations.removals_by_others(operation.author)
 
 
 def _leaves_too_little(removal: Operation, operation: Operation) -> bool:

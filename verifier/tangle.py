@@ -10,6 +10,7 @@ No method recurses, and iterators do no more than is taken from them. n below is
 
 import heapq
 from array import array
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,9 @@ class Tangle:
         self._other_edge = array("q")
         self._last_edge_to = array("q", [_NONE])
         self._tips = {0}
+        self._tip_ids = [
+            root
+        ]  # sorted: to sort them when they are asked for took a third of a flood of side branches
         self._branches: set[int] = set()
         self._hidden: dict[CommitId, tuple[int, ...]] = {}
         self._waiting: dict[CommitId, _SetAside] = {}
@@ -123,6 +127,7 @@ class Tangle:
             last = self._last_edge_to[other]
             if last == _NONE:
                 self._tips.discard(other)
+                del self._tip_ids[bisect_left(self._tip_ids, self._ids[other])]
             else:
                 self._branches.add(other)
             self._last_edge_to[other] = len(self._edge_to)
@@ -132,6 +137,7 @@ class Tangle:
         self._edge_start.append(len(self._edge_to))
         self._last_edge_to.append(_NONE)
         self._tips.add(num)
+        insort(self._tip_ids, commit_id)
 
     # --- what is here ---
 
@@ -157,7 +163,7 @@ class Tangle:
 
     def tips(self) -> list[CommitId]:
         """What nothing here follows, sorted: what a new commit follows, all of it and nothing else."""
-        return sorted(self._ids[num] for num in self._tips)
+        return list(self._tip_ids)
 
     def forks(self) -> list[CommitId]:
         """Every commit that several follow, in canonical order. In a feed, that is where its author forked it."""
@@ -198,6 +204,18 @@ class Tangle:
         single commit separates from it: one in a chain or in a ladder of diamonds, however far apart the two are.
         """
         return self._precedes(self._nums[earlier], self._nums[later])
+
+    def past_above(self, ids: Iterable[CommitId], floor: CommitId) -> set[CommitId]:
+        """These commits and what precedes them, as far as its rank is above that of `floor`; it costs what is found."""
+        rank, lowest = self._tree.rank, self._tree.rank[self._nums[floor]]
+        ahead = [num for commit_id in ids if rank[num := self._nums[commit_id]] > lowest]
+        found = set(ahead)
+        while ahead:
+            for other in self._previous(ahead.pop()):
+                if rank[other] > lowest and other not in found:
+                    found.add(other)
+                    ahead.append(other)
+        return {self._ids[num] for num in found}
 
     def concurrent(self, one: CommitId, other: CommitId) -> bool:
         """Whether the two differ and neither precedes the other. Costs as much as `precedes`."""
@@ -278,7 +296,7 @@ class Tangle:
         """
         rank, tree = self._tree.rank, self._tree
         floor = rank[earlier]
-        if rank[later] <= floor:
+        if rank[later] <= floor or earlier in self._tips:
             return False
         ahead, passed = [later], set[int]()
         while ahead:

@@ -33,17 +33,15 @@ from typing import Final
 from protocol.body import (
     Body,
     Checkpoint,
-    ErasedBody,
     Permission,
     UnknownBody,
     body_kind,
     content_of,
-    kind_name,
 )
 from protocol.codec import Value
-from protocol.commit import NO_EPOCH, Commit, lipmaa
+from protocol.commit import NO_EPOCH, Commit, Content, lipmaa
 from protocol.content import Compaction, Files
-from protocol.declared_kind import declared_kind
+from protocol.declared_kind import declared_kind, unopened_body
 from protocol.ids import CommitId, root_branch
 from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
@@ -95,8 +93,7 @@ class Pending:
     missing: tuple[CommitId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Value, frozen=True, tag="rejected"):
     """A rule speaks against it, for good."""
 
     commit_id: CommitId
@@ -132,11 +129,20 @@ def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> Signed
 
 def find_causes(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]:
     """What must be accepted before a commit that was published in the branch can be; some may stand twice."""
-    links = commit.links
-    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
     place = None if branch.is_root_branch or not branch.has_members else commit.place(GROUP)
-    seen = () if place is None else place.previous
-    return commit.acks + feed_links + seen + links.deps + links.ndeps
+    return _find_causes(commit, () if place is None else place.previous)
+
+
+def _find_causes(commit: Commit, seen: tuple[CommitId, ...]) -> tuple[CommitId, ...]:
+    links, previous = commit.links, commit.content.feed_previous
+    return (
+        commit.acks
+        + (() if previous is None else (previous,))
+        + (() if links.lipmaa is None else (links.lipmaa,))
+        + seen
+        + links.deps
+        + links.ndeps
+    )
 
 
 def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership) -> Verdict:
@@ -152,21 +158,19 @@ def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membe
 def _judge(
     signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership
 ) -> Verdict:
-    commit = signed.commit
-    body, said = signed.body, declared_kind(commit, is_root_branch=branch.is_root_branch)
+    commit, body = signed.commit, signed.body
+    said = declared_kind(commit, is_root_branch=branch.is_root_branch)
     if said is not None:  # V9
-        body = ErasedBody(kind_name(said))
+        body = unopened_body(said)
         assert body_kind(signed.body) == body.tag, "a body that is not what was said was read as one"
     _check_place(commit, branch)
     _check_files(commit, body)
     seen = _group_previous(commit, branch)
     if not branch.has_members:  # its author's rights are the word of who holds the topic's key
         seen = ()
-    causes = dict.fromkeys(find_causes(commit, branch))
-
     facts: dict[CommitId, CommitFacts] = {}
     missing: list[CommitId] = []
-    for cause in causes:
+    for cause in dict.fromkeys(_find_causes(commit, seen)):
         known = lookup.accepted(cause)
         if known is not None:
             facts[cause] = known
@@ -186,8 +190,10 @@ def _judge(
         membership.authorise_content(commit.content.author, seen, needs)
         if isinstance(body, Checkpoint):
             membership.authorise_checkpoint(body.proposal, branch.branch_id, commit.acks, seen)
-    _check_implied(commit, facts, lookup)
-    rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
+    ranks = [facts[ack].rank for ack in commit.acks]
+    if len(ranks) > 1:
+        _check_implied(commit, ranks, lookup)
+    rank = 1 + max(ranks, default=-1)
     return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))
 
 
@@ -201,10 +207,12 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
         raise CommitRefused("second_root", "V2: a branch has the one root that was pinned when it was added")
 
 
-def _check_implied(commit: Commit, facts: dict[CommitId, CommitFacts], lookup: CommitLookup) -> None:
+def _check_implied(commit: Commit, ranks: list[int], lookup: CommitLookup) -> None:
     """What nobody acks yet is an ancestor of none, so most merges are decided without looking at the graph."""
-    top = max((facts[ack].rank for ack in commit.acks), default=0)
-    suspects = [facts[ack].rank for ack in commit.acks if facts[ack].rank < top and lookup.is_acked(ack)]
+    top = max(ranks)
+    suspects = [
+        rank for ack, rank in zip(commit.acks, ranks, strict=True) if rank < top and lookup.is_acked(ack)
+    ]
     if not suspects:
         return
     implied = lookup.walks.find_implied(commit.commit_id, commit.acks, lookup.ancestors, floor=min(suspects))
@@ -235,16 +243,18 @@ def _check_links(
     commit: Commit, branch: BranchFacts, facts: dict[CommitId, CommitFacts], seen: tuple[CommitId, ...]
 ) -> None:
     content, links = commit.content, commit.links
-    if any(facts[cause].branch_id != branch.branch_id for cause in commit.acks + links.deps + links.ndeps):
-        raise CommitRefused("ack_of_other_branch", "V6: acks and deps stay in the branch")
-    if any(facts[cause].branch_id != root_branch(branch.repo_id) for cause in seen):
-        raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
-    for link, sequence in (
-        (content.feed_previous, content.feed_sequence - 1),
-        (links.lipmaa, lipmaa(content.feed_sequence)),
-    ):
-        if link is None:
-            continue
-        fact = facts[link]
-        if (fact.branch_id, fact.author, fact.feed_sequence) != (content.branch, content.author, sequence):
-            raise CommitRefused("bad_feed_link", "V6: a feed link to another feed or place")
+    for cause in commit.acks + links.deps + links.ndeps:
+        if facts[cause].branch_id != branch.branch_id:
+            raise CommitRefused("ack_of_other_branch", "V6: acks and deps stay in the branch")
+    for cause in seen:
+        if facts[cause].branch_id != root_branch(branch.repo_id):
+            raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
+    if content.feed_previous is not None:
+        _check_feed_link(content, facts[content.feed_previous], content.feed_sequence - 1)
+    if links.lipmaa is not None:
+        _check_feed_link(content, facts[links.lipmaa], lipmaa(content.feed_sequence))
+
+
+def _check_feed_link(content: Content, fact: CommitFacts, sequence: int) -> None:
+    if fact.feed_sequence != sequence or fact.author != content.author or fact.branch_id != content.branch:
+        raise CommitRefused("bad_feed_link", "V6: a feed link to another feed or place")

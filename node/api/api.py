@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -20,6 +20,7 @@ from node.api.downloads import archive_response
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
+from node.api.json_response import json_response
 from node.api.meter import Meter
 from node.api.openapi import describe_api
 from node.api.repeats import Repeats, StatesRun, new_run
@@ -77,9 +78,9 @@ def create_app(
         if remote is not None:
             # Counted before it is looked at: a right code must not tell itself from a wrong one that came too fast.
             remote.limits.take_try(remote.subnet_of(request.scope))
-            return JSONResponse({"token": await service.browsers.pair(given.code, given.name)})
+            return json_response({"token": await service.browsers.pair(given.code, given.name)})
         codes.redeem(given.code)
-        return JSONResponse({"token": await service.tokens.make_for_page()})
+        return json_response({"token": await service.tokens.make_for_page()})
 
     async def show_report(request: Request) -> Response:
         report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
@@ -148,7 +149,7 @@ class _Probes:
         """200 or 503, and each check by name."""
         is_ready, checks = await self._watching.readiness()
         answer = {"status": "ready" if is_ready else "not ready", "checks": checks}
-        return JSONResponse(answer, status_code=200 if is_ready else 503)
+        return json_response(answer, status_code=200 if is_ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
@@ -188,7 +189,7 @@ def _mapped(handler: Handler) -> Handler:
 
 
 async def _health(_request: Request) -> Response:
-    return JSONResponse({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 _NO_SUCH_ENDPOINT: Final = error_response(

@@ -9,10 +9,11 @@ refused by the Host check. A token in a URL is never accepted, since URLs end up
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
+from node.api.json_response import json_response
 from node.api.remote import REMOTE, Remote
 from node.contract.endpoint import PREFIX
 from node.runtime.errors import ServiceError, kind_of
@@ -185,4 +186,4 @@ def _host_name(host: str) -> str:
 def error_response(error: ServiceError) -> Response:
     """The one JSON form of an error. Who is one too many leaves the connection to others."""
     headers = {"Retry-After": str(_RETRY_SECONDS), "Connection": "close"} if error.code == "busy" else None
-    return JSONResponse(error.as_json(), kind_of(error).http_status, headers)
+    return json_response(error.as_json(), kind_of(error).http_status, headers)

@@ -12,10 +12,11 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
+from node.api.json_response import json_response
 from node.api.repeats import Repeats, fingerprint_of, refuse_key
 from node.api.requests import Handler, decode_json, read_content, read_query
 from node.api.service import NodeService
@@ -50,7 +51,7 @@ def bind(endpoint: AnyEndpoint, service: NodeService, access: Access, repeats: R
             find_fingerprint = partial(fingerprint_of, endpoint, request, content)
             return await repeats.answer(caller, request, find_fingerprint, lambda: method(**arguments))
         answer = await method(**arguments)
-        return JSONResponse(keep_readable(caller, answer) if is_list else answer)
+        return json_response(keep_readable(caller, answer) if is_list else answer)
 
     return handle
 

@@ -17,7 +17,13 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
 from protocol.ids import TopicKey
-from protocol.limits.users import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
+from protocol.limits.users import (
+    EVENT_PAUSE_SECONDS,
+    EVENT_PAUSE_SECONDS_MIN,
+    EVENT_PAUSED_STREAMS,
+    EVENT_WINDOW,
+    EVENT_WINDOW_SIZE,
+)
 from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
 from storage.commits.edit_positions import find_edit_positions
@@ -77,10 +83,12 @@ class EditSource:
     def start(self) -> None:
         """Be told of changes."""
         self._hub.add(self)
+        self._reads.followers += 1
 
     def stop(self) -> None:
         """Be told no more."""
         self._hub.remove(self)
+        self._reads.followers -= 1
 
     def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
         """The hub's word. What the root branch says may make commits void, or move them."""
@@ -102,7 +110,7 @@ class EditSource:
             if not self._may_have_more:
                 await self._changed.wait()
                 self._may_have_more = True  # also when this is cancelled before they are read
-                await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
+                await self._pause()
             self._changed = trio.Event()
             self._read_at = trio.current_time()
             window, events = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
@@ -110,6 +118,12 @@ class EditSource:
             self._may_have_more = window.has_more
             if events:
                 return events
+
+    async def _pause(self) -> None:
+        """What comes after a quiet time is told at once, and what comes soon after with what follows it."""
+        until = self._read_at + self._reads.pause
+        if trio.current_time() < until:
+            await trio.sleep_until(until)
 
 
 Window = tuple[StoredEdits, list[EditView]]
@@ -127,7 +141,15 @@ class SharedReads:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.followers = 0
+        """Streams that are open."""
         self._running: dict[tuple[int, Cursor, int, bool], _Read] = {}
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks of one stream: the more streams, the longer, so that all take a bounded share."""
+        share = min(1, self.followers / EVENT_PAUSED_STREAMS)
+        return max(EVENT_PAUSE_SECONDS_MIN, share * EVENT_PAUSE_SECONDS)
 
     async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
         """A window of edits as events, with all that was told of before this was called. Raises StorageError."""
@@ -178,8 +200,10 @@ def read_window(
     """
     with hub.replica.database.read() as connection:
         window = load_edits(connection, branch.num, since, limit)
-        if size_max is not None and (fit := _count_fitting(connection, window, size_max)) < len(window.edits):
-            window = load_edits(connection, branch.num, since, fit)
+        if size_max is not None and len(window.edits) > 1:
+            fit = _count_fitting(connection, window, size_max)
+            if fit < len(window.edits):
+                window = load_edits(connection, branch.num, since, fit)
         inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
         rows = list(load_rows(connection, inserted).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}

@@ -1,11 +1,12 @@
 """HTTP endpoints with live events: edits and the text of a branch, and the state of the node."""
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
+from node.api.json_response import json_response
 from node.api.requests import answer_json, read_json, read_query
 from node.api.service import NodeService
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
@@ -51,7 +52,7 @@ class EventEndpoints:
         caller = caller_of(request)
         if _wants_stream(request):
             return self._streams.open(self._access.follow(self._service.look_on(), caller))
-        return JSONResponse(keep_readable(caller, await self._service.list_all()))
+        return json_response(keep_readable(caller, await self._service.list_all()))
 
 
 def _wants_stream(request: Request) -> bool:

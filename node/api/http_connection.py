@@ -1,170 +1,225 @@
-"""One connection of the API: HTTP/1.1 in h11's parsing, its requests answered one after the other by an ASGI application.
+"""One connection of the API: requests of HTTP/1.1, answered one after the other by an ASGI application.
 
-The application runs in the connection's own task, and another one reads: so a client that leaves is noticed while it is
-being answered, and a request costs no task. What the application sends is not shielded from cancellation. A connection on
-which something was sent in part is used no more.
+All of it runs in the connection's own task, so that a request costs no other. While one is answered nobody reads; a client
+that leaves is noticed by an application that waits for that, and by the watch where the answer takes long. What the
+application sends is not shielded from cancellation. A connection on which something was sent in part is used no more.
 """
 
-import math
-from typing import Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-import h11
 import structlog
 import trio
 from starlette.types import ASGIApp, Message, Scope
 
+from node.api.connection_watch import ConnectionWatch
+from node.api.http_answer import CONTINUE, AnswerWriter
+from node.api.http_parsing import BadRequest, Request, RequestParser
 from protocol.limits.formats import KIB
+from protocol.limits.users import BODY_WAIT_SECONDS
 
 log = structlog.get_logger()
 
-_HEADERS_SIZE_MAX: Final = 16 * KIB
-"""Bytes of a request's line and headers: browsers send a few hundred, and a token at most 256."""
 _READ_SIZE: Final = 64 * KIB
-"""Bytes read at a time. So many wait, of a client that sends its next request before it is answered, or faster than read."""
-_IDLE_SECONDS: Final = 5.0
-"""Until a request's headers have come whole. Browsers and the client open another connection when they need one."""
+"""Bytes read at a time; chunks of a byte are parsed in a millisecond, small requests in four. So many wait, of a client that
+sends its next request before it is answered, or faster than read."""
 _AFTER_CLIENT_LEFT_SECONDS: Final = 1.0
 """What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
 _LINGER_SECONDS: Final = 1.0
 """How long what a client still sends is thrown away: a system that closes with bytes unread also takes the answer back."""
-_VERSIONS: Final = frozenset({b"1.0", b"1.1"})
-_BODILESS: Final = frozenset({204, 304})
+_REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
+
+
+class Pace(Protocol):
+    """How fast what a client sends is parsed."""
+
+    @property
+    def slice_size(self) -> int:
+        """Bytes that are parsed at a time."""
+        ...
+
+    async def rest(self) -> None:
+        """Return when the next slice of what has come may be parsed: others have had their turn."""
+        ...
+
+
+class BodyStopped(Exception):
+    """Raised to the application that waits for a body of which nothing comes for a while: there ASGI has no message."""
 
 
 class HttpConnection:
-    """Serves one connection. `scheme` and the ends' addresses are what the application learns of it."""
+    """Serves one connection.
+
+    `ends` is what the application learns of it in each request's scope: scheme, addresses, extensions.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         stream: trio.abc.Stream,
-        *,
-        scheme: str,
-        client: tuple[str, int] | None,
-        server: tuple[str, int] | None,
+        watch: ConnectionWatch,
+        pace: Pace,
+        ends: dict[str, Any],
     ) -> None:
         self._app = app
         self._stream = stream
-        self._ends: Scope = {"scheme": scheme, "client": client, "server": server}
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEADERS_SIZE_MAX)
+        self._watch = watch
+        self._pace = pace
+        self._ends = ends
+        self._parser = RequestParser()
+        self._unparsed = memoryview(b"")
+        self._nursery: trio.Nursery
+        self._has_ended = False
         self._idle = trio.CancelScope()
         self._client_left = trio.Event()
         self._is_broken = False
         """Whether something was sent in part, or to a client that has left."""
-        # Between the task that reads and the one that answers: one piece at most. The last one is empty, and stays.
-        self._piece: bytes | None = None
-        self._arrived = trio.Event()
-        self._taken = trio.Event()
+        # Somebody may read one piece ahead, to notice that the client leaves.
+        self._piece = b""
+        self._is_reading = False
+        self._has_read: trio.Event | None = None  # for another who waits for it
         # Of the request that is being answered:
-        self._body = b""
-        self._has_whole_body = False
+        self._request: Request
+        self._answer: AnswerWriter
         self._is_body_given = False
         self._is_over = False
+        """Whether its body cannot come whole any more."""
         self._head = b""
-        self._is_bodiless = False
 
     async def run(self) -> None:
         """Serve it until the client leaves, says nothing, or is not to go on. The caller closes the stream."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read)
-            nursery.start_soon(self._end_after_client_left, nursery.cancel_scope)
-            with self._idle:
-                await self._serve()
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                try:
+                    with self._idle:
+                        await self._serve()
+                finally:  # a nursery that is being left takes no further task
+                    self._has_ended = True
+                    self._watch.forget(self)
+                self._nursery.cancel_scope.cancel()
+        finally:
+            self._parser.close()
 
-    async def _read(self) -> None:
-        """Take what comes, the next piece when the last was taken."""
-        piece = b"."
-        while piece:
-            try:
-                piece = bytes(await self._stream.receive_some(_READ_SIZE))
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                piece = b""
-            if not piece:
-                self._client_left.set()
-            while self._piece is not None:
-                self._taken = trio.Event()
-                await self._taken.wait()
-            self._piece = piece
-            self._arrived.set()
+    # --- what the watch calls ---
 
-    async def _end_after_client_left(self, scope: trio.CancelScope) -> None:
-        """End what a client that has left would keep alive."""
-        await self._client_left.wait()
-        await trio.sleep(_AFTER_CLIENT_LEFT_SECONDS)
-        scope.cancel()
+    def end_idle(self) -> None:
+        """Wait for a request no longer."""
+        self._idle.cancel()
+
+    def look_for_client(self) -> None:
+        """Notice if the client leaves."""
+        if not self._is_reading:
+            self._nursery.start_soon(self._read_ahead)
+
+    # --- reading ---
 
     async def _take(self) -> bytes:
         """What came next; empty when nothing more comes."""
-        while self._piece is None:
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        piece = self._piece
-        if piece:
-            self._piece = None
-            self._taken.set()
+        while self._is_reading:
+            self._has_read = self._has_read or trio.Event()
+            await self._has_read.wait()
+        piece, self._piece = self._piece, b""
+        if piece or self._client_left.is_set():
+            return piece
+        return await self._read()
+
+    async def _parse_more(self) -> bool:
+        """Parse a slice of what has come, or of what comes next; False when nothing more comes."""
+        if self._unparsed:
+            await self._pace.rest()
+        else:
+            self._unparsed = memoryview(await self._take())
+            if not self._unparsed:
+                return False
+        size = self._pace.slice_size
+        piece, self._unparsed = self._unparsed[:size], self._unparsed[size:]
+        self._parser.feed(piece)
+        return True
+
+    async def _read(self) -> bytes:
+        self._is_reading = True
+        try:
+            piece = bytes(await self._stream.receive_some(_READ_SIZE))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            piece = b""
+        finally:
+            self._is_reading = False
+            if self._has_read is not None:
+                self._has_read.set()
+                self._has_read = None
+        if not piece:
+            self._note_client_left()
         return piece
 
+    async def _read_ahead(self) -> None:
+        """Notice if the client leaves, unless it has sent more: then that waits until it is its turn."""
+        if not (self._is_reading or self._piece or self._client_left.is_set()):
+            self._piece = await self._read()
+
+    def _note_client_left(self) -> None:
+        if not self._client_left.is_set():
+            self._client_left.set()
+            if not self._has_ended:
+                self._nursery.start_soon(self._end_soon)
+
+    async def _end_soon(self) -> None:
+        """End what a client that has left would keep alive."""
+        await trio.sleep(_AFTER_CLIENT_LEFT_SECONDS)
+        self._nursery.cancel_scope.cancel()
+
     async def _serve(self) -> None:
+        is_unread = False
         while True:
-            self._idle.deadline = trio.current_time() + _IDLE_SECONDS
             try:
-                request = await self._next_event()
-                if not isinstance(request, h11.Request):  # the client has left
+                request = await self._next_request()
+                if request is None:
                     return
-                self._idle.deadline = math.inf
-                if request.http_version not in _VERSIONS:
-                    raise h11.RemoteProtocolError("another HTTP", error_status_hint=505)
-                self._begin(request)
-            except h11.RemoteProtocolError as error:
-                await self._refuse(error.error_status_hint)
+                await self._serve_one(request)
+            except BadRequest as fault:
+                self._answer = AnswerWriter("", "1.1", keeps_open=False)
+                await self._refuse(fault.status)
                 break
-            await self._answer(request)
             if self._is_broken:
                 return
-            if self._http.their_state is h11.SEND_BODY:
-                await self._drop_rest()
-            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            if not request.is_whole:
+                await self._drop_rest(request)
+                is_unread = not request.is_whole
+            if not (request.is_whole and self._answer.is_over and self._answer.keeps_open):
                 break
-            self._http.start_next_cycle()
-        await self._end()
+        await self._end(is_unread=is_unread or self._parser.has_failed)
 
-    async def _next_event(self) -> object:
-        """What h11 finds next in what comes. Raises h11.RemoteProtocolError."""
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._take())
-        return event
+    async def _next_request(self) -> Request | None:
+        """The next request; None when the client has left. Raises BadRequest."""
+        self._watch.wait_for_request(self)
+        if self._parser.has_request:
+            await (
+                trio.lowlevel.checkpoint()
+            )  # requests that came in one piece would take the thread for all of them
+        while not self._parser.has_request:
+            if not await self._parse_more() or self._idle.cancel_called:
+                return None
+        self._watch.begin_answer(self)
+        return self._parser.pop_request()
 
     # --- a request ---
 
-    def _begin(self, request: h11.Request) -> None:
-        self._body, self._has_whole_body, self._is_body_given = b"", False, False
-        self._head, self._is_bodiless, self._is_over = b"", request.method == b"HEAD", False
-        self._read_ahead()
-
-    def _read_ahead(self) -> None:
-        """Take of the body what has come: mostly the whole one, with the headers. Raises h11.RemoteProtocolError."""
-        parts = []
-        while isinstance(event := self._http.next_event(), h11.Data):
-            parts.append(event.data)
-        self._body += b"".join(parts)
-        self._has_whole_body = isinstance(event, h11.EndOfMessage)
-
-    async def _answer(self, request: h11.Request) -> None:
+    async def _serve_one(self, request: Request) -> None:
+        self._request = request
+        self._answer = AnswerWriter(request.method, request.version, keeps_open=request.keeps_open)
+        self._is_body_given = self._is_over = False
+        self._head = b""
         path, _, query = request.target.partition(b"?")
-        scope = {
+        scope: Scope = {
             **self._ends,
             "type": "http",
-            "http_version": request.http_version.decode(),
+            "http_version": request.version,
             "asgi": {"spec_version": "2.1", "version": "3.0"},
-            "method": request.method.decode("ascii").upper(),
+            "method": request.method,
             "path": unquote(path.decode("ascii")),
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": [(name.lower(), value) for name, value in request.headers.raw_items()],
-            "extensions": {},
+            "headers": request.headers,
         }
         try:
             await self._app(scope, self._receive, self._send)
@@ -172,33 +227,38 @@ class HttpConnection:
             Exception
         ):  # a defect of one endpoint must not end the daemon: the log has it, the client a 500
             log.exception("request failed", path=scope["path"])
-        if self._http.our_state is h11.SEND_RESPONSE:
+            self._answer.keeps_open = False
+        if not self._answer.is_begun:
             await self._refuse(500)
 
     async def _receive(self) -> Message:
         """What comes of the request (ASGI)."""
+        request = self._request
         if self._is_body_given:
+            await self._read_ahead()
             await self._client_left.wait()
-        elif not self._body and not self._has_whole_body:
-            await self._read_on()
+        elif not request.parts and not request.is_whole:
+            await self._read_on(request)
         if self._is_body_given or self._is_over:
             return {"type": "http.disconnect"}
-        body, self._body = self._body, b""
-        self._is_body_given = self._has_whole_body
-        return {"type": "http.request", "body": body, "more_body": not self._has_whole_body}
+        self._is_body_given = request.is_whole
+        return {"type": "http.request", "body": request.take(), "more_body": not request.is_whole}
 
-    async def _read_on(self) -> None:
-        """Wait for more of the body. Where none can come, the request is over."""
-        try:
-            if self._http.they_are_waiting_for_100_continue:
-                await self._send_bytes(
-                    self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
-                )
-            self._http.receive_data(await self._take())
-            self._read_ahead()
-        except h11.RemoteProtocolError as error:
-            if not self._client_left.is_set():
-                await self._refuse(error.error_status_hint)
+    async def _read_on(self, request: Request) -> None:
+        """Wait for more of the body. Where none can come, the request is over. Raises BodyStopped."""
+        if request.awaits_continue and not self._answer.is_begun:
+            request.awaits_continue = False
+            await self._send_bytes(CONTINUE)
+        if request.fault is None:
+            # Here, and not by the application: a body that is there needs no timer.
+            with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+                await self._parse_more()
+            if waiting.cancelled_caught:
+                raise BodyStopped
+        if request.fault is not None and not request.parts:
+            self._is_over = True
+            await self._refuse(request.fault.status)
+        elif self._client_left.is_set() and not request.parts and not request.is_whole:
             self._is_over = True
 
     async def _send(self, message: Message) -> None:
@@ -209,21 +269,17 @@ class HttpConnection:
         if self._is_broken or self._is_over:
             return
         if message["type"] == "http.response.start":
-            headers, status = message.get("headers", ()), message["status"]
-            self._is_bodiless |= status in _BODILESS
-            self._head = self._http.send(h11.Response(status_code=status, headers=list(headers)))
+            headers = message.get("headers", ())
+            self._head = self._answer.write_head(message["status"], headers)
             if b"content-length" not in [name for name, _ in headers]:
-                await self._send_rest([])
+                await self._send_rest(b"")
             return
-        content = message.get("body", b"")
-        parts = [] if self._is_bodiless or not content else [self._http.send(h11.Data(content))]
-        if not message.get("more_body", False):
-            parts.append(self._http.send(h11.EndOfMessage()))
-        await self._send_rest(parts)
+        is_last = not message.get("more_body", False)
+        await self._send_rest(self._answer.write_part(message.get("body", b""), is_last=is_last))
 
-    async def _send_rest(self, parts: list[bytes]) -> None:
-        """Send the head, if that was not sent yet, and these parts of the body."""
-        if data := b"".join((self._head, *parts)):
+    async def _send_rest(self, part: bytes) -> None:
+        """Send the head, if that was not sent yet, and a part of the body."""
+        if data := self._head + part:
             self._head = b""
             await self._send_bytes(data)
 
@@ -234,34 +290,29 @@ class HttpConnection:
             self._is_broken = True
             if not isinstance(error, (trio.BrokenResourceError, trio.ClosedResourceError)):
                 raise
-            self._client_left.set()
+            self._note_client_left()
 
     async def _refuse(self, status: int) -> None:
         """Answer a request that cannot be served, as the last one."""
-        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self._is_broken:
-            headers = [(b"content-length", b"0"), (b"connection", b"close")]
-            head = self._http.send(h11.Response(status_code=status, headers=headers))
-            await self._send_bytes(head + self._http.send(h11.EndOfMessage()))
+        if not self._answer.is_begun and not self._is_broken:
+            self._answer.keeps_open = False
+            await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 
-    async def _drop_rest(self) -> None:
+    async def _drop_rest(self, request: Request) -> None:
         """Throw away what comes of a body that was answered before it had come: the client goes on with its next request."""
-        try:
-            with trio.move_on_after(_LINGER_SECONDS):
-                while self._http.their_state is h11.SEND_BODY:
-                    self._http.receive_data(await self._take())
-                    self._read_ahead()
-                    self._body = b""
-        except h11.RemoteProtocolError:
-            pass
+        with trio.move_on_after(_LINGER_SECONDS):
+            while not request.is_whole and request.fault is None and not self._client_left.is_set():
+                request.take()
+                await self._parse_more()
 
-    async def _end(self) -> None:
-        """Have the client read its last answer before the stream is closed."""
+    async def _end(self, *, is_unread: bool) -> None:
+        """Have the client read its last answer before the stream is closed, also where it still sends what is not read."""
         try:
             if isinstance(self._stream, trio.abc.HalfCloseableStream):  # TLS ends with the stream
                 await self._stream.send_eof()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
-        if self._http.their_state is h11.ERROR:
+        if is_unread:
             with trio.move_on_after(_LINGER_SECONDS):
                 while await self._take():
                     pass

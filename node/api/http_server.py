@@ -9,18 +9,25 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.authentication import TRUSTED
+from node.api.connection_watch import ConnectionWatch
 from node.api.event_streams import CUT
 from node.api.http_connection import HttpConnection
 from node.api.remote import REMOTE, Remote
+from node.api.socket_stream import DirectStream
 from node.runtime.subnets import address_of, subnet_of
+from node.sync.rate_limit import TokenBucket
+from protocol.limits.formats import KIB
 from protocol.limits.users import (
     API_CONNECTIONS_MAX,
+    API_STRANGER_ANSWERS_AT_ONCE_MAX,
+    API_STRANGER_ANSWERS_PER_SECOND_MAX,
     API_STRANGER_SECONDS,
     API_STRANGERS_MAX,
     REMOTE_CONNECTIONS_MAX,
@@ -33,6 +40,12 @@ log = structlog.get_logger()
 _CLOSE_SECONDS = 1.0
 """TLS says that it ends, which a client that reads nothing does not let it send."""
 _BACKLOG = 128
+_REST_SECONDS = 0.02
+"""Between two slices of what a stranger has sent at once: all that are served take a tenth of a processor."""
+_STRANGER_SLICE_SIZE = KIB
+"""Bytes: chunks of one byte are parsed in 0.02 ms, small requests in 0.07."""
+_SLICE_SIZE = 1 << 30
+"""Of who has shown the token: all that was read."""
 
 
 def open_api_listener(host: str, port: int) -> socket.socket:
@@ -64,24 +77,25 @@ async def serve_api(app: ASGIApp, listener: socket.socket, remote: Remote | None
     takes nothing from programs of this machine.
     """
     slots = trio.Semaphore(API_CONNECTIONS_MAX if remote is None else REMOTE_CONNECTIONS_MAX)
-    strangers = Strangers(remote)
+    strangers, watch = Strangers(remote), ConnectionWatch()
 
     async def serve_one(stream: trio.SocketStream) -> None:
         try:
-            await serve_connection(app, stream, strangers)
+            await serve_connection(app, stream, strangers, watch)
         finally:
             slots.release()
 
     with listener:
         listening = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
-        await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.run)
+            await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
 
 
 async def serve_connection(
-    app: ASGIApp, stream: trio.SocketStream, strangers: "Strangers | None" = None
+    app: ASGIApp, stream: trio.SocketStream, strangers: "Strangers", watch: ConnectionWatch
 ) -> None:
     """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
-    strangers = strangers or Strangers()
     remote, subnet = strangers.remote, _subnet_at(stream, strangers.remote)
     if remote is not None and subnet and not remote.limits.may_connect(subnet):
         await trio.aclose_forcefully(stream)
@@ -89,22 +103,36 @@ async def serve_connection(
     stranger = Stranger(subnet)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        extensions = scope["extensions"]
-        extensions[CUT] = partial(trio.aclose_forcefully, stream)
-        extensions[TRUSTED] = stranger.trust
-        if remote is not None:
-            extensions[REMOTE] = remote
+        if stranger.is_trusted:
+            await app(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and not stranger.is_trusted:
+                await strangers.wait_for_turn()
+            await send(message)
+
         with stranger.asking(scope):
-            await app(scope, partial(stranger.listen, receive), send)
+            await app(scope, partial(stranger.listen, receive), answer)
 
     try:
-        client, server = stream.socket.getpeername()[:2], stream.socket.getsockname()[:2]
+        extensions: dict[str, Any] = {
+            CUT: partial(trio.aclose_forcefully, stream),
+            TRUSTED: stranger.trust,
+        }
+        if remote is not None:
+            extensions[REMOTE] = remote
+        ends = {
+            "scheme": "http" if remote is None else "https",
+            "client": stream.socket.getpeername()[:2],
+            "server": stream.socket.getsockname()[:2],
+            "extensions": extensions,
+        }
         async with trio.open_nursery() as nursery:
             with strangers.admitting(stranger, nursery.cancel_scope):
                 inner = await _begin(stream, remote)
                 if inner is not None:
-                    scheme = "http" if remote is None else "https"
-                    await HttpConnection(serve, inner, scheme=scheme, client=client, server=server).run()
+                    await HttpConnection(serve, inner, watch, stranger, ends).run()
                     with trio.move_on_after(_CLOSE_SECONDS):
                         await inner.aclose()
     except OSError:  # the client left before it was asked who it is
@@ -118,7 +146,7 @@ async def serve_connection(
 async def _begin(stream: trio.SocketStream, remote: Remote | None) -> trio.abc.Stream | None:
     """The connection's stream, over TLS for other machines. None: the client speaks something else, or left."""
     if remote is None:
-        return stream
+        return DirectStream(stream) if isinstance(stream, trio.SocketStream) else stream
     # Browsers close without a word, and most others too.
     tls = trio.SSLStream(stream, remote.context, server_side=True, https_compatible=True)
     try:
@@ -157,6 +185,15 @@ class Stranger:
         if not self.is_trusted:
             self.scope.deadline = trio.current_time() + API_STRANGER_SECONDS
 
+    @property
+    def slice_size(self) -> int:
+        """Bytes of what has come that are parsed at a time."""
+        return _SLICE_SIZE if self.is_trusted else _STRANGER_SLICE_SIZE
+
+    async def rest(self) -> None:
+        """Give others their turn; who has not shown the token also leaves them most of the processor."""
+        await trio.sleep(0 if self.is_trusted else _REST_SECONDS)
+
     @contextmanager
     def asking(self, scope: Scope) -> Iterator[None]:
         """While one request is answered, whose headers have come: the time goes on where there is a body."""
@@ -180,7 +217,14 @@ class Strangers:
 
     def __init__(self, remote: Remote | None = None) -> None:
         self.remote = remote
+        self._answers = TokenBucket(API_STRANGER_ANSWERS_AT_ONCE_MAX, API_STRANGER_ANSWERS_PER_SECOND_MAX)
         self._here: dict[Stranger, None] = {}  # the oldest first
+
+    async def wait_for_turn(self) -> None:
+        """Return when one of them may be answered: so many a second, all together. Of other machines subnets are counted."""
+        # Nothing is reserved: those that leave meanwhile would have used up the answers of those that come.
+        while self.remote is None and not self._answers.try_acquire(trio.current_time()):  # noqa: ASYNC110
+            await trio.sleep(1 / API_STRANGER_ANSWERS_PER_SECOND_MAX)
 
     @contextmanager
     def admitting(self, stranger: Stranger, scope: trio.CancelScope) -> Iterator[None]:

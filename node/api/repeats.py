@@ -16,10 +16,11 @@ from typing import Final
 import trio
 from blake3 import blake3
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import Caller
+from node.api.json_response import json_response
 from node.contract.endpoint import KEY_HEADER, REPO_HEADER, RUN_HEADER
 from node.contract.table import AnyEndpoint
 from node.runtime.errors import ServiceError
@@ -72,7 +73,7 @@ class Repeats:
         """
         key = _key_of(request)
         if not key:
-            return JSONResponse(await act())
+            return json_response(await act())
         if request.headers.get(RUN_HEADER, self._run) != self._run:
             raise ServiceError(
                 "answer_lost", "the node was started again since the request was first sent", _LOOK
@@ -100,7 +101,7 @@ class Repeats:
         self, place: tuple[str, str], kept: _Kept, act: Callable[[], Awaitable[object]]
     ) -> Response:
         try:
-            response = JSONResponse(await act())
+            response = json_response(await act())
         except ServiceError as error:
             kept.error = error
             raise

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from typing import Any, TypeVar
 
 import msgspec
-import trio
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
+from node.api.http_connection import BodyStopped
+from node.api.json_response import json_response
 from node.api.plain_errors import describe_error
 from node.contract.endpoint import QueryParameter
 from node.runtime.errors import ServiceError
@@ -21,7 +22,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 async def answer_json(answer: Awaitable[Mapping[str, object]]) -> Response:
     """What is awaited, as JSON."""
-    return JSONResponse(await answer)
+    return json_response(await answer)
 
 
 async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
@@ -35,10 +36,10 @@ async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
 
 async def _receive_chunk(request: Request) -> tuple[bytes, bool]:
     """What comes next of a request's body, and whether there is more. Raises as `read_chunks`."""
-    with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+    try:
         message = await request.receive()
-    if waiting.cancelled_caught:
-        raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s")
+    except BodyStopped:
+        raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s") from None
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
     return message.get("body", b""), message.get("more_body", False)

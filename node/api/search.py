@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from node.api.callers import Caller, caller_of
+from node.api.json_response import json_response
 from node.api.requests import read_query
 from node.api.service import NodeService
 from node.content.search import Question, parse_cursor
@@ -32,7 +33,7 @@ class SearchHandler:
     async def search(self, request: Request) -> Response:
         """Search what the caller may read."""
         caller, given = caller_of(request), read_query(request, SEARCH.query)
-        return JSONResponse(await self._answer(caller, **given))
+        return json_response(await self._answer(caller, **given))
 
     async def _answer(
         self,

@@ -8,7 +8,7 @@ that first, so that who was excluded reads nothing of what follows.
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,7 +25,7 @@ from node.authoring.drafting import (
     new_branch,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
-from node.authoring.feed_encoder import FeedEncoder, encode_dated
+from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore, encode_dated
 from node.authoring.opening import PART_COUNT, Opener, open_own
 from node.authoring.write_group import (
     AfterWrite,
@@ -35,6 +35,7 @@ from node.authoring.write_group import (
     WriteRequest,
     as_draft,
     nothing_more,
+    open_when_asked,
 )
 from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
 from node.ingest.ingest_result import IngestResult
@@ -108,6 +109,7 @@ class Author:
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
+        self._encoders = Encoders()
         self._begun = IngestResult()  # what an epoch that was started for a write came to, until that is told
         # By repo: root branch heads with which no epoch is due.
         self._not_due: dict[RepoId, tuple[CommitId, ...]] = {}
@@ -156,13 +158,7 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception] = [[] for _ in requests]
         together = IngestResult()
         with self._lock:
-            waiting = []
-            for place, request in enumerate(requests):
-                try:
-                    self._prepare(request.branch)
-                    waiting.append(place)
-                except (ServiceError, StorageError) as error:
-                    outcomes[place] = error
+            waiting = self._prepare_all(requests, outcomes)
             while waiting:
                 try:
                     group = self._encode_group(requests, waiting, outcomes)
@@ -186,10 +182,28 @@ class Author:
                         together = together.with_more(ingested)
         for place, outcome in enumerate(outcomes):
             if isinstance(outcome, list):
-                outcomes[place] = [
-                    replace(one, rank=together.own_ranks.get(one.commit_id)) for one in outcome
-                ]
+                outcomes[place] = [one.with_rank(together.own_ranks.get(one.commit_id)) for one in outcome]
         return outcomes, self._with_begun(together)
+
+    def _prepare_all(
+        self, requests: Sequence[WriteRequest], outcomes: list[list[WrittenCommit] | Exception]
+    ) -> list[int]:
+        """Places of the requests that can be written, each branch looked at once; what keeps the others is their outcome."""
+        faults: dict[int, Exception | None] = {}
+        waiting = []
+        for place, request in enumerate(requests):
+            branch = request.branch
+            if branch.num not in faults:
+                faults[branch.num] = None
+                try:
+                    self._prepare(branch)
+                except (ServiceError, StorageError) as error:
+                    faults[branch.num] = error
+            if (fault := faults[branch.num]) is None:
+                waiting.append(place)
+            else:
+                outcomes[place] = fault
+        return waiting
 
     def _encode_group(
         self,
@@ -198,9 +212,12 @@ class Author:
         outcomes: list[list[WrittenCommit] | Exception],
     ) -> WriteGroup:
         """Encode what the first of those that wait ask for, as much as one transaction is to hold."""
-        group = WriteGroup()
+        database = self._replica.database
+        group = WriteGroup(follows=database.commit_count)
+        group.encoders = self._encoders.take(group.follows)
         # Closed before it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
-        with self._replica.database.read() as connection:
+        with ExitStack() as stack:
+            open_store = open_when_asked(database, stack)
             for place in waiting:
                 if group.is_full:
                     break
@@ -209,11 +226,11 @@ class Author:
                 if callable(request.drafts) and group.writes_on(request.branch):
                     group.deferred.append(place)
                 else:
-                    outcomes[place] = self._encode(connection, request, group)
+                    outcomes[place] = self._encode(open_store, request, group)
         return group
 
     def _encode(
-        self, connection: Connection, request: WriteRequest, group: WriteGroup
+        self, open_store: OpenStore, request: WriteRequest, group: WriteGroup
     ) -> list[WrittenCommit] | Exception:
         """Encode one request into a group: what it will have written, or why not."""
         write: EncodedWrite | None = None
@@ -223,11 +240,12 @@ class Author:
                 raise ServiceError(
                     "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
+            self._replica.own_feeds.check(branch.facts.repo_id)
             encoder = group.encoders.get(branch.num)
             if encoder is None:
-                encoder = group.encoders[branch.num] = self._make_encoder(connection, branch)
+                encoder = group.encoders[branch.num] = self._make_encoder(open_store(), branch)
             write = EncodedWrite(branch, request.after)
-            for part in encoder.encode_parts(request.make_drafts(connection), PART_COUNT):
+            for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
                 write.add(part, self._opener)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             if write is not None:
@@ -254,17 +272,24 @@ class Author:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
-                outcomes[place] = self._encode(connection, requests[place], group)
+                outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
                     yield from ((one.branch, opening.wait()) for opening in one.open_all(self._opener))
 
-        return self._ingest(make_batches, after=group.after)
+        has_deferred = bool(group.deferred)
+        ingested = self._ingest(make_batches, after=group.after)
+        # Only where this was the one transaction since. What encoders have seen of a root branch is older than its new end.
+        is_next = self._replica.database.commit_count == group.follows + 1
+        if is_next and not has_deferred and not any(one.branch.facts.is_root_branch for one in group.encoded):
+            self._encoders.keep(group.encoders, group.follows + 1)
+        return ingested
 
     def write_on(self, branch: Branch, draft: Draft | Body) -> tuple[WrittenCommit, IngestResult]:
         """Write one commit on the very topic that `branch` is on, whatever epoch there is now. Raises as `write`."""
         with self._lock:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
-                written = self._make_encoder(connection, branch).encode([as_draft(draft)])
+                encoder = self._make_encoder(connection, branch)
+                written = encoder.encode([as_draft(draft)], lambda: connection)
             batch = open_own(branch, [written[0].encoded])
             ingested = self._ingest(lambda _: [(branch, batch)])
         return written[0], ingested
@@ -369,7 +394,7 @@ class Author:
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
-            pin = self._make_encoder(connection, root).encode([Draft(new.pin)])
+            pin = self._make_encoder(connection, root).encode([Draft(new.pin)], lambda: connection)
         batch = open_own(root, [pin[0].encoded])
         ingested = self._ingest(
             lambda _: [(root, batch)], followups=[(new.branch.topic, new.root_commit.encoded)]
@@ -519,7 +544,7 @@ class Author:
                     for user, level in zip(plan.members, held, strict=True)
                 ),
             )
-            written = self._make_encoder(connection, root).encode([Draft(body, heads)])
+            written = self._make_encoder(connection, root).encode([Draft(body, heads)], lambda: connection)
             epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
         batch = open_own(root, [written[0].encoded])
         ingested = self._ingest(

@@ -63,6 +63,10 @@ class WrittenCommit:
     rank: int | None = None
     """Known when it is stored."""
 
+    def with_rank(self, rank: int | None) -> "WrittenCommit":
+        """As it was stored."""
+        return WrittenCommit(self.commit_id, self.key, self.encoded, self.timestamp, rank)
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedCommit:

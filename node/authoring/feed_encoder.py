@@ -1,10 +1,12 @@
 """`FeedEncoder`: encodes drafts as the next commits of the user's feed in one branch, each after the one before it.
 
 What it starts from is read from the store once. What it made is not stored yet, and the next draft follows it all the same.
+`Encoders` keeps them from one group of writes to the next, so that a write reads nothing where nobody else has written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -26,6 +28,15 @@ from storage.commits.feeds import load_feed_ids, load_feed_tip
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch
 
+_REMEMBERED_MAX: Final = 256
+"""Places of a feed whose ids stay in memory between writes, at least half as many. One of 250 skip links leads further back
+than 121 places, to what is read."""
+_ENCODERS_MAX: Final = 64
+"""Branches whose ends stay in memory, some 30 KB each at most."""
+
+OpenStore = Callable[[], Connection]
+"""Gives a connection to the store, in which all that the encoder follows stands, or was encoded by it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _End:
@@ -34,7 +45,6 @@ class _End:
     sequence: int
     previous: CommitId | None
     heads: tuple[CommitId, ...]
-    feed: dict[int, CommitId]
 
 
 class FeedEncoder:
@@ -49,7 +59,6 @@ class FeedEncoder:
         root: Branch | None,
     ) -> None:
         """Read where the feed ends. `root` is the repo's root branch, where the branch itself is none."""
-        self._connection = connection
         self._keys = keys
         self._clock_ms = clock_ms
         self._branch = branch
@@ -59,8 +68,8 @@ class FeedEncoder:
             tip.sequence if tip else 0,
             tip.commit_id if tip else None,
             tuple(commit_id for commit_id, _ in heads),
-            {tip.sequence: tip.commit_id} if tip else {},
         )
+        self._feed = {tip.sequence: tip.commit_id} if tip else {}  # ids by place
         seen = [] if root is None else load_heads(connection, root.num, ACK_COUNT_MAX)
         self._seen = tuple(commit_id for commit_id, _ in seen)
 
@@ -69,15 +78,18 @@ class FeedEncoder:
         """Whether the branch's first commit is here, which all others follow."""
         return bool(self._end.heads)
 
-    def encode(self, drafts: Sequence[Draft]) -> list[WrittenCommit]:
+    def encode(self, drafts: Sequence[Draft], open_store: OpenStore) -> list[WrittenCommit]:
         """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
-        return [one for part in self.encode_parts(drafts, max(1, len(drafts))) for one in part]
+        return [one for part in self.encode_parts(drafts, max(1, len(drafts)), open_store) for one in part]
 
-    def encode_parts(self, drafts: Sequence[Draft], count: int) -> Iterator[list[WrittenCommit]]:
+    def encode_parts(
+        self, drafts: Sequence[Draft], count: int, open_store: OpenStore
+    ) -> Iterator[list[WrittenCommit]]:
         """The same in parts of so many, each when it is encoded. They are followed once all are."""
         branch, end = self._branch, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
-        feed = {**end.feed, **self._load_skipped(len(drafts))}
+        stored = self._load_skipped(len(drafts), open_store)
+        new: dict[int, CommitId] = {}
         written: list[WrittenCommit] = []
         for draft in drafts:
             acks = heads
@@ -90,7 +102,7 @@ class FeedEncoder:
                 branch.facts.epoch_id,
                 sequence,
                 previous,
-                feed[skip] if skip != sequence - 1 else None,
+                None if skip == sequence - 1 else new.get(skip) or stored.get(skip) or self._feed[skip],
                 self._seen,
                 acks,
                 # Acks and deps are opened by their own publications, so no key to them is given.
@@ -103,21 +115,51 @@ class FeedEncoder:
             if deps:
                 draft = replace(draft, deps=deps)
             item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
-            previous = feed[sequence] = item.commit_id
+            previous = new[sequence] = item.commit_id
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
             written.append(item)
             if len(written) % count == 0:
                 yield written[-count:]
         if len(written) % count:
             yield written[-(len(written) % count) :]
-        self._end = _End(sequence, previous, heads, feed)
+        self._end = _End(sequence, previous, heads)
+        self._feed |= new
 
-    def _load_skipped(self, count: int) -> dict[int, CommitId]:
+    def forget_old(self) -> None:
+        """Forget places of the feed that are far back. All that was encoded must be stored: it is read again from there."""
+        if len(self._feed) > _REMEMBERED_MAX:
+            latest = sorted(self._feed)[-_REMEMBERED_MAX // 2 :]
+            self._feed = {sequence: self._feed[sequence] for sequence in latest}
+
+    def _load_skipped(self, count: int, open_store: OpenStore) -> dict[int, CommitId]:
         """Ids at the stored places of the feed that the next `count` commits link to."""
         end = self._end.sequence
         skips = {lipmaa(number) for number in range(end + 1, end + 1 + count)}
-        stored = [skip for skip in skips if skip > 0 and skip <= end and skip not in self._end.feed]
-        return load_feed_ids(self._connection, self._branch.num, self._keys.user, stored)
+        stored = [skip for skip in skips if skip > 0 and skip <= end and skip not in self._feed]
+        return load_feed_ids(open_store(), self._branch.num, self._keys.user, stored) if stored else {}
+
+
+class Encoders:
+    """Encoders of branches, by number, as they stand after a transaction; good until there is another.
+
+    Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, FeedEncoder] = {}
+        self._count = -1
+
+    def take(self, commit_count: int) -> dict[int, FeedEncoder]:
+        """Those that follow all that so many transactions have stored. They are kept no more."""
+        kept, self._kept = self._kept, {}
+        return kept if self._count == commit_count else {}
+
+    def keep(self, encoders: Mapping[int, FeedEncoder], commit_count: int) -> None:
+        """Keep encoders, which follow all that so many transactions have stored."""
+        self._kept = dict(list(encoders.items())[-_ENCODERS_MAX:])
+        for encoder in self._kept.values():
+            encoder.forget_old()
+        self._count = commit_count
 
 
 def encode_dated(

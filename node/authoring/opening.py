@@ -92,7 +92,7 @@ class Opener:
             if not opening.answer.set_running_or_notify_cancel():
                 continue  # dropped
             try:
-                reading = workers.read(opening_keys(opening.branch), opening.items, may_wait=True)
+                reading = workers.read(opening_keys(opening.branch), opening.items, wait_while=lambda: True)
             except BaseException as error:  # raised where the answer is waited for
                 opening.answer.set_exception(error)
                 continue

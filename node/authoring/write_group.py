@@ -6,15 +6,17 @@ would order them by their ids instead of by when they came.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.feed_encoder import FeedEncoder
+from node.authoring.feed_encoder import FeedEncoder, OpenStore
 from node.authoring.opening import PART_COUNT, Opener, Opening
 from protocol.body import Body
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
+from storage.engine.database import Database
 from storage.repos.repos import Branch
 
 Plan = Callable[[Connection], Sequence[Draft]]
@@ -32,6 +34,18 @@ def as_draft(draft: Draft | Body) -> Draft:
     return draft if isinstance(draft, Draft) else Draft(draft)
 
 
+def open_when_asked(database: Database, stack: ExitStack) -> OpenStore:
+    """Begins to read the store when that is first asked for, until the stack is closed: most writes need not."""
+    opened: list[Connection] = []
+
+    def open_store() -> Connection:
+        if not opened:
+            opened.append(stack.enter_context(database.read()))
+        return opened[0]
+
+    return open_store
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """Commits to be written on the current topic of a branch: all of them or none."""
@@ -43,9 +57,9 @@ class WriteRequest:
     has_files: bool = False
     """Whether files were encrypted for the topic that `branch` is on, so that no other will do."""
 
-    def make_drafts(self, connection: Connection) -> Sequence[Draft]:
+    def make_drafts(self, open_store: OpenStore) -> Sequence[Draft]:
         """The drafts. Raises what the plan raises."""
-        return self.drafts(connection) if callable(self.drafts) else self.drafts
+        return self.drafts(open_store()) if callable(self.drafts) else self.drafts
 
 
 @dataclass(slots=True)
@@ -84,6 +98,8 @@ class EncodedWrite:
 class WriteGroup:
     """What one transaction stores."""
 
+    follows: int
+    """Transactions that had been committed when it was begun."""
     encoded: list[EncodedWrite] = field(default_factory=list)
     deferred: list[int] = field(default_factory=list)
     """Places of requests with a plan that is to see what was encoded: they run in the transaction, when that is stored."""

@@ -35,7 +35,7 @@ _LIBRARIES: Final = (
     "alembic",
     "pyarrow",
     "fsspec",
-    "h11",
+    "httptools",
     "starlette",
     "structlog",
 )

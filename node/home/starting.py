@@ -12,14 +12,12 @@ from typing import Final
 from node.home.home import lock_holder
 from node.home.private_files import FILE_MODE
 from node.runtime.errors import ERROR_KINDS, ServiceError
-from protocol.limits.formats import MIB
+from node.runtime.log_file import put_aside_if_large
 from ravel.home import RunFile, command_for, is_locked, not_running, read_run_file
 
 DAEMON_LOG_NAME: Final = "daemon.log"
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 60.0
-_LOG_SIZE_MAX: Final = 4 * MIB
-"""A larger log is put aside as `daemon.log.1` at the next start."""
 _LOG_END_SIZE: Final = 4096
 _POLL_SECONDS: Final = 0.05
 _SILENT_SECONDS: Final = 1.0
@@ -64,8 +62,7 @@ def start_daemon(
     """
     log = home / DAEMON_LOG_NAME
     try:
-        if log.exists() and log.stat().st_size > _LOG_SIZE_MAX:
-            log.replace(log.with_name(f"{DAEMON_LOG_NAME}.1"))
+        put_aside_if_large(log)
         # Only its owner may read it: it has ids of repos and peers.
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:

@@ -56,7 +56,7 @@ from storage.commits.pending_release import (
     pop_unread,
 )
 from storage.engine.errors import StorageError
-from storage.engine.id_keys import id_key
+from storage.engine.id_keys import id_key, id_keys
 from storage.repos.repo_changes import rename_repo
 from storage.repos.repos import Branch, follow_topic
 from verifier.ancestry import GraphNode
@@ -246,6 +246,7 @@ class _Acceptance:
             int, frozenset[CommitId]
         ] = {}  # the removals that counted before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
+        self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
@@ -267,6 +268,7 @@ class _Acceptance:
     def recheck_restored(self, branch: Branch, ids: Sequence[CommitId]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
+        self._restored.update(ids)
         self.ingested.restored += len(ids)
         if ids and branch.facts.is_root_branch:
             self.ingested.is_about_repos = True
@@ -322,14 +324,16 @@ class _Acceptance:
                 break
             self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
         self._rejected.update(item.commit_id for item in rejected)
+        self._settle([one.verified.commit.commit_id for one in new])
         self._store(connection, branch, new, waiting, rejected)
         fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
         self.ingested.dropped.update(batch.dropped)
         self.ingested.rejected += rejected
-        self._settle((item.commit_id for item in rejected), is_rejected=True)
+        self._settle([item.commit_id for item in rejected], is_rejected=True)
 
     def run_own_round(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
+        before = len(self.ingested.accepted.get(branch.topic, ()))
         self.run_round(connection, branch, batch, is_proven=True)
         if self.ingested.rejected:
             raise OwnCommitRejected(self.ingested.rejected[0])
@@ -339,9 +343,13 @@ class _Acceptance:
             raise self.fault
         ids = (opened.signed.commit.commit_id for opened in batch.opened)
         self.ingested.own_ranks.update((raw, self._facts[raw].rank) for raw in ids)
+        nums = self.ingested.accepted.get(branch.topic, [])[before:]
+        if len(nums) == len(batch.opened):
+            own = (opened.publication for opened in batch.opened)
+            self.ingested.own_publications.setdefault(branch.topic, {}).update(zip(nums, own, strict=True))
 
-    def _settle(self, ids: Iterable[CommitId], *, is_rejected: bool = False) -> None:
-        self.settled.update((id_key(raw), is_rejected) for raw in ids)
+    def _settle(self, ids: Sequence[CommitId], *, is_rejected: bool = False) -> None:
+        self.settled.update(dict.fromkeys(id_keys(ids), is_rejected))
 
     def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
         """Judge what waited for what was settled, and what waited for that, as far as the budget and the slice go.
@@ -395,7 +403,7 @@ class _Acceptance:
             review = VoidRecheck(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
-                    review.of_commits(branch_num, ids)
+                    review.of_commits(branch_num, ids, self._restored)
             if repo_num in self._changed_repos:
                 choose_writing_epoch(connection, self.tables, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])
@@ -411,7 +419,7 @@ class _Acceptance:
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
-            named |= commit.named()
+            named.update(commit.named())
             if len(commit.acks) > 1:
                 merged.update(commit.acks)
         named -= self._facts.keys()
@@ -439,7 +447,9 @@ class _Acceptance:
         if membership is None:
             cause = (self._blocking[branch.repo_num],)
             if is_proven:
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, cause, author=author)
+                )
             else:
                 self.ingested.unproven.append(opened)
             return
@@ -459,15 +469,16 @@ class _Acceptance:
                         self._changed_repos[branch.repo_num] = membership.now().counting
                         self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
-                self._settle([commit.commit_id])
-                new.append(NewCommit(verified, opened.publication))
+                new.append(NewCommit(verified, opened.publication, is_proven))
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
             case Pending(_, missing):
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
-                waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
+                waiting.append(
+                    PendingPublication(commit.commit_id, opened.publication.encoded, missing, author=author)
+                )
             case Misplaced(code):
                 self.ingested.dropped[code] += 1
             case Rejected() as verdict:

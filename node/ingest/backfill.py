@@ -37,6 +37,7 @@ def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
                     *found,
                     now_ms,
                     is_root_branch=branch.facts.is_root_branch,
+                    is_proven=opened.is_from_topic,
                 )
                 restored.append(commit_id)
     if restored:

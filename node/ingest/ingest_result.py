@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
 from protocol.ids import CommitId, TopicKey
+from protocol.publication import Publication
 from verifier.verify import Rejected
 
 
@@ -32,6 +33,9 @@ class IngestResult:
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
     own_ranks: dict[CommitId, int] = field(default_factory=dict)  # of what this node has written, by id
+    own_publications: dict[TopicKey, dict[int, Publication]] = field(
+        default_factory=dict
+    )  # of what this node has written, by topic and number
     restored: int = 0  # damaged ones whose blocks are back
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
     is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
@@ -64,6 +68,8 @@ class IngestResult:
                 together.accepted.setdefault(topic, []).extend(nums)
             for topic, nums in one.unread.items():
                 together.unread.setdefault(topic, []).extend(nums)
+            for topic, own in one.own_publications.items():
+                together.own_publications.setdefault(topic, {}).update(own)
             for topic, count in one.voided.items():
                 together.voided[topic] = together.voided.get(topic, 0) + count
             for topic, ids in one.wanted.items():

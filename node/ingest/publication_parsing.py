@@ -2,7 +2,7 @@
 
 Pure: nothing here looks at the store, so batches may be opened while others are stored. Opening a batch has three parts:
 
-    read_batch     decode, compute ids, open the commit and its body; gather what the signatures claim
+    read_batch     decode, compute ids, open the commit and what verdicts need of its body
     check_claims   all signatures of the batch at once, because they are what takes the time
     settle_batch   sort by whether the claims hold
 
@@ -21,6 +21,7 @@ from node.ingest.publication_reading import (
     ReadBatch,
     Unread,
     checks_topic,
+    gather_claims,
     read_batch,
     read_publication,
     topic_claim,
@@ -44,7 +45,6 @@ class Opened(Value, frozen=True):
 
     signed: SignedCommit
     publication: Publication
-    encoded: bytes
     is_from_topic: bool
     """Whether the topic's signature was checked, and not the author's alone."""
 
@@ -75,13 +75,13 @@ def open_batch(
 ) -> OpenedBatch:
     """Read, check and settle publications of one branch in one go; `with_bare` all bare ones (`read_batch`)."""
     batch = read_batch(opening_keys(branch), items, with_bare=with_bare, checks_topics=checks_topics)
-    return settle_batch(batch, check_claims(batch.claims))
+    return settle_batch(batch, check_claims(gather_claims(batch)))
 
 
 def open_kept_back(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
     """Read what was kept until its causes came. All signatures were checked before it was kept, and are not again."""
     batch = read_batch(opening_keys(branch), items, checks_topics=True)
-    return settle_batch(batch, [True] * len(batch.claims))
+    return settle_batch(batch, [True] * len(gather_claims(batch)))
 
 
 def read_pending(branch: Branch, encoded: bytes) -> tuple[Commit, Body | UnknownBody] | None:
@@ -94,8 +94,8 @@ def read_pending(branch: Branch, encoded: bytes) -> tuple[Commit, Body | Unknown
 
 
 def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
-    """Sort candidates by what became of their claims (one answer for each claim, in order)."""
-    opened = OpenedBatch(dropped=batch.dropped)
+    """Sort candidates by what became of their claims (one answer for each claim of `gather_claims`, in order)."""
+    opened = OpenedBatch(dropped=Counter(batch.dropped))
     answers = iter(claims_hold)
     for candidate in batch.candidates:
         was_checked = checks_topic(batch, candidate)
@@ -105,7 +105,7 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
             case Readable(commit, body):
                 result = sign_off(commit, body, holds=next(answers))
             case Unread(commit_id):
-                result = PendingPublication(commit_id, candidate.encoded, (), reason=UNREAD)
+                result = PendingPublication(commit_id, candidate.publication.encoded, (), reason=UNREAD)
             case rejected:
                 result = rejected
         if isinstance(result, Rejected) and not was_checked:  # it is remembered
@@ -113,12 +113,23 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
         if not is_from_topic:
             opened.dropped["bad_topic_signature"] += 1
         elif isinstance(result, SignedCommit):
-            opened.opened.append(Opened(result, candidate.publication, candidate.encoded, was_checked))
+            opened.opened.append(Opened(result, candidate.publication, was_checked))
         elif isinstance(result, Rejected):
             opened.rejected.append(result)
         else:
             opened.waiting.append(result)
     return opened
+
+
+def join_batches(parts: Sequence[OpenedBatch]) -> OpenedBatch:
+    """What some batches came to, in their order."""
+    joined = OpenedBatch()
+    for part in parts:
+        joined.opened += part.opened
+        joined.rejected += part.rejected
+        joined.waiting += part.waiting
+        joined.dropped.update(part.dropped)
+    return joined
 
 
 def prove_topics(unproven: Iterable[Opened]) -> OpenedBatch:
@@ -127,7 +138,7 @@ def prove_topics(unproven: Iterable[Opened]) -> OpenedBatch:
     for opened in unproven:
         (holds,) = check_claims([topic_claim(opened.publication)])
         if holds:
-            batch.opened.append(Opened(opened.signed, opened.publication, opened.encoded, is_from_topic=True))
+            batch.opened.append(Opened(opened.signed, opened.publication, is_from_topic=True))
         else:
             batch.dropped["bad_topic_signature"] += 1
     return batch

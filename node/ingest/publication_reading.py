@@ -6,14 +6,13 @@ Pure, and without the store's modules: a worker process runs this too, and shall
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from protocol.block import Block, WrongKey
-from protocol.body import Body, ErasedBody, UnknownBody, kind_name
+from protocol.body import AnyBody, Body, ErasedBody, UnknownBody, kind_name
 from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
-from protocol.declared_kind import declared_kind, read_body
+from protocol.declared_kind import declared_kind, read_body, unopened_body
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.keys import ConvergenceSecret, ReadKey
 from protocol.object import MissingBlocks
@@ -37,14 +36,14 @@ class OpeningKeys(NamedTuple):
         return f"OpeningKeys(topic={self.topic.hex()})"
 
 
-class Readable(Value, frozen=True):
-    """A commit and its body, decoded; signatures not checked yet."""
+class Readable(Value, frozen=True, tag="readable"):
+    """A commit and its body, decoded; signatures not checked yet. No more of the body is read than a verdict rests on."""
 
     commit: Commit
-    body: Body | UnknownBody
+    body: AnyBody
 
 
-class Unread(Value, frozen=True):
+class Unread(Value, frozen=True, tag="unread"):
     """A commit of a format that is not known here."""
 
     commit_id: CommitId
@@ -53,7 +52,6 @@ class Unread(Value, frozen=True):
 class Candidate(Value, frozen=True):
     """A decoded publication, and what was found in it."""
 
-    encoded: bytes
     publication: Publication
     found: Readable | Unread | Rejected
 
@@ -62,40 +60,45 @@ class Drop(Exception):
     """The publication is at fault, not its commit."""
 
 
-@dataclass(slots=True)
-class ReadBatch:
-    """Publications that could be read, and the claims of their signatures."""
+class ReadBatch(Value, frozen=True):
+    """Publications that could be read, and how many were dropped for which reason."""
 
     checks_topics: bool
     """Whether each topic's signature is checked, and not only of what no author is known to have signed."""
-    candidates: list[Candidate] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
+    candidates: list[Candidate]
+    dropped: dict[str, int]
 
 
 def read_batch(
     keys: OpeningKeys, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
 ) -> ReadBatch:
-    """Decode and open publications. Each readable candidate claims its author's signature, and the others their topic's.
+    """Decode and open publications.
 
     Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too.
+    """
+    candidates: list[Candidate] = []
+    dropped: Counter[str] = Counter()
+    for encoded in items:
+        try:
+            candidates.append(read_publication(keys, encoded, with_bare=with_bare))
+        except Drop as error:
+            dropped[str(error)] += 1
+    return ReadBatch(checks_topics or not keys.holds_topic_key, candidates, dropped)
+
+
+def gather_claims(batch: ReadBatch) -> list[Claim]:
+    """What is to be checked: each readable candidate claims its author's signature, and the others their topic's.
+
     A holder of the topic's key makes the topic's signature itself when it sends on what it accepted, and believes that by
     its author's: it checks the topic's of what it keeps without accepting it (`prove_topics`). The others check each.
     """
-    batch = ReadBatch(checks_topics=checks_topics or not keys.holds_topic_key)
-    for encoded in items:
-        try:
-            candidate = read_publication(keys, encoded, with_bare=with_bare)
-        except Drop as error:
-            batch.dropped[str(error)] += 1
-            continue
-        publication = candidate.publication
-        batch.candidates.append(candidate)
+    claims: list[Claim] = []
+    for candidate in batch.candidates:
         if checks_topic(batch, candidate):
-            batch.claims.append(topic_claim(publication))
+            claims.append(topic_claim(candidate.publication))
         if isinstance(candidate.found, Readable):
-            batch.claims.append(author_claim(candidate.found.commit))
-    return batch
+            claims.append(author_claim(candidate.found.commit))
+    return claims
 
 
 def checks_topic(batch: ReadBatch, candidate: Candidate) -> bool:
@@ -116,7 +119,7 @@ def read_publication(keys: OpeningKeys, encoded: bytes, *, with_bare: bool = Fal
         raise Drop(f"bad_publication:{error.reason}") from None
     if publication.topic != keys.topic:
         raise Drop("other_topic")
-    return Candidate(encoded, publication, _read_commit(keys, publication, with_bare=with_bare))
+    return Candidate(publication, _read_commit(keys, publication, with_bare=with_bare))
 
 
 def _read_commit(
@@ -150,14 +153,23 @@ def _read_commit(
 def _read_body(
     keys: OpeningKeys, commit: Commit, publication: Publication, *, with_bare: bool
 ) -> Body | UnknownBody:
-    is_root_branch = keys.is_root_branch
-    said = declared_kind(commit, is_root_branch=is_root_branch)
+    """Raises Drop where the publication is at fault, and as `read_body`."""
+    body_id = commit.content.body.object_id
+    said = declared_kind(commit, is_root_branch=keys.is_root_branch)
     if publication.body_id is not None:
-        if publication.body_id != commit.content.body.object_id:
+        if publication.body_id != body_id:
             raise Drop("missing_body")
         if said is None and not with_bare:
             raise Drop("bare")  # a verdict needs the body, which others may have
         return ErasedBody("" if said is None else kind_name(said))
+    if said is not None:
+        # It travels as its one block, whatever that may be: it cannot be told what else belongs to it. No verdict rests on
+        # what it says, so nobody opens it before it is asked for: that would be a quarter of all reading.
+        if all(block.block_id != body_id for block in publication.blocks[1:]):
+            raise Drop("missing_body")
+        if len(publication.blocks) != 2:
+            raise Drop("surplus_blocks")
+        return unopened_body(said)
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 
@@ -165,8 +177,7 @@ def _read_body(
         used.add(block_id)
         return blocks.get(block_id)
 
-    body, _ = read_body(commit, look_up, keys.convergence_secret, is_root_branch=is_root_branch)
-    # A body whose kind is said travels as its one block, whatever that may be: it cannot be told what else belongs to it.
-    if len(publication.blocks) - 1 != (len(used) if said is None else 1):
+    body, _ = read_body(commit, look_up, keys.convergence_secret, is_root_branch=keys.is_root_branch)
+    if len(publication.blocks) - 1 != len(used):
         raise Drop("surplus_blocks")
     return body

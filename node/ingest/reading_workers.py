@@ -10,7 +10,6 @@ after the other. A batch that two workers have died of is refused, since it may 
 """
 
 import os
-import pickle
 import select
 import subprocess
 import sys
@@ -35,6 +34,7 @@ from node.ingest.reading_worker import (
     pack_claims,
     pack_reading,
     read_exactly,
+    unpack_reading,
 )
 from protocol.signing import Claim, check_claims
 
@@ -75,9 +75,9 @@ class ReadingWorkers:
         self._died: deque[float] = deque()  # when, by the clock
         self._is_closed = False
 
-    def check(self, claims: Sequence[Claim]) -> Sequence[bool]:
-        """Say of each claim whether it holds."""
-        worker = self._take(may_wait=True) if len(claims) >= WORTH_A_TRIP else None
+    def check(self, claims: Sequence[Claim], *, may_wait: bool = True) -> Sequence[bool]:
+        """Say of each claim whether it holds. `may_wait` a moment for a worker that is busy."""
+        worker = self._take(lambda: may_wait) if len(claims) >= WORTH_A_TRIP else None
         if worker is None:
             return check_claims(claims)
         try:
@@ -91,17 +91,17 @@ class ReadingWorkers:
         return answer
 
     def read(
-        self, keys: OpeningKeys, items: Sequence[bytes], *, may_wait: bool = False
+        self, keys: OpeningKeys, items: Sequence[bytes], *, wait_while: Callable[[], bool] = lambda: False
     ) -> WorkerReading | None:
         """Publications read by a worker, their claims checked. None where the caller does better to read them itself.
 
-        `may_wait` a moment for one that is busy. Raises UnreadableBatch.
+        It waits for a busy worker a moment, and as long as `wait_while` holds (`look_again`). Raises UnreadableBatch.
         """
         if len(items) < WORTH_A_TRIP:
             return None
         has_died = False
         packed = pack_reading(keys, items)
-        worker = self._take(may_wait=may_wait)
+        worker = self._take(wait_while)
         while worker is not None:
             try:
                 with _watched(worker):
@@ -119,8 +119,13 @@ class ReadingWorkers:
                 worker = self._take_another()
                 continue
             self._give_back(worker)
-            return WorkerReading(*pickle.loads(encoded))  # noqa: S301  # the worker made it
+            return unpack_reading(encoded)
         return None
+
+    def look_again(self) -> None:
+        """Those who wait for a worker look again whether they still do."""
+        with self._changed:
+            self._changed.notify_all()
 
     def start_all(self) -> None:
         """Start all workers and wait until they are ready, as what measures them does."""
@@ -152,7 +157,7 @@ class ReadingWorkers:
     def _alive(self) -> int:
         return len(self._idle) + len(self._starting) + len(self._busy)
 
-    def _take(self, *, may_wait: bool) -> Worker | None:
+    def _take(self, wait_while: Callable[[], bool]) -> Worker | None:
         """A worker for the caller alone, or None. Another is started where all are busy and there may be more."""
         deadline = self._clock() + _FREE_SECONDS
         with self._changed:
@@ -171,7 +176,7 @@ class ReadingWorkers:
                         log.error("no worker can be started", error=str(error))
                         self._died.append(self._clock())
                 left = deadline - self._clock()
-                if not may_wait or not self._busy or left <= 0:
+                if not self._busy or left <= 0 or not wait_while():
                     return None
                 self._changed.wait(left)
         return None
@@ -197,7 +202,7 @@ class ReadingWorkers:
 
     def _take_another(self) -> Worker:
         """A worker in place of one that died, also where one has to be started. Raises UnreadableBatch."""
-        worker = self._take(may_wait=True)
+        worker = self._take(lambda: True)
         while worker is None:
             with self._changed:
                 starting = list(self._starting)
@@ -207,7 +212,7 @@ class ReadingWorkers:
                 raise UnreadableBatch(
                     "a worker died while it read the batch, and no other has started in time"
                 )
-            worker = self._take(may_wait=True)
+            worker = self._take(lambda: True)
         return worker
 
     # --- the end of a worker's turn ---

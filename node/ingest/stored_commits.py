@@ -11,7 +11,10 @@ from protocol.body import ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
+from protocol.keys import TopicSeed
 from protocol.object import MissingBlocks
+from protocol.publication import Publication
+from protocol.signing import sign, topic_key_pair
 from storage.commits.commits import relation_columns
 from storage.engine.column_encryption import BadSecret, ColumnCipher, cipher_of, commit_place, file_place
 from storage.engine.database import StorageError
@@ -49,6 +52,7 @@ _ROW: Final = (
         commits.c.is_void,
         commits.c.relation,
         commits.c.about,
+        commits.c.is_proven,
     )
     .outerjoin(authors, authors.c.num == commits.c.author_num)
     .order_by(commits.c.num)
@@ -106,7 +110,15 @@ def wanted_columns(cipher: ColumnCipher, branch: Branch, opened: Opened) -> dict
         wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
     elif body.tag:
         wanted["body_kind"] = body.tag
+    if branch.topic_seed is not None and not _is_signed(branch.topic_seed, opened.publication):
+        wanted["is_proven"] = False  # else peers would part from who passes it on
     return wanted
+
+
+def _is_signed(topic_seed: TopicSeed, publication: Publication) -> bool:
+    """Whether a publication has its topic's signature: to make it again takes a third of checking it."""
+    _, secret = topic_key_pair(topic_seed)
+    return sign(secret, publication.digest) == publication.signature
 
 
 def wanted_files(opened: Opened) -> list[KeptFile]:

@@ -1,6 +1,6 @@
 """Re-evaluates which commits are void, at the end of each transaction that may change it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -21,7 +21,7 @@ from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
-from verifier.void_rules import Void, find_affected, find_void
+from verifier.void_rules import Void, find_affected, find_void, find_voiding
 
 _COMPACTION: Final = kind_name(Compaction)
 
@@ -44,12 +44,13 @@ class VoidRecheck:
         self._repo_num = repo_num
         # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
         self._ways_back: dict[tuple[int, UserId, int, CommitId], set[CommitId] | None] = {}
+        self._fresh: set[CommitId] = set()  # accepted in this transaction
         self.changed: dict[TopicKey, int] = {}
         """By topic: how many commits have become void or ceased to be."""
 
     def after_removals(self, before: frozenset[CommitId]) -> None:
         """Look at all that may be void, or no longer, since other removals count than `before`."""
-        changed = before ^ self._membership.now().counting
+        changed = find_voiding(self._membership, before ^ self._membership.now().counting)
         if not changed:
             return
         for user in find_affected(self._membership, changed):
@@ -64,21 +65,47 @@ class VoidRecheck:
             if isinstance(adoption.body, Adopt):
                 self.of_adopted(adoption.body.branch, adoption.body.commits)
 
-    def of_commits(self, branch_num: int, ids: Sequence[CommitId]) -> None:
-        """Look at these commits of a branch, where anything could make them void."""
+    def of_commits(
+        self, branch_num: int, ids: Sequence[CommitId], are_back: Collection[CommitId] = ()
+    ) -> None:
+        """Look at these commits of a branch, where anything could make them void. Those that `are_back` were damaged; the
+        others are accepted in this transaction."""
         if not self._membership.now().counting:
             return
         branch = self._tables.branches[branch_num]
         judged = load_judged(self._connection, branch.num, ids)
+        self._fresh |= {one.commit_id for one in judged}.difference(are_back)
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
-            # A new fork may lead a removal's way back through the feed past others than before, and so may the end that
-            # it begins at.
-            removals = self._membership.now().counting_removals_of(author)
             new = [one.commit_id for one in judged if one.author == author]
-            ends = {end.commit for one in removals if isinstance(one.body, Remove) for end in one.body.feeds}
-            if removals and (not ends.isdisjoint(new) or are_forked(self._connection, branch.num, new)):
+            removals = self._membership.now().counting_removals_of(author)
+            ends = [end for one in removals if isinstance(one.body, Remove) for end in one.body.feeds]
+            if any(self._names_others_now(branch, author, end, new) for end in ends):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
+
+    def _names_others_now(
+        self, branch: Branch, author: UserId, end: FeedEnd, new: Sequence[CommitId]
+    ) -> bool:
+        """Whether new commits of a feed change which older ones a removal names by its end.
+
+        All that an end leads back to is here when the end is. So what comes later, a fork too, is on no way back. Without
+        the end all up to its place is named until a fork leaves that in doubt: the first one.
+        """
+        if end.branch != branch.branch_id:
+            return False
+        if end.commit in new or not self._fresh.issuperset(new):
+            return True
+        return (
+            are_forked(self._connection, branch.num, new)
+            and has_forks(self._connection, branch.num, author, end.sequence)
+            and not self._is_here(branch, author, end)
+            and not has_forks(self._connection, branch.num, author, end.sequence, but=new)
+        )
+
+    def _is_here(self, branch: Branch, author: UserId, end: FeedEnd) -> bool:
+        """Whether the commit that is stated as an end of a feed is here, and stands where that says."""
+        found = load_judged(self._connection, branch.num, [end.commit])
+        return any((one.author, one.sequence) == (author, end.sequence) for one in found)
 
     def of_adopted(self, branch_id: BranchId, ids: Sequence[CommitId]) -> None:
         """Look at commits that are adopted."""
@@ -139,6 +166,9 @@ class VoidRecheck:
             return False
         place = (branch.num, one.author, end.sequence, end.commit)
         if place not in self._ways_back:
+            if one.commit_id in self._fresh and end.commit not in self._fresh and end.commit != one.commit_id:
+                # To walk back for each fork that comes would cost as much as the feed is long.
+                return not has_forks(self._connection, branch.num, one.author, end.sequence)
             is_forked = has_forks(self._connection, branch.num, one.author, end.sequence)
             self._ways_back[place] = self._walk_back(branch, one.author, end) if is_forked else None
         named = self._ways_back[place]

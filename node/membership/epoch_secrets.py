@@ -7,6 +7,7 @@ secrets open, so what waits is read too. A box is checked against the mark that 
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 import structlog
@@ -25,7 +26,12 @@ from protocol.hashing import epoch_read_secret
 from protocol.ids import BranchId, CommitId, EpochId, RepoId, TopicKey, UserId
 from protocol.keys import EpochSecret, ReadSecret, WriteSecret
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
-from protocol.limits.peers import EPOCH_SECRETS_SAID_MAX, EPOCHS_UNKNOWN_MAX, EPOCHS_VOID_MAX
+from protocol.limits.peers import (
+    EPOCH_SECRETS_SAID_MAX,
+    EPOCHS_UNKNOWN_MAX,
+    EPOCHS_VOID_MAX,
+    PENDING_COUNT_MAX,
+)
 from protocol.sealing import NotForUs
 from protocol.text import id_text
 from storage.commits.pending import load_pending
@@ -47,6 +53,8 @@ class EpochKeeper:
         self._replica = replica
         self._author = author
         self._looked_at: set[CommitId] = set()  # commits whose offers were taken up, or are of no use
+        # Commits that wait, and whose offers count once their author is trusted: author and number of the epoch.
+        self._put_off: OrderedDict[CommitId, tuple[UserId, int]] = OrderedDict()
         # By repo: root branch heads at which nobody lacked anything.
         self._complete: dict[RepoId, tuple[CommitId, ...]] = {}
 
@@ -95,30 +103,49 @@ class EpochKeeper:
 
     def _in_pending(self, repo: Repo, membership: Membership, looked_at: set[CommitId]) -> Iterator[Epoch]:
         """What commits offer that wait for causes: an epoch's author opens those before it, and admins hand over."""
-        for branch, commit, body in self._read_pending(repo, looked_at):
+        for branch, commit, body in self._read_pending(repo, membership, looked_at):
             author = commit.content.author
-            if isinstance(body, EpochHistory):
-                is_admin = (membership.now().permission(author) or 0) >= Permission.ADMIN
-                if is_admin or author == self._replica.tables.epochs[branch.epoch_num].author:
-                    looked_at.add(commit.commit_id)
-                    for item in body.earlier:
-                        yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
-            elif isinstance(body, EpochInit | EpochAdd):
-                if (membership.now().permission(author) or 0) >= Permission.ADMIN:
-                    looked_at.add(commit.commit_id)
-                    started = (EpochId(commit.commit_id), author)
-                    if isinstance(body, EpochAdd):
-                        started = (body.epoch, body.author)
-                    yield from self._open_boxes(repo, author, body, started)
+            is_admin = self._is_admin(membership, author)
+            if isinstance(body, EpochHistory) and (
+                is_admin or author == self._replica.tables.epochs[branch.epoch_num].author
+            ):
+                looked_at.add(commit.commit_id)
+                for item in body.earlier:
+                    yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
+            elif isinstance(body, EpochInit | EpochAdd) and is_admin:
+                looked_at.add(commit.commit_id)
+                started = (EpochId(commit.commit_id), author)
+                if isinstance(body, EpochAdd):
+                    started = (body.epoch, body.author)
+                yield from self._open_boxes(repo, author, body, started)
+            elif isinstance(body, EpochHistory | EpochInit | EpochAdd):
+                # Opened at each change, some thousands of them would take a second each time.
+                self._put_off[commit.commit_id] = author, branch.epoch_num
+                if len(self._put_off) > PENDING_COUNT_MAX:
+                    self._put_off.popitem(last=False)
             else:
                 looked_at.add(commit.commit_id)
 
+    def _is_admin(self, membership: Membership, user: UserId) -> bool:
+        return (membership.now().permission(user) or 0) >= Permission.ADMIN
+
+    def _still_put_off(self, membership: Membership) -> set[CommitId]:
+        """What is not opened again: its author is neither an admin nor the one who started its epoch."""
+        epochs = self._replica.tables.epochs
+        admins = {author: self._is_admin(membership, author) for author, _ in self._put_off.values()}
+        return {
+            commit_id
+            for commit_id, (author, num) in self._put_off.items()
+            if not admins[author] and (num not in epochs or epochs[num].author != author)
+        }
+
     def _read_pending(
-        self, repo: Repo, looked_at: set[CommitId]
+        self, repo: Repo, membership: Membership, looked_at: set[CommitId]
     ) -> Iterator[tuple[Branch, Commit, Body | UnknownBody]]:
         replica = self._replica
         with replica.database.read() as connection:
-            waiting = load_pending(connection, replica.root_branch(repo).num, self._looked_at)
+            known = self._looked_at | self._still_put_off(membership)
+            waiting = load_pending(connection, replica.root_branch(repo).num, known)
         for commit_id, topic_num, publication in waiting:
             branch = replica.on_topics.get(topic_num)
             found = None if branch is None else read_pending(branch, publication)

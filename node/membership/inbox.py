@@ -38,7 +38,7 @@ from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo
-from verifier.offers import FoundOffer, find_offers
+from verifier.offers import FoundOffer
 
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
@@ -178,7 +178,8 @@ class Inbox(RepoActions):
 
     def _offers(self, repo: Repo) -> list[FoundOffer]:
         with self._hub.replica.membership_lock:
-            return find_offers(self._hub.replica.membership(repo.repo_id))
+            membership = self._hub.replica.membership(repo.repo_id)
+            return membership.offers.find(membership.operations, membership.now())
 
     def _followed(self) -> Mapping[TopicKey, Branch]:
         """All branches of this node on their topics, by topic, as they stand in the store."""

@@ -19,7 +19,7 @@ from protocol.links import BranchCapability, decode_branch_capability
 from protocol.text import id_text
 from storage.repos.repos import Repo
 from storage.repos.single_branch import add_branch_alone
-from verifier.offers import FoundOffer, find_offers
+from verifier.offers import FoundOffer
 
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what a user comments."""
@@ -28,7 +28,8 @@ COMMENTS_REPO: Final = "comments"
 def follow_accepted(replica: Replica, repo: Repo) -> bool:
     """Follow the branches of a repo's accepted offers that are not here yet; whether any is new."""
     with replica.membership_lock:
-        accepted = [one for one in find_offers(replica.membership(repo.repo_id)) if one.is_accepted]
+        membership = replica.membership(repo.repo_id)
+        accepted = membership.offers.find(membership.operations, membership.now(), accepted=True)
     whole = {one.repo_id for one in replica.repos.values() if one.has_members}
     found = [
         (one, capability)

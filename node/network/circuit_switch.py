@@ -11,7 +11,7 @@ Pure but for its memory; `run` is a clock for `tick`.
 """
 
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,14 +21,19 @@ import trio
 
 from node.network.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
 from node.sync.circuit_port import CircuitPort
+from node.sync.rate_limit import TokenBucket
 from node.sync.recent_bytes import RecentBytes
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
+    CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_IDLE_SECONDS,
     CIRCUIT_OPEN_SECONDS,
     CIRCUITS_INCOMING_MAX,
+    NODE_OF_SUBNET_NAMED_SECONDS,
+    NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
+    NODES_OF_SUBNET_TOLD_MAX,
     NODES_OF_TOPIC_TOLD_MAX,
 )
 from protocol.text import id_text
@@ -108,7 +113,9 @@ class CircuitSwitch:
         self._circuits: dict[CircuitPort, dict[int, _Circuit]] = {}  # each by both its ends
         self._asked: Counter[CircuitPort] = Counter()  # circuits that others have open to a node
         self._looked_at = clock()
-        self._meetings: dict[TopicKey, dict[CircuitPort, None]] = {}  # nodes that meet, the latest last
+        # Nodes that meet, the latest last, each with the subnet that it comes from if it is a stranger.
+        self._meetings: dict[TopicKey, dict[CircuitPort, str]] = {}
+        self._namings: OrderedDict[tuple[TopicKey, str], TokenBucket] = OrderedDict()  # the latest used last
         self._topics: dict[CircuitPort, set[TopicKey]] = {}  # on which a node meets others
         self._slowed: dict[
             _End, _Circuit
@@ -248,14 +255,31 @@ class CircuitSwitch:
         """A relay meets nobody."""
 
     def met(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A node meets others on a topic: name it to those that do, and them to it."""
+        """A node meets others on a topic: name it to those that do, and them to it.
+
+        Of strangers of one subnet so many and no more: keys cost nothing, and each node is named so many others.
+        """
+        subnet = self._visitor(port.peer, port.subnet).subnet
         ports = self._meetings.setdefault(topic, {})
-        others = [one for one in list(ports)[-NODES_OF_TOPIC_TOLD_MAX:] if one.peer != port.peer]
-        ports[port] = None
+        others = _choose_others(ports, port.peer)
+        ports[port] = subnet
         self._topics.setdefault(port, set()).add(topic)
         port.name(topic, tuple({one.peer: None for one in others}))
+        if subnet and not self._naming_of(topic, subnet).try_acquire(self._clock()):
+            return
         for other in others:
             other.name(topic, (port.peer,))
+
+    def _naming_of(self, topic: TopicKey, subnet: str) -> TokenBucket:
+        """How many of a subnet's strangers may be named to others on a topic."""
+        name = topic, subnet
+        bucket = self._namings.pop(name, None) or TokenBucket(
+            NODES_OF_SUBNET_NAMED_AT_ONCE_MAX, 1 / NODE_OF_SUBNET_NAMED_SECONDS
+        )
+        self._namings[name] = bucket
+        if len(self._namings) > CIRCUIT_ACCOUNTS_MAX:
+            self._namings.popitem(last=False)
+        return bucket
 
     def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """A relay asks nobody for nodes."""
@@ -307,6 +331,20 @@ class CircuitSwitch:
     def _count(self, reason: str) -> None:
         """Count an end; a peer may say anything, and makes no names for metrics."""
         self.totals.ended[reason if reason in CIRCUIT_ENDS else "other"] += 1
+
+
+def _choose_others(ports: dict[CircuitPort, str], peer: PeerId) -> list[CircuitPort]:
+    """Those that meet and are named to a node: the latest, and of strangers of one subnet a share."""
+    found: list[CircuitPort] = []
+    of_subnets: Counter[str] = Counter()
+    for port, subnet in reversed(ports.items()):
+        if len(found) == NODES_OF_TOPIC_TOLD_MAX:
+            break
+        if port.peer == peer or (subnet and of_subnets[subnet] == NODES_OF_SUBNET_TOLD_MAX):
+            continue
+        of_subnets[subnet] += 1
+        found.append(port)
+    return found[::-1]
 
 
 def _wait_seconds(circuit: _Circuit, now: float) -> float:

@@ -1,45 +1,83 @@
 """Structured logs on standard error, one line per event, without secrets.
 
 Events carry ids, counts and reasons. Keys, links, tokens and texts of users are never given to a logger. The latest lines
-are kept in memory, for `ravel debug bundle`: where standard error goes is not Ravel's to know.
+are kept in memory, for `ravel debug bundle`: where standard error goes is not Ravel's to know. Peers cause lines, so those
+of one kind are limited in number. Where standard error is a file of the node's folder, it is put aside when it is large.
 """
 
-import io
 import logging
 import sys
+import threading
+import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 import structlog
 
-from protocol.limits.users import LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
+from node.runtime.log_file import UnfailingFile
+from protocol.limits.users import (
+    LOG_LINE_COUNT_MAX,
+    LOG_LINE_SIZE_MAX,
+    LOG_LINES_AT_ONCE_MAX,
+    LOG_LINES_PER_SECOND_MAX,
+)
 
 _recent: Final[deque[str]] = deque(maxlen=LOG_LINE_COUNT_MAX)
 
 
-class _Unfailing(io.TextIOBase):
-    """A file that takes what it can: a full disk behind the log must not stop a node that could go on reading."""
+class LineLimit:
+    """Lets so many lines of each kind pass, and says with the next one how many it has left out. Thread-safe.
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
+    A kind is the event's text, which is a literal of this program. Else who connects and leaves, again and again, has a disk
+    filled with ten times what it sends.
+    """
 
-    def write(self, text: str) -> int:
-        """Write, or lose it."""
-        with suppress(OSError):
-            self._file.write(text)
-        return len(text)
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kinds: dict[object, _Kind] = {}
 
-    def flush(self) -> None:
-        """Flush, or lose it."""
-        with suppress(OSError):
-            self._file.flush()
+    def __call__(
+        self, _logger: object, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        """As a processor of structlog's. Raises DropEvent for what is left out."""
+        now = self._clock()
+        with self._lock:
+            kind = self._kinds.setdefault(event.get("event"), _Kind(now))
+            kind.left = min(
+                LOG_LINES_AT_ONCE_MAX, kind.left + (now - kind.looked_at) * LOG_LINES_PER_SECOND_MAX
+            )
+            kind.looked_at = now
+            if kind.left < 1:
+                kind.left_out += 1
+                raise structlog.DropEvent
+            kind.left -= 1
+            left_out, kind.left_out = kind.left_out, 0
+        if left_out:
+            event["left_out_before"] = left_out
+        return event
 
 
-def configure(level: str) -> None:
-    """Log at `level` (debug, info, warning, error) and above."""
+class _Kind:
+    """How many lines of one kind may be logged now, and how many were left out since the last."""
+
+    def __init__(self, now: float) -> None:
+        self.left = float(LOG_LINES_AT_ONCE_MAX)
+        self.looked_at = now
+        self.left_out = 0
+
+
+def configure(level: str, path: Path | None = None) -> None:
+    """Log at `level` (debug, info, warning, error) and above.
+
+    `path` is a file that is put aside when it is large, if it is there that standard error goes.
+    """
     structlog.configure(
         processors=[
+            LineLimit(),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -47,7 +85,7 @@ def configure(level: str) -> None:
             _remember,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Unfailing(sys.stderr))),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, UnfailingFile(sys.stderr, path))),
     )
 
 

@@ -1,29 +1,124 @@
-"""Requests absent bodies from connected peers, as whole publications.
+"""Requests absent bodies from connected peers, as whole publications: of branches, and of what a relay keeps for others.
 
-A peer may not have them (it erased them) or withhold them, which only it knows. So of each branch's topic one peer is
-asked at a time, for a bounded number of commits, the latest first: what nobody has snapshotted or erased yet is among these.
-A peer that gives none of what it was asked for in time is asked for no more of the topic while it is connected, and the
-next one is. What comes late counts all the same: it takes the way of every publication, and `ingest.backfill` puts bodies
+A peer may not have them (it erased them) or withhold them, which only it knows. So of each topic one peer is asked at a
+time, for a bounded number of commits, the latest first: what nobody has snapshotted or erased yet is among these. What comes
+late counts all the same: it takes the way of every publication, and `ingest.backfill` or `storage.relay.bare` puts bodies
 in.
+
+A peer that knows `want-bodies1` says how many it has, and sends nothing of the others. It is asked for all that is missing,
+a part at a time, and again after an hour and more: the bodies may have come there. So commits without bodies that somebody
+makes up only delay the others. An older peer is asked by `want1`, and sends what it has not got as bare publications:
+where it gives nothing of what it was asked for in time, it is asked for no more of the topic while it is connected.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 import trio
+from sqlalchemy import Connection
 
 from node.sync.hub import BlockSource, Hub
-from protocol.ids import CommitId
-from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.ids import CommitId, ItemId, TopicKey
+from protocol.limits.peers import (
+    BODIES_LOOK_SECONDS,
+    BODIES_PASS_SECONDS,
+    FETCH_TIMEOUT_SECONDS,
+    WANT_COUNT_MAX,
+)
 from storage.commits.absent_bodies import count_missing, find_missing, load_missing
 from storage.engine.database import StorageError
-from storage.repos.repos import Branch
+from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
+from storage.relay.quotas import RelayQuotas, find_body_room
+from storage.relay.relay import RELAY
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet, load_ids
 
 log = structlog.get_logger()
 
 _ABOVE_ALL: Final = 1 << 62
 """A number that no commit has."""
+_LOOK_SHARE: Final = 4
+"""Times as long as a look took nothing is looked at: a relay may lack bodies of many topics, and peers come and go."""
+
+
+class _Topic(Protocol):
+    """A topic of which bodies are missing. Equal to itself at another time."""
+
+    @property
+    def key(self) -> TopicKey:
+        """The topic."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+    def count_missing(self, connection: Connection, nums: list[int]) -> int:
+        """Of how many of these commits the body is still missing."""
+        ...
+
+    def load_missing(
+        self, connection: Connection, before: int, after: int, *, alone: bool
+    ) -> list[tuple[int, CommitId]]:
+        """Commits (number, id) without their bodies between two numbers, the latest first. `alone`: see `load_lacking`."""
+        ...
+
+    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
+        """Whether there is room for bodies that a peer brings."""
+        ...
+
+    def as_set(self, *, of_publications: bool) -> TopicSet:
+        """What is compared of it with peers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OfBranch:
+    """A topic that this node follows."""
+
+    num: int
+    branch_num: int
+    key: TopicKey
+
+    def count_missing(self, connection: Connection, nums: list[int]) -> int:
+        return count_missing(connection, nums)
+
+    def load_missing(
+        self, connection: Connection, before: int, after: int, *, alone: bool
+    ) -> list[tuple[int, CommitId]]:
+        del alone  # one form of each commit is kept
+        return load_missing(connection, self.branch_num, self.num, before, after, WANT_COUNT_MAX)
+
+    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
+        del connection, source, quotas
+        return True
+
+    def as_set(self, *, of_publications: bool) -> TopicSet:
+        return TopicSet(REPLICA, self.num, self.key, of_publications)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfRelay:
+    """A topic that this node keeps for others."""
+
+    num: int
+    key: TopicKey
+
+    def count_missing(self, connection: Connection, nums: list[int]) -> int:
+        return len(find_bare(connection, self.num, nums))
+
+    def load_missing(
+        self, connection: Connection, before: int, after: int, *, alone: bool
+    ) -> list[tuple[int, CommitId]]:
+        return load_lacking(connection, self.num, before, after, WANT_COUNT_MAX, alone=alone)
+
+    def has_room(self, connection: Connection, source: BlockSource, quotas: RelayQuotas) -> bool:
+        return find_body_room(connection, self.num, source.visitor(), quotas) > 0
+
+    def as_set(self, *, of_publications: bool) -> TopicSet:
+        del of_publications  # of what is kept for others nothing else is compared
+        return TopicSet(RELAY, self.num, self.key, of_publications=True)
 
 
 @dataclass(slots=True)
@@ -35,6 +130,20 @@ class _Peer:
     top: int = 0
     floor: int = 0
     has_none: bool = False
+    pause: float = BODIES_PASS_SECONDS
+    again_at: float = math.inf  # it was asked for all up to `floor`, and is asked for these again then
+
+    def is_done(self, newest: int, now: float) -> bool:
+        """Whether it is not to be asked for anything now. `newest` is the newest commit whose body is missing."""
+        if now >= self.again_at:
+            self.floor, self.again_at = 0, math.inf
+        return self.has_none or (self.before == _ABOVE_ALL and newest <= self.floor)
+
+    def end_pass(self, now: float) -> None:
+        """It was asked for all that was missing. What came since stands above."""
+        self.before, self.floor = _ABOVE_ALL, max(self.floor, self.top)
+        if self.source.answers_bodies and self.again_at == math.inf:
+            self.again_at, self.pause = now + self.pause, 2 * self.pause
 
 
 @dataclass(slots=True)
@@ -49,7 +158,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Asking:
-    """Outstanding requests of one topic and their peers, most recently asked first."""
+    """Outstanding requests of one topic and their peers, those first that are asked next."""
 
     question: _Question | None = None
     peers: list[_Peer] = field(default_factory=list)
@@ -60,75 +169,117 @@ class BodyFetcher:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._asking: dict[int, _Asking] = {}  # by the topic's number
+        self._asking: dict[_Topic, _Asking] = {}
 
     async def run(self) -> None:
         """Ask on, for as long as the node runs."""
         while True:
-            changes, absences = self._hub.changes.count, self._hub.absences.count
-            is_any_missing = True
+            absences, began = self._hub.absences.count, trio.current_time()
+            look_at = began + BODIES_LOOK_SECONDS
             try:
-                is_any_missing = await self._look()
+                look_at = await self._look()
             except StorageError as error:
                 log.error("storage failed", error=str(error))
-            if is_any_missing:  # peers come, go and are late without a change
-                with trio.move_on_after(BODIES_LOOK_SECONDS):
-                    await self._hub.changes.wait(changes)
-            else:  # not at every change: the look would cost each write a tenth of its time
+            await trio.sleep(_LOOK_SHARE * (trio.current_time() - began))
+            # Not at every change of the store: a look would cost each write a tenth of its time.
+            with trio.CancelScope(deadline=look_at):
                 await self._hub.absences.wait(absences)
 
-    async def _look(self) -> bool:
-        """Ask what is to be asked now; whether anything is missing."""
-        lacking = set(await self._hub.run_blocking(self._find_missing))
-        on_topics = {
-            num: branch for num, branch in self._hub.replica.on_topics.items() if branch.num in lacking
-        }
-        self._asking = {num: self._asking.get(num, _Asking()) for num in on_topics}
-        for branch in on_topics.values():
-            await self._look_at(branch, self._asking[branch.topic_num])
-        return bool(lacking)
+    async def _look(self) -> float:
+        """Ask what is to be asked now; gives when to look again, unless something happens before."""
+        lacking = await self._hub.run_blocking(self._find_lacking)
+        self._hub.awaits_bodies = bool(lacking)
+        self._asking = {topic: self._asking.get(topic, _Asking()) for topic in lacking}
+        next_at = math.inf
+        for topic, newest in lacking.items():
+            next_at = min(next_at, await self._look_at(topic, newest, self._asking[topic]))
+        return next_at
 
-    async def _look_at(self, branch: Branch, asking: _Asking) -> None:
-        """See what came of the last question on a topic, and ask the next one."""
-        run, sources = self._hub.run_blocking, self._hub.sources
+    async def _look_at(self, topic: _Topic, newest: int, asking: _Asking) -> float:
+        """See what came of the last question on a topic, and ask the next one; gives when to look again."""
+        sources = self._hub.sources
         known = [peer.source for peer in asking.peers]
         asking.peers = [peer for peer in asking.peers if peer.source in sources]
         asking.peers += [_Peer(source) for source in sources if source not in known]
-        question = asking.question
-        if question is not None:
-            owed = await run(self._count, question.nums)
-            if owed < question.owed:
-                question.owed, question.since = owed, trio.current_time()
-            is_late = trio.current_time() - question.since >= FETCH_TIMEOUT_SECONDS
-            if owed and not is_late and question.peer.source in sources:
-                return
-            question.peer.has_none |= owed == len(question.nums)
-            asking.question = None
+        if asking.question is not None:
+            if not await self._is_over(topic, asking.question):
+                return trio.current_time() + BODIES_LOOK_SECONDS
+            self._settle(topic, asking, asking.question)
         for peer in list(asking.peers):
-            if peer.has_none or not peer.source.has_joined(branch.topic):
+            if peer.is_done(newest, trio.current_time()) or not peer.source.has_joined(topic.key):
                 continue
-            found = await run(self._load, branch, peer.before, peer.floor)
-            if not found:  # what came since stands above all that it was asked for
-                peer.before, peer.floor = _ABOVE_ALL, max(peer.floor, peer.top)
-            elif peer.source in sources:
-                nums = [num for num, _ in found]
-                peer.before, peer.top = nums[-1], max(peer.top, nums[0])
-                asking.question = _Question(peer, nums, len(nums), trio.current_time())
-                asking.peers.sort(key=lambda one: one is not peer)
-                peer.source.want(branch.topic, tuple(commit_id for _, commit_id in found))
-                return
+            asking.question = await self._ask(topic, peer)
+            if asking.question is not None:
+                return trio.current_time() + BODIES_LOOK_SECONDS
+        return min((peer.again_at for peer in asking.peers if not peer.has_none), default=math.inf)
+
+    async def _ask(self, topic: _Topic, peer: _Peer) -> _Question | None:
+        """Ask a peer for the next ones, if there are any and it may be asked."""
+        source, now = peer.source, trio.current_time()
+        nums, ids, commit_ids = await self._hub.run_blocking(self._load, topic, peer)
+        if not nums:
+            peer.end_pass(now)
+            return None
+        if source not in self._hub.sources:
+            return None
+        if source.answers_bodies:
+            peer.has_none = not source.want_bodies(topic.key, ids)
+        else:
+            source.want(topic.key, commit_ids)
+        peer.before, peer.top = nums[-1], max(peer.top, nums[0])
+        return None if peer.has_none else _Question(peer, nums, len(nums), now)
+
+    async def _is_over(self, topic: _Topic, question: _Question) -> bool:
+        """Whether all came that is to come of a question. What was asked of a peer that has left comes no more."""
+        source, now = question.peer.source, trio.current_time()
+        owed = await self._hub.run_blocking(self._count, topic, question.nums)
+        if owed < question.owed:
+            question.owed, question.since = owed, now
+        is_late = now - question.since >= FETCH_TIMEOUT_SECONDS
+        found = source.bodies_found(topic.key) if source.answers_bodies else None
+        has_all = found is not None and len(question.nums) - owed >= found
+        return not owed or has_all or is_late or source not in self._hub.sources
+
+    @staticmethod
+    def _settle(topic: _Topic, asking: _Asking, question: _Question) -> None:
+        """Go on with the same peer where it gave something, else with others first."""
+        peer, has_given = question.peer, question.owed < len(question.nums)
+        asking.question = None
+        if not has_given:
+            is_silent = not peer.source.answers_bodies or peer.source.bodies_found(topic.key) is None
+            peer.has_none |= is_silent
+        asking.peers.sort(key=lambda one: (one is peer) is not has_given)
 
     # --- in threads ---
 
-    def _find_missing(self) -> list[int]:
-        with self._hub.replica.database.read() as connection:
-            return find_missing(connection)
+    def _find_lacking(self) -> dict[_Topic, int]:
+        """Topics of which bodies are missing, each with the number of the newest commit of which one may be."""
+        hub = self._hub
+        with hub.replica.database.read() as connection:
+            missing = find_missing(connection)
+            branches = [one for one in hub.replica.on_topics.values() if one.num in missing]
+            found: dict[_Topic, int] = {
+                _OfBranch(one.topic_num, one.num, one.topic): missing[one.num] for one in branches
+            }
+            if hub.relay is not None:
+                lacking = find_lacking_topics(connection)
+                kept = [one for one in hub.relay.topics.values() if one.num in lacking]
+                found.update((_OfRelay(one.num, one.topic), lacking[one.num]) for one in kept)
+        return found
 
-    def _count(self, nums: list[int]) -> int:
+    def _count(self, topic: _Topic, nums: list[int]) -> int:
         with self._hub.replica.database.read() as connection:
-            return count_missing(connection, nums)
+            return topic.count_missing(connection, nums)
 
-    def _load(self, branch: Branch, before: int, after: int) -> list[tuple[int, CommitId]]:
-        place = (branch.num, branch.topic_num)
+    def _load(self, topic: _Topic, peer: _Peer) -> tuple[list[int], tuple[ItemId, ...], tuple[CommitId, ...]]:
+        """What a peer is asked for next: numbers, ids as they are compared with it, and ids of commits."""
+        source, relay = peer.source, self._hub.relay
         with self._hub.replica.database.read() as connection:
-            return load_missing(connection, *place, before, after, WANT_COUNT_MAX)
+            if relay is not None and not topic.has_room(connection, source, relay.quotas):
+                return [], (), ()
+            found = topic.load_missing(connection, peer.before, peer.floor, alone=not source.answers_bodies)
+            nums = [num for num, _ in found]
+            ids: Sequence[ItemId] = ()
+            if source.answers_bodies:
+                ids = load_ids(connection, topic.as_set(of_publications=source.compares_publications), nums)
+        return nums, tuple(ids), tuple(commit_id for _, commit_id in found)

@@ -28,8 +28,8 @@ from node.sync.session_queries import topic_place
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
-from protocol.features import FEATURES, FILES, find_newer, has_feature
-from protocol.ids import BlockId, CommitId, TopicKey
+from protocol.features import BODIES, FEATURES, FILES, find_newer, has_feature
+from protocol.ids import BlockId, CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
@@ -59,6 +59,7 @@ from protocol.reach import host_of
 from protocol.session import Session
 from protocol.session_events import (
     BlocksWanted,
+    BodiesWanted,
     CheckDue,
     CommitsAccepted,
     CommitsWanted,
@@ -87,6 +88,7 @@ from protocol.session_outputs import (
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
+from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.repos.repos import Branch
 from storage.topics.difference import TopicTables
@@ -157,6 +159,7 @@ class Connection:
         self._written = trio.Event()
         self._rates = MessageRates()
         self._presence = PresencePort(self, self._session)
+        self._joined_count = 0
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -315,6 +318,32 @@ class Connection:
         if self.has_joined(topic):
             self.happen(CommitsWanted(topic, ids))
 
+    @property
+    def answers_bodies(self) -> bool:
+        """Whether the peer can be asked for bodies, and says how many it has."""
+        return self.knows(BODIES)
+
+    @property
+    def compares_publications(self) -> bool:
+        """Whether commits are named by the ids of their publications: one side is a relay."""
+        return self._session.compares_publications
+
+    def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
+        """Ask the peer for commits whole; whether it was asked: a connection has room for so many."""
+        if not self.has_joined(topic) or not self._session.has_room_for_bodies(len(ids)):
+            return False
+        self.happen(BodiesWanted(topic, ids))
+        return True
+
+    def bodies_found(self, topic: TopicKey) -> int | None:
+        """How many the peer has of those that it was asked for last; None: it has not said yet."""
+        progress = self._session.progress_of(topic)
+        return None if progress is None else progress.bodies_found
+
+    def visitor(self) -> Visitor:
+        """The peer as the quotas of this relay see it."""
+        return self.relaying.visitor()
+
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
@@ -445,6 +474,10 @@ class Connection:
 
     def _perform_all(self, outputs: Sequence[Output]) -> None:
         """Start what is asked for. Never waits."""
+        if self._session.joined_count > self._joined_count:
+            self._joined_count = self._session.joined_count
+            if self._hub.awaits_bodies:  # the peer may have some
+                self._hub.absences.ring()
         summaries: list[TopicKey] = []
         for output in outputs:
             if isinstance(output, LoadSummary):

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -20,8 +20,8 @@ import trio
 
 from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import OpenedBatch, opening_keys, settle_batch
-from node.ingest.publication_reading import ReadBatch, read_batch
+from node.ingest.publication_parsing import OpenedBatch, join_batches, opening_keys, settle_batch
+from node.ingest.publication_reading import gather_claims, read_batch
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
@@ -31,11 +31,12 @@ from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.given_blocks import GivenBlocks
 from node.sync.presence import PresencePort, Presences
+from node.sync.recent_publications import RecentPublications
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
 from node.sync.useless_sources import UselessSources
-from protocol.ids import BlockId, CommitId, PeerId, ShortId, TopicKey
+from protocol.ids import BlockId, CommitId, ItemId, PeerId, ShortId, TopicKey
 from protocol.keys import AccountToken
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
@@ -48,7 +49,6 @@ from protocol.limits.peers import (
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
 from protocol.messages import FileDeposit
 from protocol.session_outputs import AccountAnswered
-from protocol.signing import check_claims
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -56,8 +56,8 @@ from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 
-_CLAIMS_AT_ONCE_MAX: Final = 4
-"""Signatures that are checked by the thread that has read them: half a millisecond's worth, what a write brings."""
+_PIECE_COUNT: Final = 256
+"""Publications that a worker reads at a time: 20 ms, so that nobody waits long for another, and 1 % of it for the trip."""
 T = TypeVar("T")
 Q = TypeVar("Q")
 
@@ -91,6 +91,28 @@ class BlockSource(Protocol):
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
+        ...
+
+    @property
+    def answers_bodies(self) -> bool:
+        """Whether it can be asked for bodies, and says how many it has."""
+        ...
+
+    @property
+    def compares_publications(self) -> bool:
+        """Whether commits are named to it by the ids of their publications."""
+        ...
+
+    def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
+        """Ask it for commits of a topic whole; whether it was asked: so many may be asked for on a connection."""
+        ...
+
+    def bodies_found(self, topic: TopicKey) -> int | None:
+        """How many it has of those that it was asked for last; None: it has not said yet."""
+        ...
+
+    def visitor(self) -> Visitor:
+        """The peer as the quotas of this relay see it."""
         ...
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
@@ -206,8 +228,8 @@ class Hub:
         self._workers = workers or ReadingWorkers(0)
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(clock)
-        # One in this process and one with each worker.
-        self._reading = FairLock(1 + self._workers.count)
+        # One in this process and one with each worker; without any, one checks signatures while another decodes.
+        self._reading = FairLock(1 + max(1, self._workers.count))
         self._storing = FairLock()
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.byte_budget = ByteBudget()
@@ -228,12 +250,15 @@ class Hub:
         self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""
+        self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()
-        """Of commits that were accepted without their bodies."""
+        """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
+        self.awaits_bodies = False
+        """Whether bodies are missing, as far as is known."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""
@@ -271,17 +296,15 @@ class Hub:
     ) -> IngestResult:
         """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
 
-        One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
-        are mostly Python, and two threads of it only wait for each other's interpreter: they take turns. Both are done in
+        Batches are read in pieces, by workers and here, while another is on its way to the disk. Reading and storing are
+        mostly Python, and two threads of it only wait for each other's interpreter: here they take turns. Both are done in
         slices, each of which is told as soon as it is durable; `bill` says who pays.
         """
         began = time.perf_counter()
         bill = bill or WorkBill(self.account)
-        read = await self._read_in_slices(branch, items, bill)
+        opened = await self._read_in_pieces(branch, items, bill)
         await previous.wait()
-        ingested = IngestResult()
-        for batch in read:
-            ingested = ingested.with_more(await self._store_in_slices(branch, batch, source, bill))
+        ingested = await self._store_in_slices(branch, opened, source, bill)
         try:
             while ingested.is_unfinished:
                 ingested = ingested.with_more(await self._release_slice(branch, source, bill))
@@ -290,23 +313,30 @@ class Hub:
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         return ingested
 
-    async def _read_in_slices(
-        self, branch: Branch, items: Sequence[bytes], bill: WorkBill
-    ) -> list[OpenedBatch]:
-        found: list[OpenedBatch] = []
-        done = 0
-        while done < len(items):
-            part = items[done : done + bill.account.reading.count]
-            async with self._reading.held(bill, len(items) - done):
-                read, holds, seconds = await self.run_blocking(self._read, branch, part)
+    async def _read_in_pieces(self, branch: Branch, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
+        """Read a batch, as many of its pieces at a time as there are places."""
+        count = bill.account.reading.count
+        if self._workers.count:
+            count = min(count, _PIECE_COUNT)
+        parts = [items[start : start + count] for start in range(0, len(items), count)]
+        opened = [OpenedBatch() for _ in parts]
+
+        async def read(number: int) -> None:
+            part = parts[number]
+            async with self._reading.held(bill, len(items)):
+                found, claim_count, seconds = await self.run_blocking(self._read, branch, part)
                 bill.charge(seconds)
             bill.account.reading.note(len(part), seconds)
-            bill.charge(len(read.claims) * SIGNATURE_SECONDS)
-            if holds is None:
-                holds = await self.run_blocking(self._workers.check, read.claims)
-            found.append(settle_batch(read, holds))
-            done += len(part)
-        return found
+            bill.charge(claim_count * SIGNATURE_SECONDS)
+            opened[number] = found
+
+        if len(parts) == 1:
+            await read(0)
+        else:
+            async with trio.open_nursery() as nursery:
+                for number in range(len(parts)):
+                    nursery.start_soon(read, number)
+        return join_batches(opened)
 
     async def _store_in_slices(
         self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: WorkBill
@@ -320,6 +350,7 @@ class Hub:
             async with self._storing.held(bill, len(rest)):
                 ingested, seconds = await self.run_blocking(self._accept, branch, first, count)
                 bill.charge(seconds)
+            self._workers.look_again()
             rest = ingested.left + rest[count:]
             judged = len(first.opened) - len(ingested.left) + len(ingested.released)
             bill.account.storing.note(max(1, judged), seconds)
@@ -341,24 +372,30 @@ class Hub:
         self.announce(ingested, branch.topic, source)
         return ingested
 
-    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, Sequence[bool] | None, float]:
-        """Read publications: by a worker, with the answers to the claims, or here, without them; and the seconds it took."""
+    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[OpenedBatch, int, float]:
+        """Read and settle publications, by a worker or here; how many claims were checked, the seconds that reading took.
+
+        Where workers are busy this thread waits for one of them as long as another one stores: two that compute here would
+        only wait for each other. When that has ended, it is done here: no core is idle for long.
+        """
+        keys = opening_keys(branch)
         try:
-            # While another thread judges, a busy worker is done sooner than the interpreter is free.
-            reading = self._workers.read(opening_keys(branch), items, may_wait=self._turn.locked())
+            reading = self._workers.read(keys, items, wait_while=lambda: self._storing.is_held)
         except UnreadableBatch as error:
             log.error("a batch cannot be read", topic=branch.topic.hex(), error=str(error))
-            nothing = ReadBatch(checks_topics=False, dropped=Counter({"unreadable_batch": len(items)}))
-            return nothing, [], UNREADABLE_SECONDS
+            return OpenedBatch(dropped=Counter({"unreadable_batch": len(items)})), 0, UNREADABLE_SECONDS
         if reading is not None:
-            return reading
-        with self._turn:
+            return settle_batch(reading.batch, reading.claims_hold), len(reading.claims_hold), reading.seconds
+        with ExitStack() as turn:
+            turn.enter_context(self._turn)
             began = self.cpu_clock()
-            read = read_batch(opening_keys(branch), items)
+            batch = read_batch(keys, items)
+            claims = gather_claims(batch)
             seconds = self.cpu_clock() - began
-        # Of a few, signatures are checked sooner than another thread is woken for them.
-        holds = check_claims(read.claims) if len(read.claims) <= _CLAIMS_AT_ONCE_MAX else None
-        return read, holds, seconds
+            if not self._workers.count:
+                turn.close()  # libsodium leaves the interpreter to who stores, on a second core if there is one
+            holds = self._workers.check(claims, may_wait=False)
+        return settle_batch(batch, holds), len(claims), seconds
 
     def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
@@ -456,6 +493,8 @@ class Hub:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
         if relayed.has_forgotten:
             self.relay_forgot()
+        if relayed.has_bare or relayed.completed:
+            self.absences.ring()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:
                 self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
@@ -479,6 +518,8 @@ class Hub:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
+        for topic, own in ingested.own_publications.items() if self.sources else ():
+            self.recent.note(topic, ((num, one.encoded) for num, one in reversed(own.items())))
         sent_by = self._senders.pop(ingested.released)
         for listener in list(self._listeners):
             if ingested.is_about_repos:
@@ -491,7 +532,7 @@ class Hub:
                 )
                 if new:
                     self._tell(listener, partial(listener.commits_accepted, topic, new))
-        if ingested.has_bare:
+        if ingested.has_bare or ingested.filled:
             self.absences.ring()
         self.changes.ring()
 

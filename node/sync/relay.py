@@ -85,13 +85,16 @@ _BAD_SIGNATURE: Final = "bad_topic_signature"
 class RelayResult:
     """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
 
-    `has_forgotten`: other topics were, to make room.
+    `has_forgotten`: other topics were, to make room. `completed` counts bodies of bare ones that came; `has_bare`: there are
+    new bare ones.
     """
 
     nums: tuple[int, ...] = ()
     dropped: Counter[str] = field(default_factory=Counter)
     refused: str = ""
     has_forgotten: bool = False
+    completed: int = 0
+    has_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,8 @@ class RelayService:
             relayed.nums += stored.nums
             relayed.refused = stored.refused
             relayed.has_forgotten |= stored.has_forgotten
+            relayed.completed += stored.completed
+            relayed.has_bare |= stored.has_bare
         for reason, times in relayed.dropped.items():
             self.refusals.count(COMMITS, visitor.kind, reason, times)
         if relayed.refused:
@@ -507,11 +512,6 @@ def _read(topic: TopicKey, items: Sequence[bytes], dropped: Counter[str]) -> lis
             continue
         if publication.topic != topic:
             dropped["other_topic"] += 1
-            continue
-        if (
-            publication.body_id is not None
-        ):  # newcomers would have it from nobody, if this were all that is kept
-            dropped["bare"] += 1
             continue
         found.append((publication, encoded))
     return found

@@ -213,6 +213,11 @@ class FairLock:
             self._release()
 
     @property
+    def is_held(self) -> bool:
+        """Whether no place is free."""
+        return not self._free
+
+    @property
     def is_wanted(self) -> bool:
         """Whether anyone waits for it."""
         return bool(self._waiting)

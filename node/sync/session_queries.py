@@ -22,6 +22,7 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.session_outputs import (
+    FindBodies,
     FindWanted,
     HandleFrame,
     LoadBatch,
@@ -41,11 +42,11 @@ from storage.topics.difference import (
     plan_sending,
     summarise,
 )
-from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
+from storage.topics.topic_sets import TopicSet, find_by_short_ids, find_whole, load_set
 
 log = structlog.get_logger()
 
-Load = LoadBatch | FindWanted | LoadBlocks
+Load = LoadBatch | FindWanted | FindBodies | LoadBlocks
 Followed = Branch | KeptTopic
 """What a topic is on this node."""
 
@@ -73,6 +74,9 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
                 return BatchLoaded(topic, tuple(_load_batch(connection, followed, nums)))
             case FindWanted(topic, ids):
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
+            case FindBodies(topic, ids):
+                kept = topic_set(followed, of_publications=of_publications)
+                return WantedFound(topic, find_whole(connection, kept, ids))
             case LoadBlocks(topic, ids):
                 return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
 

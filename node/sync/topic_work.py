@@ -28,11 +28,18 @@ from node.sync.session_queries import (
     topic_set,
 )
 from protocol.ids import CommitId, SessionId, TopicKey
-from protocol.limits.peers import BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
+from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
 from protocol.reconciliation.reconciler import Reconciler
 from protocol.session import Session
-from protocol.session_events import BatchIngested, Event
-from protocol.session_outputs import HandleFrame, IngestBatch, LoadBlocks, LoadPlan, OpenReconciliation
+from protocol.session_events import BatchIngested, BatchLoaded, Event
+from protocol.session_outputs import (
+    HandleFrame,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    OpenReconciliation,
+)
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.repos import Branch
@@ -117,6 +124,11 @@ class TopicWork:
         if followed is None:
             self._owner.part("topic_forgotten")
             return
+        if isinstance(load, LoadBatch) and isinstance(followed, Branch):
+            items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
+            if items is not None:
+                self._owner.happen(BatchLoaded(load.topic, tuple(items)))
+                return
         bill = WorkBill(self._owner.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         try:
@@ -216,7 +228,7 @@ class TopicWork:
             visitor = self._relaying.visitor()
             relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, owner, bill)
             taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
-            dropped, useful = relayed.dropped, len(relayed.nums)
+            dropped, useful = relayed.dropped, len(relayed.nums) + relayed.completed
             repeated = len(output.items) - useful - dropped.total()
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
         bill.earn((useful + self._pop_expected(output.topic, repeated)) / max(1, len(output.items)))

@@ -46,6 +46,8 @@ WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once on a topic: 10 MB to remember; beyond it a reconnect starts afresh."""
+BODIES_WANTED_COUNT_MAX: Final = 50_000
+"""Of these, those up to which bodies are asked for as well: a missing cause keeps commits waiting, a body does not."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
@@ -308,6 +310,12 @@ MEETING_TOPICS_MAX: Final = 256
 """Topics of one connection on which nodes are named: repos that a node follows. 30 KB at a relay."""
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
 """Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
+NODES_OF_SUBNET_TOLD_MAX: Final = 16
+"""Of them, strangers of one subnet: its keys are free, and are not to be all that a node hears of."""
+NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
+"""Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
+NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
+NODE_OF_SUBNET_NAMED_SECONDS: Final = 60.0
 NODES_MET_MAX: Final = 256
 """Nodes that relays have named which a node remembers: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2
@@ -352,6 +360,8 @@ WEBSOCKET_SMALL_SIZE: Final = 256
 """Bytes below which a WebSocket frame counts as a small one. A byte in a frame of its own costs 6 us to read."""
 WEBSOCKET_SMALL_AT_ONCE_MAX: Final = 16_384
 """Small frames, and those without content, taken without a pause: 0.1 s of work."""
+WEBSOCKET_SMALL_OF_STRANGERS_MAX: Final = 512
+"""The same on a connection whose handshake is not done: it has some 300 bytes, were each in a frame of its own."""
 WEBSOCKET_SMALL_PER_SECOND_MAX: Final = 4000
 """The same for each second since: 3 % of a processor. A circuit of 100 MB/s has 1,600 short messages a second."""
 
@@ -404,6 +414,8 @@ FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
 FETCH_SECONDS_MAX: Final = 600.0
 """Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
+BODIES_PASS_SECONDS: Final = 3600.0
+"""Seconds after which a peer that was asked for all missing bodies is asked again; then after twice as many, and so on."""
 BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16

@@ -99,7 +99,11 @@ EVENT_WINDOW: Final = 64
 EVENT_WINDOW_SIZE: Final = MIB
 """Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
 EVENT_PAUSE_SECONDS: Final = 0.2
-"""Seconds between two looks at the store for one event stream, while it keeps changing."""
+"""Seconds between two looks at the store for one event stream, while it keeps changing and many follow."""
+EVENT_PAUSE_SECONDS_MIN: Final = 0.04
+"""The same where few follow: a look takes a millisecond, and each stream's share of it a tenth of one."""
+EVENT_PAUSED_STREAMS: Final = 64
+"""Streams of edits from which on the longer pause holds: all look some 300 times a second. Fewer pause for less."""
 EVENT_SILENCE_SECONDS: Final = 15.0
 """Seconds after which an event stream without news says that it is there."""
 EVENT_SEND_SECONDS: Final = 30.0
@@ -114,6 +118,10 @@ API_STRANGERS_MAX: Final = 64
 """Connections among them that have not shown the token: a page that is opened, and probes. One more ends the oldest."""
 API_STRANGER_SECONDS: Final = 10.0
 """Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
+API_STRANGER_ANSWERS_AT_ONCE_MAX: Final = 400
+"""Requests of this machine's programs without the token that are answered at once: five pages, of some 70 files each."""
+API_STRANGER_ANSWERS_PER_SECOND_MAX: Final = 100
+"""Further ones, each second; more wait. They take some 5 % of a processor."""
 PAGE_CODE_BODY_SIZE_MAX: Final = KIB
 """Bytes of the one request body that is read without the token: a code has 32 characters."""
 API_TOKENS_MAX: Final = 100
@@ -231,6 +239,12 @@ LOG_LINE_COUNT_MAX: Final = 1000
 """Lines of the log that a daemon remembers."""
 LOG_LINE_SIZE_MAX: Final = 8 * KIB
 """Characters of one remembered line: a traceback fits."""
+LOG_LINES_AT_ONCE_MAX: Final = 1000
+"""Lines of one kind that are logged without a pause: of a relay's peers that come back together, half."""
+LOG_LINES_PER_SECOND_MAX: Final = 1.0
+"""Further ones, each second; others are counted. A stranger causes some 400 a second: 6 GB a day without this bound."""
+LOG_FILE_SIZE_MAX: Final = 4 * MIB
+"""Bytes of `daemon.log` above which it is put aside as `daemon.log.1`: with that one, all that logs take of the disk."""
 IMPORTED_WINDOW_MAX: Final = 10_000
 """Ids of imported items in one answer: some 2 MB at the longest names."""
 REQUEST_SIZE_MAX: Final = 8 * MIB

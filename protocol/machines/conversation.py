@@ -86,6 +86,8 @@ class Word(Enum):
     PUBLICATIONS = "publications1"
     RECEIPT = "receipt1"
     WANT = "want1"
+    WANT_BODIES = "want-bodies1"
+    FOUND_BODIES = "found-bodies1"
     REFUSED = "refused1"
     INTRODUCE = "introduce1"
     SEEN = "seen1"
@@ -119,7 +121,8 @@ class Pass(Enum):
     NOTE_ACCOUNT = "note what the account may keep there"
     COMPARE = "*Comparison of a topic*"
     SEND = "*Sending on a topic*"
-    SERVE = "*Answering want1 and fetch1*"
+    SERVE = "*Answering want1, want-bodies1 and fetch1*"
+    NOTE_BODIES = "note how many of the bodies are to come"
     INGEST = "verify and store the batch, then say `receipt1`"
     LEARN = "note where peers can be dialed"
     NOTE = "note where the peer sees this node"
@@ -190,6 +193,8 @@ MESSAGES: Final = Table(
         (_A.JOINED, _W.RECEIPT): go(_A.JOINED, Pass.SEND),
         (_A.JOINED, _W.REFUSED): go(_A.JOINED, Pass.SEND),
         (_A.JOINED, _W.WANT): go(_A.JOINED, Pass.SERVE),
+        (_A.JOINED, _W.WANT_BODIES): go(_A.JOINED, Pass.SERVE),
+        (_A.JOINED, _W.FOUND_BODIES): go(_A.JOINED, Pass.NOTE_BODIES),
         (_A.JOINED, _W.FETCH): go(_A.JOINED, Pass.SERVE),
         (_A.JOINED, _W.LIST_FILES): go(_A.JOINED, Pass.LIST_FILES),
         (_A.JOINED, _W.LISTED_FILES): go(_A.JOINED, Pass.NOTE_FILES),
@@ -218,6 +223,7 @@ MESSAGES: Final = Table(
         Pass.SETTLE_FILES: (Refuse("unasked_files"),),
         Pass.JOIN_ACCOUNT: (Refuse("no_relay"), Refuse("too_many_account_links")),
         Pass.NOTE_ACCOUNT: (Refuse("unasked_account"),),
+        Pass.NOTE_BODIES: (Refuse("unasked_bodies"),),
         Pass.HAND_OVER: (Refuse("unasked_blocks"), Refuse("wrong_block")),
     },
 )

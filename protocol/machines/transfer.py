@@ -71,7 +71,7 @@ SENDING: Final = Table(
 
 
 class Serving(Enum):
-    """Whether questions of the peer's wait: for commits (`want1`), or for blocks (`fetch1`)."""
+    """Whether questions of the peer's wait: for commits (`want1`) and bodies (`want-bodies1`), or for blocks (`fetch1`)."""
 
     IDLE = "all are answered"
     BUSY = "the first one is being looked up"
@@ -80,7 +80,7 @@ class Serving(Enum):
 class Served(Enum):
     """What happens to such questions."""
 
-    ASKED = "`want1` or `fetch1`"
+    ASKED = "`want1`, `want-bodies1` or `fetch1`"
     FOUND = "the first one was looked up, and another waits"
     FOUND_LAST = "the first one was looked up, and no other waits"
 
@@ -90,11 +90,13 @@ class ServingDo(Enum):
 
     NOTE = "put the question behind those that wait"
     LOOK_UP = "look the first one up"
-    ANSWER = "queue the commits that are here, or say `blocks1`; the question waits no more"
+    ANSWER = (
+        "queue what is here, and say `found-bodies1` of bodies; or say `blocks1`. The question waits no more"
+    )
 
 
 SERVING: Final = Table(
-    title="Answering want1 and fetch1",
+    title="Answering want1, want-bodies1 and fetch1",
     states=Serving,
     events=Served,
     first=(Serving.IDLE,),

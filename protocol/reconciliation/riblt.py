@@ -58,7 +58,7 @@ _IDS_PER_SYMBOL: Final = 8
 def prefix_length(id_count: int) -> int:
     """Symbols worth keeping of a set: 64 times a power of 4, and one for each eight ids at least, within bounds.
 
-    Lengthening reads all ids again, which powers of 4 keep to a third of a reading for each id. A prefix decodes a
+    A longer prefix is made of all ids anew, which powers of 4 keep to a third of a reading for each id. A prefix decodes a
     difference of 9 % of the set at least, beyond which the commits themselves cost far more than finding them.
     """
     length = SYMBOL_PREFIX_LENGTH_MIN
@@ -73,7 +73,7 @@ def is_prefix_length(length: int) -> bool:
 
 
 class Prefix:
-    """The first symbols of a topic's set, kept as it grows. `add` and `lengthen` change it.
+    """The first symbols of a topic's set, kept as it grows: `add` changes it. More symbols of a set are another prefix.
 
     Ids are only ever added, each once. A store that keeps `to_bytes` together with the place of the last id added can
     write it seldom: ids after that place are added again when it is read.
@@ -107,14 +107,6 @@ class Prefix:
                     break
             count += 1
         self.id_count += count
-
-    def lengthen(self, length: int, ids: Iterable[ItemId]) -> None:
-        """More symbols, for a set that has grown; `ids` are all that are in it."""
-        longer = Prefix(self._key, length)
-        longer.add(ids)
-        assert longer.id_count == self.id_count
-        assert longer._symbols[: len(self)] == self._symbols[:length], "other ids than those added"
-        self._symbols = longer._symbols
 
     def symbols(self) -> tuple[int, ...]:
         """The symbols as they are now: what a session goes on with while the prefix changes."""

@@ -13,7 +13,7 @@ from protocol.deposits import short_file
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from storage.blobs.files import IS_REMOVED
 from storage.blobs.relayed_files import find_relayed
-from storage.engine.bulk import select_in
+from storage.engine.bulk import beside_keys, select_in
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, commits, files, unfetched_files
 
@@ -23,7 +23,8 @@ _ADDED: Final = (
     select(files.c.num, commits.c.commit_id)
     .join(commits, commits.c.num == files.c.commit_num)
     .where(
-        commits.c.id_key.in_(bindparam("keys", expanding=True)), commits.c.branch_num == bindparam("branch")
+        commits.c.id_key.in_(bindparam("keys", expanding=True)),
+        beside_keys(commits.c.branch_num) == bindparam("branch"),
     )
 )
 _BRANCHES: Final = select(branches.c.repo_num, branches.c.num).where(

@@ -190,8 +190,11 @@ def recount_sketches(connection: Connection, findings: CheckFindings) -> None:
 
 def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, str]]:
     """(topic, place, what is wrong with it or "") of all sketches."""
-    query = select(sketches.c.topic, sketches.c.place, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
-    for topic, place, upto, digest, prefix in connection.execute(query).all():
+    columns = sketches.c
+    query = select(
+        columns.topic, columns.place, columns.upto, columns.digest, columns.prefix_upto, columns.prefix
+    )
+    for topic, place, upto, digest, prefix_upto, prefix in connection.execute(query).all():
         try:
             kept = Prefix.from_bytes(symbol_key(topic), prefix)
         except (DecodeError, ValueError, AssertionError) as error:
@@ -201,6 +204,7 @@ def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, st
         try:
             for ids in _ids_of(connection, topic, place, upto):
                 set_digest.add(ids)
+            for ids in _ids_of(connection, topic, place, prefix_upto):
                 made.add(ids)
         except StorageError as error:  # blocks that are not here, which are found by themselves
             yield topic, place, f"cannot be made anew: {error}"

@@ -54,6 +54,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.imports.c.branch_num, schema.branches.c.num),
     (schema.pack_blocks.c.pack_num, schema.packs.c.num),
     (relay_schema.relay_commits.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_bare.c.commit_num, relay_schema.relay_commits.c.num),
     (relay_schema.relay_heads.c.topic_num, relay_schema.relay_topics.c.num),
     (relay_schema.relay_shares.c.topic_num, relay_schema.relay_topics.c.num),
     (relay_schema.relay_files.c.topic_num, relay_schema.relay_topics.c.num),

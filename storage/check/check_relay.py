@@ -37,6 +37,8 @@ def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
     kept = relay_schema.relay_commits
     counts: Counter[int] = Counter()
     sizes: Counter[int] = Counter()
+    columns = relay_schema.relay_bare.c
+    is_same = (columns.topic_num == kept.c.topic_num) & (columns.commit_num == kept.c.num)
     query = select(
         kept.c.topic_num,
         kept.c.commit_id,
@@ -44,8 +46,9 @@ def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
         kept.c.publication,
         kept.c.publication_id,
         kept.c.publication_key,
+        select(columns.commit_num).where(is_same).exists(),
     )
-    for topic_num, commit_id, acks, encoded, name, key in stream_rows(connection, query, _BATCH):
+    for topic_num, commit_id, acks, encoded, name, key, is_noted in stream_rows(connection, query, _BATCH):
         findings.checked["relayed"] += 1
         counts[topic_num] += 1
         sizes[topic_num] += len(encoded)
@@ -59,6 +62,9 @@ def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
             findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
         elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
             findings.add("relayed", commit_id.hex(), "its publication has another id")
+        elif (publication.body_id is not None) != is_noted:
+            state = "lacking" if is_noted else "here"
+            findings.add("relayed", commit_id.hex(), f"its body is noted as {state}, and is not")
     firsts = func.count().filter(~kept.c.is_variant)
     for commit_id, count in connection.execute(
         select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
@@ -67,8 +73,8 @@ def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
     topics = relay_schema.relay_topics
     by_topic = select(relay_files.c.topic_num, sum_of(relay_files.c.size)).group_by(relay_files.c.topic_num)
     of_files: dict[int, int] = {row[0]: row[1] for row in connection.execute(by_topic)}
-    columns = (topics.c.num, topics.c.topic, topics.c.commit_count, topics.c.size, topics.c.file_size)
-    for num, topic, count, size, file_size in connection.execute(select(*columns)):
+    said = (topics.c.num, topics.c.topic, topics.c.commit_count, topics.c.size, topics.c.file_size)
+    for num, topic, count, size, file_size in connection.execute(select(*said)):
         name = f"relayed topic {topic.hex()}"
         if counts[num] != count:
             findings.add("count", name, f"says {count} commits, has {counts[num]}")

@@ -19,6 +19,7 @@ from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
     relay_accounts,
+    relay_bare,
     relay_blocks,
     relay_commits,
     relay_file_blocks,
@@ -37,6 +38,7 @@ def restate_relayed(connection: Connection) -> int:
     names: dict[int, bytes] = {row.num: row.topic for row in found}
     wrong: dict[int, dict[str, object] | None] = {}
     touched: set[int] = set()
+    bare: set[tuple[int, int]] = set()
     columns = ("id_key", "commit_id", "acks", "publication_id", "publication_key")
     query = select(kept.num, kept.topic_num, kept.publication, *(kept[name] for name in columns))
     for num, topic_num, encoded, *said in stream_rows(connection, query, _BATCH):
@@ -54,6 +56,8 @@ def restate_relayed(connection: Connection) -> int:
                 "publication_id": name,
                 "publication_key": id_key(name[PUBLICATION_ID_COMMIT_SIZE:]),
             }
+            if publication.body_id is not None:
+                bare.add((topic_num, num))
         if values is None or [*values.values()] != said:
             wrong[num] = values
             touched.add(topic_num)
@@ -62,7 +66,7 @@ def restate_relayed(connection: Connection) -> int:
             connection.execute(delete(relay_commits).where(kept.num == num))
         else:
             connection.execute(update(relay_commits).where(kept.num == num).values(values))
-    changed = len(wrong) + _choose_firsts(connection)
+    changed = len(wrong) + _choose_firsts(connection) + _restate_bare(connection, bare)
     for topic_num in names:
         size = select(func.count(), sum_of(func.length(kept.publication))).where(kept.topic_num == topic_num)
         count, total = connection.execute(size).one()
@@ -76,6 +80,19 @@ def restate_relayed(connection: Connection) -> int:
             connection.execute(update(relay_topics).where(here).values(commit_count=count, size=total))
             _restate_relayed_heads(connection, topic_num)
     return changed
+
+
+def _restate_bare(connection: Connection, bare: set[tuple[int, int]]) -> int:
+    """Which publications (topic's number, own number) have no body."""
+    columns = relay_bare.c
+    noted = {(row[0], row[1]) for row in connection.execute(select(columns.topic_num, columns.commit_num))}
+    for topic_num, num in noted - bare:
+        here = (columns.topic_num == topic_num) & (columns.commit_num == num)
+        connection.execute(delete(relay_bare).where(here))
+    rows = [{"topic_num": topic_num, "commit_num": num} for topic_num, num in sorted(bare - noted)]
+    for part in chunks(rows):
+        connection.execute(insert(relay_bare), list(part))
+    return len(noted ^ bare)
 
 
 def _choose_firsts(connection: Connection) -> int:

@@ -19,6 +19,7 @@ from storage.engine.streaming import stream_rows
 from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
+    relay_bare,
     relay_commits,
     relay_file_blocks,
     relay_files,
@@ -61,6 +62,7 @@ _DERIVED: Final = frozenset(
         pending_publications,
         rejections,
         relay_commits,
+        relay_bare,
         relay_heads,
         relay_shares,
         relay_files,

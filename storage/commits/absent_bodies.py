@@ -134,9 +134,9 @@ def fill_bodies(
     return set(found)
 
 
-def find_missing(connection: Connection) -> list[int]:
-    """Numbers of the branches of which bodies are missing; as quick as these are few."""
-    found: list[int] = []
+def find_missing(connection: Connection) -> dict[int, int]:
+    """Numbers of the branches of which bodies are missing, each with its newest such commit's; as quick as these are few."""
+    found: dict[int, int] = {}
     missing, last = erasures.c, -1
     while True:
         query = select(missing.branch_num).where(missing.is_missing, missing.branch_num > last)
@@ -144,7 +144,8 @@ def find_missing(connection: Connection) -> list[int]:
         if row is None:
             return found
         last = row[0]
-        found.append(last)
+        newest = select(func.max(missing.commit_num)).where(missing.is_missing, missing.branch_num == last)
+        found[last] = connection.execute(newest).scalar_one()
 
 
 def load_missing(

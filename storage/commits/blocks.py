@@ -9,7 +9,7 @@ from protocol.hashing import block_id
 from protocol.ids import BlockId
 from storage.engine.bulk import insert_rows, select_in
 from storage.engine.database import Database, StorageError
-from storage.engine.id_keys import chunks, id_key
+from storage.engine.id_keys import chunks, id_keys
 from storage.schema.schema import blocks as table
 
 _BY_KEY = select(table.c.num, table.c.encoded).where(table.c.id_key.in_(bindparam("keys", expanding=True)))
@@ -31,19 +31,18 @@ def put_blocks(
     maybe = {block.block_id: block for block in shared if block.block_id not in new}
     nums = find_blocks(connection, list(maybe))
     new.update((wanted, block) for wanted, block in maybe.items() if wanted not in nums)
-    rows = []
-    for num, block in zip(database.next_nums(connection, table, len(new)), new.values(), strict=True):
-        nums[block.block_id] = num
-        rows.append((num, id_key(block.block_id), block.encoded))
-    insert_rows(connection, table, ("num", "id_key", "encoded"), rows)
+    fresh_nums = database.next_nums(connection, table, len(new))
+    nums.update(zip(new, fresh_nums, strict=True))
+    rows = zip(fresh_nums, id_keys(new), [block.encoded for block in new.values()], strict=True)
+    insert_rows(connection, table, ("num", "id_key", "encoded"), list(rows))
     return nums
 
 
 def find_blocks(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
     """Row numbers of those of these blocks that are here."""
-    wanted = {raw: id_key(raw) for raw in ids}
+    wanted = set(ids)
     found: dict[BlockId, int] = {}
-    for part in chunks(list(wanted.values())):
+    for part in chunks(id_keys(wanted)):
         for num, encoded in select_in(connection, _BY_KEY, part):
             actual = block_id(encoded)
             if actual in wanted:

@@ -14,15 +14,15 @@ from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, up
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
 from protocol.hashing import timeline_digest
-from protocol.ids import BlockId, CommitId, UserId
+from protocol.ids import CommitId, UserId
 from protocol.keys import BlockKey
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
-from storage.commits.canonical_order import CANONICAL_ORDER, OrderKey
+from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
-from storage.commits.position_index import count_changes, find_position, find_start
+from storage.commits.position_index import Gain, count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
@@ -31,7 +31,7 @@ from storage.engine.id_keys import (
     PackedIds,
     PackedNums,
     chunks,
-    id_key,
+    id_keys,
     pack_ids,
     pack_nums,
     unpack_ids,
@@ -120,8 +120,9 @@ COMMIT_COLUMNS: Final = (
     "arrived_at",
     "relation",
     "about",
+    "is_proven",
 )
-"""What `_row` gives, in this order."""
+"""What `accept_commits` inserts, in the order of the table."""
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""
@@ -134,6 +135,8 @@ class NewCommit(Value, frozen=True):
 
     verified: VerifiedCommit
     publication: Publication
+    is_proven: bool
+    """Whether the topic's signature of the publication was checked, or made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
     """Facts of those of these commits that are accepted here."""
     wanted = set(ids)
     found: dict[CommitId, CommitFacts] = {}
-    for part in chunks([id_key(raw) for raw in wanted]):
+    for part in chunks(id_keys(wanted)):
         for commit_id, branch_id, user, sequence, rank, acks in select_in(connection, _FACTS, part):
             if commit_id in wanted:
                 found[commit_id] = CommitFacts(branch_id, user, sequence, rank, unpack_ids(acks))
@@ -177,7 +180,7 @@ def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitI
     """Rank and acks of those of these commits that are accepted here."""
     wanted = set(ids)
     found: dict[CommitId, GraphNode] = {}
-    for part in chunks([id_key(raw) for raw in wanted]):
+    for part in chunks(id_keys(wanted)):
         for commit_id, rank, acks in select_in(connection, _PLACES, part):
             if commit_id in wanted:
                 found[commit_id] = GraphNode(rank, unpack_ids(acks))
@@ -202,34 +205,60 @@ def accept_commits(
     shared = (block for commit in new for block in commit.publication.blocks[1:])
     block_nums = put_blocks(database, connection, fresh, shared)
     stored = [commit.verified.commit for commit in new]
+    ids = [commit.commit_id for commit in stored]
     author_nums = number_authors(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = []
-    keys: list[OrderKey] = []
+    gains: list[Gain] = []
+    places: list[FeedPlace] = []
     counting = load_merged(connection, branch.num)
     cipher = cipher_of(connection)
     acked = {ack for commit in stored for ack in commit.acks}
-    before = acked.difference(commit.commit_id for commit in stored)
+    before = acked.difference(ids)
     times = find_display_times(connection, stored, before, received_at)
-    for num, commit, display_time in zip(nums, new, times, strict=True):
+    for num, commit_id, key, item, display_time in zip(nums, ids, id_keys(ids), new, times, strict=True):
+        verified, publication = item.verified, item.publication
+        commit, content = verified.commit, verified.commit.content
         passed = len(counting)
-        if isinstance(commit.verified.body, Checkpoint):
-            merged = pack_ids(sorted(commit.verified.commit.acks))
+        if isinstance(verified.body, Checkpoint):
+            merged = pack_ids(sorted(commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)
-        times_here = (received_at, arrived_at.get(commit.verified.commit.commit_id))
+        relation, about = relation_columns(find_relation(commit, is_root_branch=branch.facts.is_root_branch))
         rows.append(
-            _row(cipher, num, branch, commit, block_nums, author_nums, times_here, passed, display_time)
+            (  # as COMMIT_COLUMNS
+                num,
+                key,
+                commit_id,
+                branch.num,
+                branch.topic_num,
+                author_nums[content.author],
+                content.feed_sequence,
+                verified.rank,
+                pack_ids(commit.acks),
+                cipher.mask(commit_place(commit_id), commit.key),
+                publication.sealed_key,
+                publication.signature,
+                pack_nums([block_nums[block.block_id] for block in publication.blocks]),
+                body_kind(verified.body),
+                sum([len(block.encoded) for block in publication.blocks]),
+                content.timestamp,
+                received_at,
+                False,
+                passed,
+                display_time,
+                arrived_at.get(commit_id),
+                relation,
+                about,
+                item.is_proven,
+            )
         )
-        keys.append((passed, commit.verified.rank, commit.verified.commit.commit_id))
+        gains.append(((passed, verified.rank, commit_id), 1, 1))
+        places.append(FeedPlace(author_nums[content.author], content.feed_sequence, commit_id))
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
-    count_changes(connection, branch.num, [(key, 1, 1) for key in keys])
+    count_changes(connection, branch.num, gains)
     ranked = [(commit.verified.commit.commit_id, commit.verified.rank) for commit in new]
     advance_heads(connection, branch, ranked, acked, before)
-    places = [
-        FeedPlace(author_nums[commit.content.author], commit.content.feed_sequence, commit.commit_id)
-        for commit in stored
-    ]
     keep_feed_forks(connection, branch.num, places)
     row_changes(connection).counted.add(branch.num)
     for statement, table_num in ((_MORE_IN_BRANCH, branch.num), (_MORE_ON_TOPIC, branch.topic_num)):
@@ -325,7 +354,7 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
     wanted = set(ids)
     found: dict[CommitId, TimelineRow] = {}
     cipher = cipher_of(connection)
-    for part in chunks([id_key(raw) for raw in wanted]):
+    for part in chunks(id_keys(wanted)):
         rows = (timeline_row(cipher, row) for row in select_in(connection, _ROWS_OF, part))
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
@@ -335,7 +364,7 @@ def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
     """Bytes of the blocks of those of these commits that are accepted here."""
     wanted = set(ids)
     found: dict[CommitId, int] = {}
-    for part in chunks([id_key(raw) for raw in wanted]):
+    for part in chunks(id_keys(wanted)):
         found.update((row[0], row[1]) for row in select_in(connection, _SIZES, part) if row[0] in wanted)
     return found
 
@@ -380,46 +409,6 @@ def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
         timestamp,
         bool(is_void),
         *rest,
-    )
-
-
-def _row(
-    cipher: ColumnCipher,
-    num: int,
-    branch: Branch,
-    new: NewCommit,
-    block_nums: dict[BlockId, int],
-    author_nums: dict[UserId, int],
-    times_here: tuple[int, int | None],
-    passed: int,
-    display_time: int,
-) -> tuple[object, ...]:
-    commit, publication = new.verified.commit, new.publication
-    received_at, arrived_at = times_here
-    stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)
-    return (
-        num,
-        id_key(commit.commit_id),
-        commit.commit_id,
-        branch.num,
-        branch.topic_num,
-        author_nums[commit.content.author],
-        commit.content.feed_sequence,
-        new.verified.rank,
-        pack_ids(commit.acks),
-        cipher.mask(commit_place(commit.commit_id), commit.key),
-        publication.sealed_key,
-        publication.signature,
-        pack_nums([block_nums[block.block_id] for block in publication.blocks]),
-        body_kind(new.verified.body),
-        sum(len(block.encoded) for block in publication.blocks),
-        commit.content.timestamp,
-        received_at,
-        False,
-        passed,
-        display_time,
-        arrived_at,
-        *relation_columns(stated),
     )
 
 

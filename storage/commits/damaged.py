@@ -128,6 +128,7 @@ def restore_commit(
     now_ms: int,
     *,
     is_root_branch: bool,
+    is_proven: bool,
 ) -> None:
     """Put a damaged commit's blocks back, as a publication of its topic has them that opened and is signed.
 
@@ -141,6 +142,7 @@ def restore_commit(
         "commit_key": cipher_of(connection).mask(commit_place(commit.commit_id), commit.key),
         "sealed_key": publication.sealed_key,
         "signature": publication.signature,
+        "is_proven": is_proven,
         # Of what a repair knows by indexes alone, this is not here either.
         "acks": pack_ids(commit.acks),
         "feed_sequence": commit.content.feed_sequence,

@@ -99,24 +99,18 @@ START: Final = Cursor(-1)
 
 def load_last_change(connection: Connection, branch_num: int) -> int:
     """The change number up to which a branch's edits go."""
-    found: list[int | None] = [
-        *select_rows(connection, _LAST, branch=branch_num).scalars(),
-        *select_rows(connection, _KEPT_FROM, branch=branch_num).scalars(),
-    ]
-    for topic_num in _topic_nums(connection, branch_num):
-        found += select_rows(connection, _NEWEST, topic=topic_num).scalars()
-    return max(num or 0 for num in found)
+    return _Ends(connection, branch_num).last
 
 
 def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> StoredEdits:
     """The edits of a branch after `since`, at most `limit` rows' worth of them; or a snapshot where those are gone."""
-    last = load_last_change(connection, branch_num)
-    kept = select_rows(connection, _KEPT_FROM, branch=branch_num).first()
-    if not ((kept and kept[0]) or 0) <= since.change <= last:
-        return _load_snapshot(connection, branch_num, Cursor(last, 0), limit, is_reset=True)
+    ends = _Ends(connection, branch_num)
+    last = ends.last
+    if not ends.kept_from <= since.change <= last:
+        return _load_snapshot(connection, ends, Cursor(last, 0), limit, is_reset=True)
     if since.snapshot_read is not None:
-        return _load_snapshot(connection, branch_num, since, limit, is_reset=False)
-    inserted = _load_nums(connection, branch_num, since.change, last, limit + 1)
+        return _load_snapshot(connection, ends, since, limit, is_reset=False)
+    inserted = ends.load_nums(since.change, last, limit + 1)
     found = select_rows(connection, _CHANGED, branch=branch_num, after=since.change, count=limit + 1)
     changed = {num: change for num, *change in found}
     nums = sorted([*inserted, *changed])
@@ -147,11 +141,11 @@ def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit
 
 
 def _load_snapshot(
-    connection: Connection, branch_num: int, cursor: Cursor, limit: int, *, is_reset: bool
+    connection: Connection, ends: "_Ends", cursor: Cursor, limit: int, *, is_reset: bool
 ) -> StoredEdits:
     """Commits as they stood at the cursor's change, in the order of acceptance: causes before effects."""
     assert cursor.snapshot_read is not None, "or there is no snapshot"
-    nums = _load_nums(connection, branch_num, cursor.snapshot_read, cursor.change, limit + 1)
+    nums = ends.load_nums(cursor.snapshot_read, cursor.change, limit + 1)
     taken = nums[:limit]
     rows = _load_rows(connection, taken)
     before = _load_before(connection, taken, cursor.change)
@@ -164,21 +158,32 @@ def _load_snapshot(
     has_more = len(nums) > limit
     following = Cursor(cursor.change, taken[-1] if has_more else None)
     if not has_more:  # there may be changes since
-        has_more = load_last_change(connection, branch_num) > cursor.change
+        has_more = ends.last > cursor.change
     return StoredEdits(tuple(edits), following, is_reset=is_reset, has_more=has_more)
 
 
-def _topic_nums(connection: Connection, branch_num: int) -> list[int]:
-    return select_rows(connection, _TOPICS, branch=branch_num).scalars()
+class _Ends:
+    """Where the edits of a branch begin and end, read once."""
 
+    def __init__(self, connection: Connection, branch_num: int) -> None:
+        self._connection = connection
+        self._topic_nums: list[int] = select_rows(connection, _TOPICS, branch=branch_num).scalars()
+        kept = select_rows(connection, _KEPT_FROM, branch=branch_num).first()
+        self.kept_from: int = (kept and kept[0]) or 0
+        """The first change that is kept."""
+        found: list[int | None] = select_rows(connection, _LAST, branch=branch_num).scalars()
+        for topic_num in self._topic_nums:
+            found += select_rows(connection, _NEWEST, topic=topic_num).scalars()
+        self.last = max(self.kept_from, *(num or 0 for num in found))
+        """The change up to which they go."""
 
-def _load_nums(connection: Connection, branch_num: int, after: int, last: int, limit: int) -> list[int]:
-    """Numbers of the branch's commits after `after` and up to `last`, the first ones; by topic, as the index has them."""
-    found: list[int] = []
-    for topic_num in _topic_nums(connection, branch_num):
-        given = {"topic": topic_num, "after": after, "last": last, "count": limit}
-        found += select_rows(connection, _NUMS, **given).scalars()
-    return sorted(found)[:limit]
+    def load_nums(self, after: int, last: int, limit: int) -> list[int]:
+        """Numbers of the commits after `after` and up to `last`, the first ones; by topic, as the index has them."""
+        found: list[int] = []
+        for topic_num in self._topic_nums:
+            given = {"topic": topic_num, "after": after, "last": last, "count": limit}
+            found += select_rows(self._connection, _NUMS, **given).scalars()
+        return sorted(found)[:limit]
 
 
 def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:

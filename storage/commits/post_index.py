@@ -14,6 +14,7 @@ from sqlalchemy import Connection, ScalarSelect, bindparam, select, tuple_, upda
 from protocol.ids import CommitId, UserId
 from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.commits import ROWS, TimelineRow, load_numbered, relation_columns, timeline_row
+from storage.engine.bulk import select_in
 from storage.engine.column_encryption import cipher_of
 from storage.engine.id_keys import chunks
 from storage.schema.schema import authors, commits
@@ -51,10 +52,10 @@ def load_changes(
     edits: dict[int, list[int]] = {}
     deleted: set[int] = set()
     for part in chunks(sorted(posts)):
-        _collect(connection.execute(_BY_AUTHOR, {"posts": part}), edits, deleted)
+        _collect(select_in(connection, _BY_AUTHOR, part), edits, deleted)
     for device, nums in _of_other_devices(connection, list(posts.values()), persons).items():
         for part in chunks(nums):
-            _collect(connection.execute(_BY_DEVICE, {"posts": part, "device": device}), edits, deleted)
+            _collect(select_in(connection, _BY_DEVICE, part, device=device), edits, deleted)
     candidates = sorted(set(chain.from_iterable(edits.values())))
     loaded = dict(zip(candidates, load_numbered(connection, candidates), strict=True))
     return {
@@ -73,7 +74,7 @@ def measure_posts(connection: Connection, rows: Iterable[TimelineRow]) -> dict[i
     found: dict[int, int] = {}
     for part in chunks(sorted(row.num for row in rows)):
         edited: dict[int, int] = {}
-        for num, size, edit in connection.execute(_SIZES, {"posts": part}):
+        for num, size, edit in select_in(connection, _SIZES, part):
             found[num] = size
             if edit is not None:
                 edited[edit] = num
@@ -168,14 +169,14 @@ def _other(relation: Relation, author: Any) -> ScalarSelect[Any]:  # noqa: ANN40
 
 def _changes_query(author: Any) -> Any:  # noqa: ANN401  # as above; SQLAlchemy's type names all columns
     return select(_POST.c.num, _other(Relation.EDIT, author), _other(Relation.DELETE, author)).where(
-        _POST.c.num.in_(bindparam("posts", expanding=True))
+        _POST.c.num.in_(bindparam("keys", expanding=True))
     )
 
 
 _BY_AUTHOR: Final = _changes_query(_POST.c.author_num)
 _BY_DEVICE: Final = _changes_query(bindparam("device"))
 _SIZES: Final = select(_POST.c.num, _POST.c.size, _other(Relation.EDIT, _POST.c.author_num)).where(
-    _POST.c.num.in_(bindparam("posts", expanding=True))
+    _POST.c.num.in_(bindparam("keys", expanding=True))
 )
 
 

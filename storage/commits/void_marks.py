@@ -1,6 +1,6 @@
 """Marks commits as void or valid again in the tables. A void commit stays in the graph and leaves every view."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.position_index import Gain, count_changes
 from storage.commits.search_texts import withdraw_texts
+from storage.engine.bulk import beside_keys
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
@@ -49,7 +50,7 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]
     found: list[Judged] = []
     wanted, cipher = set(ids), cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
+        query = _query().where(commits.c.id_key.in_(part), beside_keys(commits.c.branch_num) == branch_num)
         found += [_judged(cipher, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 
@@ -94,8 +95,10 @@ def are_forked(connection: Connection, branch_num: int, ids: Sequence[CommitId])
     return False
 
 
-def has_forks(connection: Connection, branch_num: int, author: UserId, last: int) -> bool:
-    """Whether the author used a place of the feed up to `last` twice."""
+def has_forks(
+    connection: Connection, branch_num: int, author: UserId, last: int, *, but: Collection[CommitId] = ()
+) -> bool:
+    """Whether the author used a place of the feed up to `last` twice, the commits `but` aside."""
     query = (
         select(feed_forks.c.commit_id)
         .join(authors, authors.c.num == feed_forks.c.author_num)
@@ -104,9 +107,9 @@ def has_forks(connection: Connection, branch_num: int, author: UserId, last: int
             authors.c.user == author,
             feed_forks.c.feed_sequence <= last,
         )
-        .limit(1)
+        .limit(len(but) + 1)
     )
-    return connection.execute(query).first() is not None
+    return any(row[0] not in but for row in connection.execute(query))
 
 
 def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:

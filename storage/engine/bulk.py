@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, Delete, Select, Table, Update, insert
+from sqlalchemy import ColumnElement, Connection, Delete, Select, Table, Update, insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
@@ -50,7 +50,7 @@ def insert_rows(
     if not rows:
         return
     statement, order = _compiled(table, columns, connection.dialect)
-    _run(connection, statement, [order(row) for row in rows])
+    _run(connection, statement, list(rows) if order is None else [order(row) for row in rows])
 
 
 def change_rows(
@@ -85,6 +85,15 @@ def select_in(
     before, after = order(values)
     filled = (*keys, *[keys[-1]] * (count - len(keys)))
     return _find(connection, text, (*before, *filled, *after))
+
+
+def beside_keys(column: "ColumnElement[int]") -> "ColumnElement[int]":
+    """A number for a condition that stands beside `key IN (...)`: compared with each row that the keys find.
+
+    SQLite, which knows no counts of rows, would take an index of the column itself for some hundred keys, and read a whole
+    branch or topic for them.
+    """
+    return column + 0
 
 
 def run_plain(connection: Connection, statement: str) -> None:
@@ -162,14 +171,14 @@ def _explained(connection: Connection, statement: str, error: Exception) -> Exce
 @lru_cache(maxsize=32)
 def _compiled(
     table: Table, columns: tuple[str, ...], dialect: Dialect
-) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
-    """The statement, and what puts a row into its order."""
+) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]] | None]:
+    """The statement, and what puts a row into its order; None where it is in that already."""
     compiled = insert(table).compile(dialect=dialect, column_keys=list(columns))
     names: list[str] | None = getattr(compiled, "positiontup", None)
     assert names is not None, "the drivers take parameters by place"
     places = [columns.index(name) for name in names]
-    # Of one place, itemgetter gives the value alone.
-    return str(compiled), itemgetter(*places) if len(places) > 1 else tuple
+    # Of one place, itemgetter would give the value alone.
+    return str(compiled), None if places == sorted(places) else itemgetter(*places)
 
 
 _Order = Callable[[Mapping[str, object]], tuple[object, ...]]

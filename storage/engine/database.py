@@ -61,6 +61,8 @@ class Database:
         """Where the rows are without a URL."""
         self.fault = ""
         """Why the last write failed; empty while writes succeed."""
+        self.commit_count = 0
+        """Transactions that this process has committed. While it stays the same, what was read is as new as can be."""
         self._lock = WriterLock()
         self._next: dict[str, int] = {}
         self._undecided = ""
@@ -125,6 +127,7 @@ class Database:
                     raise
                 self._commit(writer, known_by)
                 self._backend.committed()
+                self.commit_count += 1
                 self.fault = ""
                 committed()
             except FAILURES as error:

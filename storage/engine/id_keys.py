@@ -1,7 +1,7 @@
 """Short integer index keys (8 bytes) for 32-byte ids, and packing of id and number lists into one column."""
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NewType, TypeVar, cast
 
 from protocol.ids import CommitId
@@ -23,6 +23,11 @@ def id_key(start: bytes) -> int:
     return int.from_bytes(start[:8], "big", signed=True)
 
 
+def id_keys(starts: Collection[bytes]) -> tuple[int, ...]:
+    """`id_key` of each, for a fraction of its time. Each has eight bytes or more."""
+    return struct.unpack(f">{len(starts)}q", b"".join([start[:8] for start in starts]))
+
+
 def pack_ids(ids: Iterable[CommitId]) -> PackedIds:
     """32-byte ids, one after another."""
     return PackedIds(b"".join(ids))
@@ -38,8 +43,13 @@ BLOCK_NUM_SIZE: Final = 8
 """Bytes of one number of `pack_nums`."""
 
 
+_TWO_NUMS: Final = struct.Struct("<2q")
+
+
 def pack_nums(nums: Sequence[int]) -> PackedNums:
     """Row numbers, 8 bytes each."""
+    if len(nums) == 2:  # of nearly each commit
+        return PackedNums(_TWO_NUMS.pack(*nums))
     return PackedNums(struct.pack(f"<{len(nums)}q", *nums))
 
 

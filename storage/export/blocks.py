@@ -128,11 +128,14 @@ def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[Bloc
 
 def _rows_of_publication(num: int, commit_id: CommitId, encoded: bytes) -> Iterator[_BlockRow]:
     try:
-        own, *others = decode_publication(encoded).blocks
+        publication = decode_publication(encoded)
     except DecodeError:  # damage, by which nothing of it is here
         yield _BlockRow(num, commit_id, commit_id, None, (), None)
         return
+    own, *others = publication.blocks
     yield _BlockRow(num, commit_id, commit_id, len(own.encoded), own.child_ids, own.encoded)
+    if publication.body_id is not None:  # it came bare
+        yield _BlockRow(num, commit_id, publication.body_id, None, (), None)
     held = {block.block_id: (len(block.encoded), block.child_ids) for block in others}
     held.pop(commit_id, None)
     yield from _rows_of_rest(num, commit_id, held, own.child_ids)

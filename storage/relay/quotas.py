@@ -5,7 +5,8 @@ as well, since keys cost nothing and addresses do. When all is full, topics are 
 strangers before those that a known peer has entrusted, those of one peer before those that two have asked for, the longest
 untouched first. For a stranger no topic of a known peer is forgotten.
 
-Files take at most RELAY_FILES_SHARE of each bound, so that commits find room where files have taken all they may.
+Files, and bodies that the relay asks for, take at most RELAY_FILES_SHARE of each bound, so that commits find room where
+these have taken all they may.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from storage.engine.sums import sum_of
 from storage.repos.deletion import forget_sketches
 from storage.schema.relay_schema import (
     relay_account_nodes,
+    relay_bare,
     relay_blocks,
     relay_commits,
     relay_file_blocks,
@@ -191,6 +193,19 @@ def find_file_room(
     return Room(1, "", freed > 0)
 
 
+def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quotas: RelayQuotas) -> int:
+    """Bytes that bodies of bare publications of a topic may take, for which nothing is forgotten.
+
+    As much as files: a relay asks for bodies of its own accord, and members' new commits must find room all the same.
+    """
+    topic_size = _topic_size(connection, topic_num)
+    if topic_size is None:
+        return 0
+    bounds = [(kept, most) for kept, most, _ in _bounds(connection, topic_size, visitor, quotas)]
+    bounds.append((_total(connection), quotas.total))
+    return max(0, min(int(most * RELAY_FILES_SHARE) - kept for kept, most in bounds))
+
+
 def used_by(connection: Connection, account_num: int) -> int:
     """Bytes that the nodes of an account have brought."""
     nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
@@ -222,7 +237,7 @@ def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
     for part in chunks(list(nums)):
         forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
         forget_files(connection, select(relay_files.c.num).where(relay_files.c.topic_num.in_(part)))
-        for table in (relay_commits, relay_heads, relay_shares):
+        for table in (relay_commits, relay_bare, relay_heads, relay_shares):
             connection.execute(delete(table).where(table.c.topic_num.in_(part)))
         connection.execute(delete(relay_topics).where(relay_topics.c.num.in_(part)))
 

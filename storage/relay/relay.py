@@ -6,6 +6,7 @@ they serve to compare topics (`storage.topics.difference`), which stays right wi
 
 Of one commit there may be several publications. All but one may be bad (sealed with another key, or without the body)
 and none can be told from the good one here, so each is kept, and given, and counts for itself; quotas are their bound.
+One that came bare is kept like the others until the whole one comes (`bare`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,10 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
+from storage.engine.bulk import beside_keys
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
+from storage.relay.bare import complete, note_bare
 from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, find_room, find_topic_room
 from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
@@ -57,12 +60,15 @@ class KeptTopic:
 class StoreResult:
     """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
 
-    `has_forgotten`: other topics were, to make room.
+    `has_forgotten`: other topics were, to make room. `completed` counts whole ones that took a bare one's place; `has_bare`:
+    one of the new ones is bare.
     """
 
     nums: tuple[int, ...]
     refused: str
     has_forgotten: bool = False
+    completed: int = 0
+    has_bare: bool = False
 
 
 def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
@@ -193,15 +199,23 @@ def store_publications(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> StoreResult:
-    """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota."""
-    named = {one.publication_id: (one, encoded) for one, encoded in new}
+    """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota.
+
+    Of bare ones that are kept bodies are taken, as far as there is room; for want of it nothing is refused.
+    """
+    named: dict[PublicationId, tuple[Publication, bytes]] = {}
+    for one, encoded in new:
+        if one.body_id is None or one.publication_id not in named:
+            named[one.publication_id] = one, encoded
     known = _find_known(connection, topic_num, list(named))
+    whole = {num: named[name] for name, num in known.items() if named[name][0].body_id is None}
+    completed = complete(connection, topic_num, visitor, whole, quotas) if whole else 0
     fresh = [item for name, item in named.items() if name not in known]
     room = find_room(connection, topic_num, visitor, fresh, quotas)
     kept, refused, has_forgotten = fresh[: room.count], room.refused, room.has_forgotten
     connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
     if not kept:
-        return StoreResult((), refused, has_forgotten)
+        return StoreResult((), refused, has_forgotten, completed)
     acks = {ack for one, _ in kept for ack in one.blocks[0].acks}
     ranks = _load_ranks(connection, topic_num, [*acks, *(one.commit_id for one, _ in kept)])
     before = {one.commit_id for one, _ in kept} & ranks.keys()
@@ -229,6 +243,8 @@ def store_publications(
             }
         )
     connection.execute(insert(relay_commits), rows)
+    bare = [num for num, (one, _) in zip(nums, kept, strict=True) if one.body_id is not None]
+    note_bare(connection, topic_num, bare)
     for part in chunks(list(acks)):
         here = relay_heads.c.topic_num == topic_num
         connection.execute(delete(relay_heads).where(here, relay_heads.c.commit_id.in_(part)))
@@ -245,7 +261,7 @@ def store_publications(
         .values(commit_count=relay_topics.c.commit_count + len(kept), size=relay_topics.c.size + size)
     )
     add_share(connection, topic_num, visitor, size)
-    return StoreResult(tuple(nums), refused, has_forgotten)
+    return StoreResult(tuple(nums), refused, has_forgotten, completed, bool(bare))
 
 
 def load_kept_publications(
@@ -268,15 +284,18 @@ def load_kept_publications(
     return found
 
 
-def _find_known(connection: Connection, topic_num: int, ids: Iterable[PublicationId]) -> set[PublicationId]:
-    """Those of these publications that are kept."""
+def _find_known(
+    connection: Connection, topic_num: int, ids: Iterable[PublicationId]
+) -> dict[PublicationId, int]:
+    """Those of these publications that are kept, with their numbers."""
     wanted = set(ids)
-    found: set[PublicationId] = set()
+    found: dict[PublicationId, int] = {}
     columns = relay_commits.c
     for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
-        here = (columns.publication_key.in_(part)) & (columns.topic_num == topic_num)
-        found.update(connection.execute(select(columns.publication_id).where(here)).scalars())
-    return found & wanted
+        here = columns.publication_key.in_(part) & (beside_keys(columns.topic_num) == topic_num)
+        rows = connection.execute(select(columns.publication_id, columns.num).where(here))
+        found.update((row[0], row[1]) for row in rows if row[0] in wanted)
+    return found
 
 
 def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[CommitId]) -> dict[CommitId, int]:
@@ -285,7 +304,7 @@ def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[CommitId])
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
             relay_commits.c.id_key.in_(part),
-            relay_commits.c.topic_num == topic_num,
+            beside_keys(relay_commits.c.topic_num) == topic_num,
             ~relay_commits.c.is_variant,
         )
         found.update((row[0], row[1]) for row in connection.execute(query) if row[0] in wanted)

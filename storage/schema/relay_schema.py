@@ -46,6 +46,14 @@ relay_commits = Table(
 )
 """Publications, each once; of one commit there may be several."""
 
+relay_bare = Table(
+    "relay_bare",
+    metadata,
+    Column("topic_num", NUM, primary_key=True),
+    Column("commit_num", NUM, primary_key=True),
+)
+"""Publications without their commit's body: `relay_commits.num`, by topic. Few, so no column of theirs."""
+
 relay_shares = Table(
     "relay_shares",
     metadata,

@@ -153,6 +153,8 @@ commits = Table(
     # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
     Column("relation", String),
     Column("about", Bytes(32)),
+    # Whether `signature` was checked, or made here. Else a holder of the topic's key makes it anew when it sends.
+    Column("is_proven", Boolean, nullable=False, server_default=false()),
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
@@ -369,9 +371,10 @@ sketches = Table(
     Column("topic", Bytes(32), primary_key=True),
     # Which row the topic is, of which table, and by what it is compared: no other is it.
     Column("place", String, primary_key=True),
-    Column("upto", BigInteger, nullable=False),  # number of the last commit in it
+    Column("upto", BigInteger, nullable=False),  # number of the last commit in the digest
     Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.reconciliation.set_digest`
     Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
+    Column("prefix_upto", BigInteger, nullable=False, server_default="0"),  # as `upto`, of the prefix
 )
 """What is kept of large topics to compare them; see `storage.topics.sketches`."""
 

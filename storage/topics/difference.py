@@ -80,6 +80,7 @@ _PUBLISHED: Final = (
         commits.c.commit_id,
         commits.c.sealed_key,
         commits.c.signature,
+        commits.c.is_proven,
         commits.c.block_nums,
         commits.c.size,
     )
@@ -153,30 +154,31 @@ def load_publications(
 
     Of a commit whose body was erased it is a bare one.
 
-    Who holds the topic's key signs what it accepted; the others, and of unread commits all, pass on the signature that they
-    have checked. Numbers are all negative (unread commits) or all positive.
+    Who holds the topic's key signs what it accepted by its author's signature alone. What it wrote itself has the topic's,
+    and so has what others accepted, and of unread commits all: these pass on what they have made or checked. Numbers are all
+    negative (unread commits) or all positive.
     """
     if nums and nums[0] < 0:
         return load_unread(connection, nums, size_target)
-    rows: list[tuple[int, CommitId, bytes, Signature, tuple[int, ...]]] = []
+    rows: list[tuple[int, CommitId, bytes, Signature, bool, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
         found = select_in(connection, _PUBLISHED, part, topic=branch.topic_num)
-        for num, commit_id, sealed_key, signature, block_nums, block_size in found:
+        for num, commit_id, sealed_key, signature, is_proven, block_nums, block_size in found:
             if rows and size >= size_target:
                 break
-            rows.append((num, commit_id, sealed_key, signature, unpack_nums(block_nums)))
+            rows.append((num, commit_id, sealed_key, signature, is_proven, unpack_nums(block_nums)))
             size += block_size + 200
-    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[4]}
-    expected.update((row[4][0], row[1]) for row in rows)
+    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[5]}
+    expected.update((row[5][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
-    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
+    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[5]) == 1])
     secret = signing.topic_key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
     items: list[bytes] = []
-    for num, _, sealed_key, signature, block_nums in rows:
-        encoded = tuple(blocks[block_num] for block_num in block_nums)
+    for num, _, sealed_key, signature, is_proven, block_nums in rows:
+        encoded = tuple([blocks[block_num] for block_num in block_nums])
         body_id = body_ids.get(num)
-        if secret is not None:
+        if secret is not None and not is_proven:
             signature = sign_publication(secret, branch.topic, sealed_key, encoded, body_id)
         items.append(
             encode_publication(branch.topic, sealed_key, encoded, signature)

@@ -1,8 +1,9 @@
 """Stored comparison data per topic (set digest and coded symbols), so that comparing does not read all ids.
 
 Both follow from the set of the topic's commits, which only grows, and are brought up to date when they are asked for:
-commits since then are added, so taking in commits costs nothing more. They are written now and then, with the number of
-the last commit that they contain; what came after it is added again when they are read.
+commits since then are added, so taking in commits costs nothing more. Each comparison asks for the digest; for symbols,
+which cost twice as much, only one where both sides have what the other lacks. They are written now and then, each with the
+number of the last commit that it contains; what came after it is added again when they are read.
 """
 
 import threading
@@ -19,7 +20,7 @@ from protocol.reconciliation.set_digest import SetDigest
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.schema.schema import sketches
-from storage.topics.topic_sets import TopicSet, first_ids, has_later, iterate_ids
+from storage.topics.topic_sets import TopicSet, count_ids, first_ids, has_later, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
@@ -34,7 +35,7 @@ _SMALL_COUNT: Final = 32
 _SMALL_SIZE: Final = 400
 """Bytes of one in memory, about."""
 _SKETCH_SIZE: Final = 10_000
-_WRITTEN = select(sketches.c.upto, sketches.c.digest, sketches.c.prefix).where(
+_WRITTEN = select(sketches.c.upto, sketches.c.digest, sketches.c.prefix, sketches.c.prefix_upto).where(
     sketches.c.topic == bindparam("topic"), sketches.c.place == bindparam("place")
 )
 _SYMBOL_SIZE: Final = 80
@@ -52,10 +53,12 @@ class _Small:
 @dataclass(slots=True)
 class _Sketch:
     kept: TopicSet
-    upto: int
     digest: SetDigest
+    upto: int  # number of the last commit in the digest
     prefix: Prefix
-    written: int  # commits in it when it was last written
+    prefix_upto: int
+    written: int  # commits in it when it was last written, at least so many
+    grown: int = 0  # commits added since then: to the digest or to the symbols, whichever are more
 
     @property
     def size(self) -> int:
@@ -67,10 +70,26 @@ class _Sketch:
         """Whether it has grown enough to be written while it stays in memory."""
         return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
 
-    @property
-    def grown(self) -> int:
-        """Commits since it was last written."""
-        return self.prefix.id_count - self.written
+    def update_digest(self, connection: Connection) -> None:
+        """Add what came since."""
+        for last, ids in iterate_ids(connection, self.kept, self.upto):
+            self.digest.add(ids)
+            self.grown += len(ids)
+            self.upto = last
+
+    def update_prefix(self, connection: Connection) -> None:
+        """Add what came up to where the digest is; or all, where there shall be more symbols."""
+        if self.prefix_upto == self.upto:
+            return
+        new = count_ids(connection, self.kept, self.prefix_upto, self.upto)
+        length = prefix_length(self.prefix.id_count + new)
+        if length > len(self.prefix):
+            self.prefix, self.prefix_upto = Prefix(symbol_key(self.kept.topic), length), 0
+        before = self.prefix.id_count
+        for _, ids in iterate_ids(connection, self.kept, self.prefix_upto, self.upto):
+            self.prefix.add(ids)
+        self.prefix_upto = self.upto
+        self.grown = max(self.grown, self.prefix.id_count - before)
 
 
 class Sketches:
@@ -99,7 +118,7 @@ class Sketches:
     def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
         """Its symbols (`riblt`), as they are now."""
         with self._lock:
-            return self._current(connection, kept).prefix.symbols()
+            return self._current(connection, kept, with_symbols=True).prefix.symbols()
 
     def has_due(self) -> bool:
         """Whether `write` has anything to write. Takes no lock: what comes meanwhile is told by the next look."""
@@ -114,7 +133,7 @@ class Sketches:
             grown = [self._kept[kept] for kept in self._due]
             grown += self._leaving.values()
             rows = [_row_of(sketch) for sketch in grown]
-            counts = [sketch.prefix.id_count for sketch in grown]
+            counts = [sketch.grown for sketch in grown]
             forgotten = self._forgotten
         if not grown:
             return
@@ -125,7 +144,8 @@ class Sketches:
                 _write(connection, sketch.kept, row)
         with self._lock:
             for sketch, count in zip(grown, counts, strict=True):
-                sketch.written = max(sketch.written, count)
+                sketch.written += count
+                sketch.grown -= count
                 if not sketch.is_due:
                     self._due.discard(sketch.kept)
                 if self._leaving.get(sketch.kept) is sketch:
@@ -161,20 +181,15 @@ class Sketches:
             self._small.popitem(last=False)
         return known
 
-    def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
+    def _current(self, connection: Connection, kept: TopicSet, *, with_symbols: bool = False) -> _Sketch:
         sketch = self._kept.pop(kept, None)
         if sketch is None:
             sketch = self._leaving.pop(kept, None) or _load(connection, kept)
         else:
             self._size -= sketch.size
-        for last, ids in iterate_ids(connection, kept, sketch.upto):
-            sketch.digest.add(ids)
-            sketch.prefix.add(ids)
-            sketch.upto = last
-        length = prefix_length(sketch.prefix.id_count)
-        if length > len(sketch.prefix):
-            everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
-            sketch.prefix.lengthen(length, everything)
+        sketch.update_digest(connection)
+        if with_symbols:
+            sketch.update_prefix(connection)
         self._kept[kept] = sketch
         self._size += sketch.size
         if sketch.is_due:
@@ -199,6 +214,7 @@ def _row_of(sketch: _Sketch) -> dict[str, object]:
         "upto": sketch.upto,
         "digest": sketch.digest.to_bytes(),
         "prefix": sketch.prefix.to_bytes(),
+        "prefix_upto": sketch.prefix_upto,
     }
 
 
@@ -215,7 +231,7 @@ def _load(connection: Connection, kept: TopicSet) -> _Sketch:
     key = symbol_key(kept.topic)
     row = select_rows(connection, _WRITTEN, topic=kept.topic, place=kept.place).first()
     if row is None:
-        return _Sketch(kept, 0, SetDigest(), Prefix(key, prefix_length(0)), 0)
-    upto, digest, encoded = row
+        return _Sketch(kept, SetDigest(), 0, Prefix(key, prefix_length(0)), 0, 0)
+    upto, digest, encoded, prefix_upto = row
     prefix = Prefix.from_bytes(key, encoded)
-    return _Sketch(kept, upto, SetDigest.from_bytes(digest), prefix, prefix.id_count)
+    return _Sketch(kept, SetDigest.from_bytes(digest), upto, prefix, prefix_upto, prefix.id_count)

@@ -6,20 +6,21 @@ ids say all of it. What a node keeps of a commit that it accepted is one publica
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Column, Connection, Select, bindparam, func, select
 
 from protocol.ids import ItemId, ShortId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
-from storage.engine.bulk import select_rows
-from storage.engine.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
+from storage.engine.bulk import beside_keys, select_rows
+from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
+from storage.schema.relay_schema import relay_bare
 from storage.schema.schema import damaged_commits
 from storage.topics.difference import TopicTables
 
@@ -61,6 +62,15 @@ def iterate_ids(
             return
 
 
+def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
+    """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
+    columns = kept.tables.commits.c
+    query = select(func.count()).where(
+        columns.topic_num == kept.num, columns.num > after, columns.num <= upto
+    )
+    return int(connection.execute(query).scalar_one())
+
+
 def first_ids(connection: Connection, kept: TopicSet, count: int) -> list[tuple[int, ItemId]]:
     """Numbers and ids of the first so many."""
     query = _part(kept.tables, of_publications=kept.of_publications)
@@ -82,17 +92,43 @@ def find_by_short_ids(
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
     columns = kept.tables.commits.c
-    by_key, keys = columns.id_key, [id_key(raw) for raw in wanted]
-    if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
-        by_key = columns.publication_key
-        keys = [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]
+    by_key, keys = _keys(kept, wanted)
     found: dict[ShortId, int] = {}
+    of_topic = beside_keys(columns.topic_num) == kept.num
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
+        rows = connection.execute(_select(kept).where(by_key.in_(part), of_topic)).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
                 found[short_id] = row[0]
+    return found
+
+
+def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) -> list[int]:
+    """Numbers of those of the set that have these ids and are here with their bodies, in order."""
+    wanted = set(ids)
+    columns = kept.tables.commits.c
+    by_key, keys = _keys(kept, wanted)
+    if kept.tables.has_variants:
+        is_bare = (relay_bare.c.topic_num == columns.topic_num) & (relay_bare.c.commit_num == columns.num)
+        is_whole = ~select(relay_bare.c.commit_num).where(is_bare).exists()
+    else:  # before blocks are read: what was erased is asked for most often
+        is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
+    found: list[int] = []
+    for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
+        here = by_key.in_(part) & (beside_keys(columns.topic_num) == kept.num)
+        rows = connection.execute(_select(kept).where(here, is_whole)).all()
+        own = _ids(connection, kept, rows)
+        found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
+    return sorted(found)
+
+
+def load_ids(connection: Connection, kept: TopicSet, nums: Sequence[int]) -> list[ItemId]:
+    """Ids of those of the set that have these numbers and are not damaged, in no order."""
+    found: list[ItemId] = []
+    for part in chunks(nums, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
+        rows = connection.execute(_select(kept).where(kept.tables.commits.c.num.in_(part))).all()
+        found += _ids(connection, kept, rows)
     return found
 
 
@@ -105,6 +141,14 @@ def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list
         nums.extend(row[0] for row in rows)
         ids += _ids(connection, kept, rows)
     return nums, ids
+
+
+def _keys(kept: TopicSet, ids: Iterable[bytes]) -> "tuple[Column[int], list[int]]":
+    """The column that finds these ids, or what they begin with, and what stands in it."""
+    columns = kept.tables.commits.c
+    if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
+        return columns.publication_key, [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in ids]
+    return columns.id_key, [id_key(raw) for raw in ids]
 
 
 def _read_at_once(kept: TopicSet) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from node.content.erasing import DAY_MS
 from storage.engine.database import DATABASE_NAME
-from tests.e2e.cluster import JsonObject, Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import JsonObject, Peer, digest, join, peers, run_ravel, until, until_equal
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -69,3 +69,47 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
         )
         for peer in (alice, bob, carol):
             assert _ask(peer, "fsck")["problems"] == 0
+
+
+def test_a_newcomer_gets_by_a_new_relay_alone_what_all_have_erased(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob", "carol", "relay") as (alice, bob, carol, relay):
+        relay.stop()
+        config = relay.home / "config.toml"
+        config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
+        relay.start()
+        repo, branch = join(alice, bob)
+        for number in range(3):
+            run_ravel(alice, "write", branch, f"said before {number}")
+        run_ravel(alice, "set", "add", branch, "pears", "plums")
+        run_ravel(alice, "set", "rm", branch, "plums")
+        run_ravel(alice, "branch", "compact", branch)
+        run_ravel(alice, "write", branch, "said after")
+        until_equal(alice, bob, branch)
+        assert [_erase_later(peer) for peer in (alice, bob)] == [5, 5]
+        bob.stop()
+
+        alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
+        until(lambda: relay.client.list_relayed_topics()["size"] > 0, "the relay keeps something")
+        link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)
+        shown = run_ravel(alice, "repo", "sync", repo, "--timeout", "60", "--json").stdout
+        assert [one["relay"] for one in json.loads(shown)["held_by"]] == [True]
+        expected = digest(alice, branch)
+        alice.stop()
+
+        carol.client.join_repo(link["invitation"])
+        until(lambda: digest(carol, branch) == expected, "carol has the branch from the relay")
+        assert run_ravel(carol, "set", "list", branch).stdout == "pears\n"
+        run_ravel(carol, "set", "add", branch, "figs")
+        until(
+            lambda: run_ravel(carol, "repo", "sync", repo, "--timeout", "60").returncode == 0,
+            "the relay has what carol wrote",
+        )
+        bob.start()
+        bob.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
+        until(
+            lambda: run_ravel(bob, "set", "list", branch).stdout == "figs\npears\n",
+            "bob has it from the relay",
+        )
+        relay.stop()
+        assert _ask(relay, "fsck")["problems"] == 0
+        relay.start()

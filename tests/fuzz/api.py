@@ -18,7 +18,6 @@ from trio.testing import MockClock
 
 from node.api.api import create_app
 from node.api.callers import Callers
-from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.content.files import OpenFile
 from node.contract.document_values import WrittenValues
@@ -26,6 +25,7 @@ from node.home.tokens import TokenFile
 from protocol.document_kinds import DocumentKind
 from protocol.ids import NO_COMMIT
 from ravel.errors import error_of
+from tests.support.connections import serve_alone
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.streams import ScriptedStream
@@ -101,7 +101,7 @@ def take_http(data: bytes) -> str:
 
     async def serve() -> None:
         with fail_after(_SECONDS):
-            await serve_connection(app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await serve_alone(app, stream)  # type: ignore[arg-type]  # a stream is enough
 
     # A connection may wait for seconds: for its client, or until it is idle.
     trio.run(serve, clock=MockClock(autojump_threshold=0))

@@ -142,7 +142,7 @@ def take_opening(data: bytes) -> str:
         data = published(signed_commit(content), content)
     batch = open_batch(_BRANCH, [data])
     if batch.opened:
-        assert batch.opened[0].encoded == data
+        assert batch.opened[0].publication.encoded == data
         return ""
     assert len(batch.rejected) + len(batch.waiting) + batch.dropped.total() == 1
     return " ".join(

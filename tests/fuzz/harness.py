@@ -25,7 +25,7 @@ from tests.support.machine import patience
 ROOT: Final = Path(__file__).resolve().parents[2]
 CORPUS: Final = ROOT / "tests" / "fuzz" / "corpus"
 CACHE: Final = ROOT / ".fuzz_cache"
-_INSTRUMENTED: Final = ["protocol", "node", "tomllib", "ipaddress", "h11", "starlette"]
+_INSTRUMENTED: Final = ["protocol", "node", "tomllib", "ipaddress", "starlette"]
 _LIMITS: Final = ("-seed=1", "-keep_seed=1", "-max_len=4096", "-timeout=20", "-rss_limit_mb=2048")
 _GRACE_SECONDS: Final = 60
 """What a target may take beyond its share on an idle machine: to start, to read its corpus, to end its last input."""

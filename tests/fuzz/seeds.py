@@ -38,6 +38,7 @@ from protocol.messages import (
     Features,
     Fetch,
     FileDeposit,
+    FoundBodies,
     Introduce,
     Introductions,
     JoinAccount,
@@ -54,6 +55,7 @@ from protocol.messages import (
     Seen,
     Summary,
     Want,
+    WantBodies,
     encode_message,
 )
 from protocol.publication import decode_publication
@@ -223,6 +225,12 @@ def _sessions() -> Seeds:
         "takes": [*both, Publications(root, (b"one", b"two")), KeepAlive(), Publications(main, (b"one",))],
         "sends": [*both, Receipt(root), Receipt(main), Receipt(root), Receipt(main)],
         "finds": [*both, *[Want(main, (_ID, _OTHER)), Want(root, (_ID,))] * 2, Receipt(root), Receipt(root)],
+        "finds-bodies": [
+            *both,
+            WantBodies(main, (_ID, _OTHER)),
+            session.IN_MAIN | session.BODIES,
+            FoundBodies(main, 1),
+        ],
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],

@@ -33,6 +33,7 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     BlocksWanted,
+    BodiesWanted,
     CircuitGranted,
     CircuitSent,
     CircuitsTaken,
@@ -62,6 +63,7 @@ from protocol.session_outputs import (
     Close,
     FilesAnswered,
     FilesListed,
+    FindBodies,
     FindPeers,
     FindWanted,
     GiveAccount,
@@ -93,9 +95,10 @@ ROOT, MAIN = TopicKey(b"r" * 32), TopicKey(b"m" * 32)
 """Topics that the node follows."""
 NO_MESSAGE: Final = 0xFF
 """First byte of what is no message: the second says what happens at the node meanwhile."""
-IN_MAIN, UNREAD, HOLD, FETCH, CIRCUIT = 1, 2, 4, 8, 16
+IN_MAIN, UNREAD, HOLD, FETCH, CIRCUIT, BODIES = 1, 2, 4, 8, 16, 32
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
-BLOCK is asked for; or this side accepts the last circuit that the peer asked for, and sends a byte on each that it may."""
+BLOCK or a body is asked for; or this side accepts the last circuit that the peer asked for, and sends a byte on each that
+it may."""
 BLOCK: Final = encrypt_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
@@ -167,6 +170,9 @@ class _Node:
             if self._fetching < FETCHED_COUNT_MAX:
                 self._fetching += 1
                 self.handle(BlocksWanted(topic, (BLOCK.block_id,)))
+            return
+        if what & BODIES:
+            self.handle(BodiesWanted(topic, (CommitId(BLOCK.block_id),)))
             return
         if what & UNREAD:
             self._unread[topic] += 1
@@ -272,7 +278,7 @@ class _Node:
                 self._planned.add(topic)
                 nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)
                 return PlanLoaded(topic, array("q", nums), self._last[topic], unread)
-            case FindWanted(topic, ids):
+            case FindWanted(topic, ids) | FindBodies(topic, ids):
                 found = range(_FOUND, _FOUND + len(ids) // 2)
                 return WantedFound(topic, [*[-num for num in found], *found])
             case LoadBatch(topic, nums):

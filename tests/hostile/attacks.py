@@ -1,6 +1,9 @@
 """All attacks: importing this fills the table."""
 
 from tests.hostile import (
+    attacks_by_members,
+    attacks_by_websocket,
+    attacks_on_api,
     attacks_on_circuits,
     attacks_on_frames,
     attacks_on_relays,
@@ -11,6 +14,9 @@ from tests.hostile.table import ATTACKS
 
 __all__ = [
     "ATTACKS",
+    "attacks_by_members",
+    "attacks_by_websocket",
+    "attacks_on_api",
     "attacks_on_circuits",
     "attacks_on_frames",
     "attacks_on_relays",

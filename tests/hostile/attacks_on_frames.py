@@ -9,7 +9,7 @@ import trio
 
 from protocol.codec import encode
 from protocol.ids import AnnouncedTopic, BlindTopic, Digest, TopicKey
-from protocol.keys import NodeSeed
+from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX, UNKNOWN_MESSAGES_AT_ONCE_MAX
 from protocol.links import PeerAddress
 from protocol.messages import (
@@ -33,6 +33,7 @@ from protocol.messages import (
     Want,
     encode_message,
 )
+from protocol.node_identity import DialerHandshake
 from tests.hostile.peer import Attacker, Parted
 from tests.hostile.table import Role, attack
 
@@ -112,6 +113,53 @@ async def handshakes_too_long(mallory: Attacker) -> None:
         wire = await mallory.connect()
         await wire.send_all(b"\xff\xff")
         await wire.receive_some()
+
+
+async def _by_many(mallory: Attacker, work: Callable[[], Awaitable[object]]) -> None:
+    """Do this again and again, many at a time; as often as the rounds say where time does not end it."""
+
+    async def go_on() -> None:
+        async for _ in mallory.rounds():
+            with suppress(Parted):
+                await work()
+            await trio.sleep(_RETRY_SECONDS)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(mallory.size):
+            nursery.start_soon(go_on)
+
+
+@attack(Role.STRANGER, ends=("handshake_failed", "closed"))
+async def first_messages_again(mallory: Attacker) -> None:
+    """A first message that was recorded once costs its sender nothing to repeat: others get their turn between two."""
+    ephemeral = AgreementSecret(secrets.token_bytes(32))
+    handshake = DialerHandshake(NodeSeed(bytes(32)), mallory.stage.victim, ephemeral)
+    first = handshake.first_message()
+
+    async def say() -> None:
+        wire = await mallory.connect()
+        try:
+            await wire.send_all(len(first).to_bytes(2, "big") + first)
+            await wire.receive_some()
+        except trio.BrokenResourceError:
+            raise Parted from None
+        finally:
+            mallory.wires.remove(wire)
+            await trio.aclose_forcefully(wire)
+
+    await _by_many(mallory, say)
+
+
+@attack(Role.STRANGER, ends=("truncated", "closed", "too_many_connections", ""))
+async def handshakes_for_nothing(mallory: Attacker) -> None:
+    """Who proves key after key and says nothing takes turns with others, and does not fill the log."""
+
+    async def meet() -> None:
+        peer = await mallory.meet()
+        mallory.wires.remove(peer.wire)
+        await trio.aclose_forcefully(peer.wire)
+
+    await _by_many(mallory, meet)
 
 
 @attack(Role.STRANGER, ends=("timeout",))
@@ -317,22 +365,3 @@ async def deposits_at_no_relay(mallory: Attacker) -> None:
     peer = await mallory.meet()
     await peer.say(Deposit(tuple(TopicKey(secrets.token_bytes(32)) for _ in range(TOPIC_COUNT_MAX))))
     await peer.wait_ended()
-
-
-@attack(Role.STRANGER, needs_daemon=True)
-async def dripping_requests(mallory: Attacker) -> None:
-    """Requests to the API without a token, a byte at a time, do not keep out those with one (L4)."""
-    assert mallory.open_api is not None, "a daemon has an API"
-    head = b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n"
-    wires: list[trio.abc.Stream] = []
-    async for _ in mallory.rounds():
-        while len(wires) < 1300:
-            wires.append(await mallory.open_api())
-            mallory.wires.append(wires[-1])
-            await wires[-1].send_all(head)
-        for wire in list(wires):
-            try:
-                await wire.send_all(b"x")
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                wires.remove(wire)
-        await trio.sleep(1)

@@ -2,9 +2,11 @@
 
 import secrets
 
+import trio
+
 from protocol.block import encrypt_block
 from protocol.deposits import sign_deposit, size_of
-from protocol.ids import BlindTopic, BlockId, Digest, ObjectId, TopicKey
+from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, ObjectId, ShortId, TopicKey
 from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import (
@@ -20,13 +22,16 @@ from protocol.messages import (
     DepositFiles,
     Fetch,
     JoinAccount,
+    KeepAlive,
+    ListedFiles,
+    ListFiles,
     Publications,
     Refused,
     SettledFiles,
     Summary,
 )
 from protocol.signing import public_key
-from tests.hostile.commits import on_own_topic
+from tests.hostile.commits import bare_on_own_topic, on_own_topic
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
 
@@ -36,10 +41,10 @@ async def _deposited(mallory: Attacker, seed: TopicSeed) -> tuple[HostilePeer, B
     peer = await mallory.meet()
     own = public_key(seed)
     topic = peer.blind(own)
-    await peer.say(Deposit((own,)))
-    await peer.say(peer.announcement(own), Summary(topic, 0, (), 0, Digest(bytes(32))))
-    while (await peer.hear(Summary)).topic != topic:
+    await peer.say(Deposit((own,)), peer.announcement(own))
+    while (await peer.hear(Summary)).topic != topic:  # not before: a relay opens it in a thread
         pass
+    await peer.say(Summary(topic, 0, (), 0, Digest(bytes(32))))
     return peer, topic
 
 
@@ -115,7 +120,21 @@ async def a_relay_that_is_filled(mallory: Attacker) -> None:
     peer, topic = await _deposited(mallory, seed)
     size = 200 if mallory.size == 1 else 20_000
     async for _ in mallory.rounds():
-        await peer.publish(topic, [on_own_topic(seed, size) for _ in range(10 * mallory.size)])
+        for _ in range(mallory.size):
+            await peer.publish(topic, [on_own_topic(seed, size) for _ in range(10)])
+
+
+@attack(
+    Role.RELAY_CLIENT,
+    stores={"relay_topics": 1, "relay_commits": 30, "relay_bare": 30, "relay_heads": 30, "relay_shares": 1},
+    work=Work(signatures=30, statements=500),
+)
+async def commits_without_bodies(mallory: Attacker) -> None:
+    """Commits whose bodies never were are kept up to a quota, and asked for a page a second."""
+    seed = TopicSeed(secrets.token_bytes(32))
+    peer, topic = await _deposited(mallory, seed)
+    async for _ in mallory.rounds():
+        await peer.publish(topic, [bare_on_own_topic(seed) for _ in range(10 * mallory.size)])
 
 
 @attack(Role.RELAY_CLIENT, stores={"relay_topics": 1, "relay_files": 0}, work=Work(signatures=64))
@@ -165,7 +184,7 @@ async def a_flood_of_blocks(mallory: Attacker) -> None:
     seed = TopicSeed(secrets.token_bytes(32))
     peer, topic = await _deposited(mallory, seed)
     async for _ in mallory.rounds():
-        count = FETCHED_COUNT_MAX * mallory.size
+        count = min(FETCHED_COUNT_MAX * mallory.size, FILES_DEPOSITED_COUNT_MAX)
         made = [
             encrypt_block(secrets.token_bytes(LEAF_SIZE), ConvergenceSecret(bytes(32)))[0]
             for _ in range(count)
@@ -180,6 +199,38 @@ async def a_flood_of_blocks(mallory: Attacker) -> None:
         for _ in range(count):
             wanted = (await peer.hear(Fetch)).ids
             await peer.say(Blocks(topic, tuple(blocks[one].encoded for one in wanted)))
+
+
+@attack(Role.RELAY_CLIENT, ends=("too_many_lists", ""), stores={"relay_topics": 1}, work=Work(statements=500))
+async def lists_without_end(mallory: Attacker) -> None:
+    """What a relay keeps of a topic is listed as often as it is asked for, at the price of a look into the store."""
+    peer, topic = await _deposited(mallory, TopicSeed(secrets.token_bytes(32)))
+    async for _ in mallory.rounds():
+        for _ in range(20 * mallory.size):
+            await peer.say(ListFiles(topic, ShortId(secrets.token_bytes(SHORT_ID_SIZE))))
+            await peer.hear(ListedFiles)
+    await peer.say(*[ListFiles(topic, ShortId(bytes(SHORT_ID_SIZE)))] * 20)
+
+
+@attack(
+    Role.RELAY_CLIENT,
+    ends=("peer_does_not_answer",),
+    stores={"relay_topics": 1, "relay_files": 0},
+    work=Work(signatures=FILES_DEPOSITED_COUNT_MAX),
+)
+async def files_that_never_come(mallory: Attacker) -> None:
+    """Who deposits files and sends no block of them is left after a minute, and nothing was kept or forgotten for it."""
+    seed = TopicSeed(secrets.token_bytes(32))
+    peer, topic = await _deposited(mallory, seed)
+    files = [
+        sign_deposit(seed, ObjectId(BlockId(secrets.token_bytes(32))), 10_000)
+        for _ in range(FILES_DEPOSITED_COUNT_MAX)
+    ]
+    await peer.say(DepositFiles(topic, tuple(files)))
+    for _ in range(20):
+        await trio.sleep(5)
+        await peer.say(KeepAlive())
+    await peer.wait_ended()
 
 
 @attack(Role.RELAY_CLIENT, ends=("too_many_account_links",))

@@ -5,22 +5,28 @@ import secrets
 import trio
 
 from protocol.codec import encode
-from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, PeerId, ShortId
+from protocol.ids import SHORT_ID_SIZE, AnyId, BlindTopic, BlockId, Digest, PeerId, ShortId
 from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
 from protocol.links import PeerAddress
 from protocol.messages import (
     Blocks,
     Fetch,
+    FoundBodies,
     Introduce,
     Introductions,
     KeepAlive,
+    ListedFiles,
+    ListFiles,
+    PresenceSaid,
     Publications,
     Receipt,
     Reconcile,
     Refused,
     Relay,
+    SettledFiles,
     Summary,
     Want,
+    WantBodies,
 )
 from protocol.publication import decode_publication
 from protocol.reconciliation.range_items import END
@@ -192,6 +198,27 @@ async def the_same_want(mallory: Attacker) -> None:
         await peer.say(Receipt(topic))
 
 
+@attack(Role.READER, ends=("too_many_wants", ""))
+async def wants_of_bodies_that_never_were(mallory: Attacker) -> None:
+    """Bodies that do not exist are looked up by an index, within the bound of commits, and answered by a number."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    async for _ in mallory.rounds():
+        for _ in range(4 * mallory.size):
+            ids = tuple(AnyId(secrets.token_bytes(32)) for _ in range(WANT_COUNT_MAX))
+            await peer.say(WantBodies(topic, ids))
+            assert (await peer.hear(FoundBodies)).count == 0
+
+
+@attack(Role.READER, ends=("unasked_bodies",))
+async def bodies_nobody_asked_for(mallory: Attacker) -> None:
+    """Who says how many bodies it has was asked."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    await peer.say(FoundBodies(topic, WANT_COUNT_MAX))
+    await peer.wait_ended()
+
+
 @attack(Role.READER)
 async def receipts_never_sent(mallory: Attacker) -> None:
     """Who acknowledges nothing is sent four batches, and no more."""
@@ -306,6 +333,36 @@ async def introductions_on_a_branch(mallory: Attacker) -> None:
     await peer.say(Introductions())
     topic = await peer.join_alike(mallory.stage.main)
     await peer.say(Introduce(topic, (PeerAddress("10.0.0.1:22", PeerId(secrets.token_bytes(32))),)))
+    await peer.wait_ended()
+
+
+@attack(Role.READER, ends=("over_budget", ""))
+async def forged_presences(mallory: Attacker) -> None:
+    """Who has a text open is said in sealed and signed boxes: what is forged is charged, and soon ends the connection."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    async for _ in mallory.rounds():
+        boxes = [secrets.token_bytes(200) for _ in range(20 * mallory.size)]
+        await peer.say(*(PresenceSaid(topic, box) for box in boxes))
+        await trio.sleep(1)
+
+
+@attack(Role.READER, ends=("unasked_files",))
+async def files_that_nobody_asked_about(mallory: Attacker) -> None:
+    """Files are listed and settled by a relay that was asked, and by nobody else."""
+    some = (ShortId(secrets.token_bytes(SHORT_ID_SIZE)),)
+    for make in (lambda topic: ListedFiles(topic, some), lambda topic: SettledFiles(topic, some, "")):
+        peer = await mallory.meet()
+        await peer.say(make(await peer.join_alike(mallory.stage.main)))
+        await peer.wait_ended()
+
+
+@attack(Role.READER, ends=("no_relay",))
+async def lists_of_no_relay(mallory: Attacker) -> None:
+    """A node that is no relay lists no files for others."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    await peer.say(ListFiles(topic, ShortId(bytes(SHORT_ID_SIZE))))
     await peer.wait_ended()
 
 

@@ -99,9 +99,9 @@ async def waiting_for_many_causes(mallory: Attacker) -> None:
         await peer.publish(topic, [cause])
 
 
-@attack(Role.READER, stores={"rejections": 31}, work=Work(signatures=70, opened=70))
+@attack(Role.READER, stores={"rejections": 31}, work=Work(signatures=70, opened=100))
 async def waiting_on_the_root_topic(mallory: Attacker) -> None:
-    """What a reader has wait on the root topic is opened once more at most, when its cause comes (H2)."""
+    """What a reader has wait on the root topic is opened twice more at most: for secrets, and when its cause comes (H2)."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.root)
@@ -314,3 +314,35 @@ async def tiny_batches(mallory: Attacker) -> None:
             for _ in part:
                 await peer.hear(Receipt)
         await trio.lowlevel.checkpoint()
+
+
+@attack(
+    Role.EXCLUDED,
+    stores={"commits": 230, "feed_forks": 30},
+    work=Work(signatures=500, opened=500, statements=3000),
+)
+async def forks_of_the_excluded(mallory: Attacker) -> None:
+    """A fork in the feed of an excluded member has no other commit of it judged again that it says nothing of."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    topic = await peer.join_alike(stage.old_main)
+    feed = mallory.feed(stage.old_main, EXCLUDED, stage.seen_before)
+    for _ in range(10):
+        await peer.publish(topic, [feed.go_on(stage.chain[:1]) for _ in range(20 * mallory.size)])
+    async for _ in mallory.rounds():
+        for _ in range(10):
+            await peer.publish(topic, [feed.first(stage.chain[:1])])
+
+
+@attack(Role.WRITER, stores={"commits": 3}, work=Work(signatures=6, opened=6))
+async def posts_of_many_words(mallory: Attacker) -> None:
+    """Posts of thousands of words are entered into the index of a search bit by bit, each a bounded part of it."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    feed = mallory.feed(mallory.stage.main, WRITER)
+
+    def make() -> list[Forged]:
+        words = (secrets.token_hex(2) for _ in range(4000))
+        return [feed.go_on(mallory.stage.chain[-1:], Post(" ".join(words)))]
+
+    await _send_rounds(mallory, peer, topic, make)

@@ -15,9 +15,15 @@ from protocol.body import Body
 from protocol.codec import encode
 from protocol.commit import HeaderKeys, create_commit, lipmaa
 from protocol.content import Post
-from protocol.ids import CommitId, Signature
+from protocol.ids import BlockId, CommitId, ObjectId, Signature
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
-from protocol.publication import NONCE_SIZE, create_publication, encode_publication, sign_publication
+from protocol.publication import (
+    NONCE_SIZE,
+    create_publication,
+    encode_bare,
+    encode_publication,
+    sign_publication,
+)
 from storage.repos.repos import Branch
 
 _NOW_MS: Final = 1_700_000_000_000
@@ -129,6 +135,17 @@ def on_own_topic(topic_seed: TopicSeed, size: int = 32, *, is_signed: bool = Tru
     return Forged(
         CommitId(block.block_id), encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)
     )
+
+
+def bare_on_own_topic(topic_seed: TopicSeed) -> Forged:
+    """The same, without a body that never was."""
+    block, key = encrypt_block(secrets.token_bytes(32), ConvergenceSecret(bytes(32)))
+    nonce = secrets.token_bytes(NONCE_SIZE)
+    topic, secret = signing.topic_key_pair(topic_seed)
+    sealed = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,), nonce).sealed_key
+    body_id = ObjectId(BlockId(secrets.token_bytes(32)))
+    signature = sign_publication(secret, topic, sealed, (block.encoded,), body_id)
+    return Forged(CommitId(block.block_id), encode_bare(topic, sealed, block.encoded, body_id, signature))
 
 
 def of_a_reader(branch: Branch) -> Branch:

@@ -87,11 +87,14 @@ class Field:
         peer = Peer(home)
         is_relay = bool(name) and ATTACKS[name].role is Role.RELAY_CLIENT
         try:
-            peer.start(*(("--set", "relay.enabled=true") if is_relay else ()))
+            web = ("--set", "network.websocket_listen=127.0.0.1:0")
+            peer.start(*web, *(("--set", "relay.enabled=true") if is_relay else ()))
             branch = str(peer.client.list_branches(_repo(peer))["branches"][0]["branch"])
             with _felt(peer, branch) as before:
                 time.sleep(calm_seconds)  # what is measured is how the daemon does meanwhile
-            what = Raid(name, self.stage, peer.listen, read_run_file(home).api, seconds)
+            listens = str(peer.client.show_status()["websocket_listen"])
+            web_address = listens.removeprefix("ws://").partition("/")[0]
+            what = Raid(name, self.stage, peer.listen, read_run_file(home).api, web_address, seconds)
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
                 pool.submit(warm_up).result()  # the attacker's process has started when it is measured
                 cpu_before, began = _cpu_seconds(peer.pid), time.perf_counter()

@@ -209,6 +209,8 @@ class Attacker:
     """Connections that the victim accepts at a time."""
     open_api: OpenWire | None = None
     """A connection to the victim's local API, where there is one."""
+    open_web: OpenWire | None = None
+    """A connection to where the victim listens by WebSocket, where it does."""
     wires: list[trio.abc.Stream] = field(default_factory=list)
 
     @property

@@ -23,6 +23,7 @@ class Raid:
     stage: Stage
     address: str
     api: str
+    web: str
     seconds: float
 
 
@@ -67,9 +68,12 @@ async def _raid(what: Raid) -> Raided:
     async def open_api() -> trio.abc.Stream:
         return await open_to(what.api)
 
+    async def open_web() -> trio.abc.Stream:
+        return await open_to(what.web)
+
     effort = Effort(size=SIZE, until=time.monotonic() + what.seconds)
     async with trio.open_nursery() as everything:
-        attacker = Attacker(what.stage, open_wire, everything, effort, open_api=open_api)
+        attacker = Attacker(what.stage, open_wire, everything, effort, open_api=open_api, open_web=open_web)
         with trio.move_on_after(what.seconds + 1):
             while not effort.is_over:
                 runs += 1

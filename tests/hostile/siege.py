@@ -242,6 +242,8 @@ async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> A
         async with trio.open_nursery() as nursery:
             listener = _Listener()
             await nursery.start(network.run, cast("list[trio.SocketListener]", [listener]))
+            for node in (victim, honest):
+                nursery.start_soon(node.joiner.run)
             siege = Siege(victim, honest, network, listener, nursery)
             await siege.meet_honest()
             yield siege
@@ -253,7 +255,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """Count what the victim does, by the places where it does it."""
     counts = Counts()
 
-    def check(claims: Sequence[Claim]) -> Sequence[bool]:
+    def check(claims: Sequence[Claim], *, may_wait: bool = True) -> Sequence[bool]:
         counts.of["signatures"] += len(claims)
         return check_claims(claims)
 

@@ -296,7 +296,7 @@ def check(network: Network) -> None:
             topics = end.session.topics
             assert sum(one.in_flight + one.is_loading for one in topics) <= BATCHES_IN_FLIGHT_MAX
             assert sum(len(one.served.waiting) for one in topics) <= FETCHED_COUNT_MAX
-            assert sum(map(len, (ids for one in topics for ids in one.wants.waiting))) <= WANTED_COUNT_MAX
+            assert sum(len(want.ids) for one in topics for want in one.wants.waiting) <= WANTED_COUNT_MAX
 
 
 def check_stores(network: Network) -> None:

@@ -23,10 +23,18 @@ from protocol.session_events import (
     SummaryLoaded,
     WantedFound,
 )
-from protocol.session_outputs import FindWanted, IngestBatch, LoadBatch, LoadBlocks, LoadPlan, LoadSummary
+from protocol.session_outputs import (
+    FindBodies,
+    FindWanted,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    LoadSummary,
+)
 from tests.support.ids import as_commit_id
 
-Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
+Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | FindBodies | LoadBlocks
 _BATCH_COUNT = 5
 """Commits of one batch: few, so that small histories take several."""
 
@@ -160,6 +168,8 @@ class Store:
             case FindWanted():
                 found = topic.implied(load.ids).intersection(load.ids)
                 return WantedFound(load.topic, sorted(topic.nums[as_commit_id(raw)] for raw in found))
+            case FindBodies():  # a commit has no body here
+                return WantedFound(load.topic, [])
             case LoadBlocks():
                 return BlocksLoaded(load.topic, (b"",))
 

@@ -116,6 +116,7 @@ class Twins:
 
     def _keep(self, operation: Operation, acks: tuple[int, ...]) -> None:
         self.real.add(operation, tuple(map(commit_id, acks)))
+        self.real.now()  # which goes on from what it was: what it comes to is compared at the end
         self._operations.append(operation)
         self.pasts.append(frozenset(acks).union(*(self.pasts[ack] for ack in acks)))
 

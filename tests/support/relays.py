@@ -21,6 +21,7 @@ from storage.relay.files import finish_file, keep_blocks
 from storage.relay.quotas import RelayQuotas, Visitor
 from storage.relay.relay import load_kept, open_topics, store_publications
 from tests.support.builders import World
+from tests.support.forging import bare_of
 from tests.support.nodes import Node, connected, open_nodes
 
 PLENTY = RelayQuotas(
@@ -44,9 +45,13 @@ def open_relay(folder: Path, quotas: RelayQuotas = PLENTY, name: str = "relay") 
 
 
 def fill_relay(database: Database, world: World, visitor: Visitor) -> int:
-    """Keep a branch for others with a file of two leaves, of a peer with an account; gives how many commits."""
+    """Keep a branch for others with a file of two leaves, of a peer with an account; gives how many commits.
+
+    The last one is kept without its body.
+    """
     topic, secret = world.branch.topic, ConvergenceSecret(b"c" * 32)
-    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
+    *whole, last = world.publications(world.branch)
+    items = [(decode_publication(item), item) for item in (*whole, bare_of(last))]
     leaves = [encrypt_block(content, secret)[0] for content in (b"one", b"two")]
     root = encrypt_block(b"", secret, tuple(one.block_id for one in leaves))[0]
     came = [root, *leaves]

@@ -383,6 +383,9 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("account_quota_too_large", "bad_shape", ["account-joined1", "", 2**53, 0])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
+    yield refuse("bodies_of_nothing", "bad_shape", ["want-bodies1", ID, []])
+    yield refuse("bodies_of_too_many", "bad_shape", ["want-bodies1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
+    yield refuse("more_bodies_than_asked", "bad_shape", ["found-bodies1", ID, WANT_COUNT_MAX + 1])
     at = ["192.0.2.7:7474", OTHER]
     yield refuse("introduction_of_nobody", "bad_shape", ["introduce1", ID, []])
     yield refuse(

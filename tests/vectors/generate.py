@@ -58,6 +58,7 @@ from protocol.document_kinds import (
 )
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.ids import (
+    AnyId,
     BlockId,
     BranchId,
     CircuitAddress,
@@ -112,6 +113,7 @@ from protocol.messages import (
     Features,
     Fetch,
     FileDeposit,
+    FoundBodies,
     Goodbye,
     Introduce,
     Introductions,
@@ -134,6 +136,7 @@ from protocol.messages import (
     SettledFiles,
     Summary,
     Want,
+    WantBodies,
     encode_message,
 )
 from protocol.object import build_object
@@ -469,6 +472,8 @@ def messages() -> list[JsonObject]:
         Publications(topic, (b"one", b"two")),
         Receipt(topic),
         Want(topic, (EPOCH,)),
+        WantBodies(topic, (AnyId(EPOCH), AnyId(BRANCH_ID))),
+        FoundBodies(topic, 1),
         Fetch(topic, (EPOCH, BlockId(BRANCH_ID))),
         Relay(),
         Deposit((TopicKey(BRANCH_ID), TopicKey(EPOCH))),

@@ -147,6 +147,8 @@ MESSAGES: dict[str, Shapes] = {
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},
     "want1": {"topic": ID, "ids": [ID]},
+    "want-bodies1": {"topic": ID, "ids": [ID]},
+    "found-bodies1": {"topic": ID, "count": range(257)},
     "relay2": {},
     "deposit1": {"topics": [ID]},
     "join-account1": {"token": ID},

@@ -500,6 +500,8 @@ BOUNDS_NOT_CHECKED: Final = {
     "message_nodes_of_nobody",
     "message_nodes_too_many",
     "message_refusal_too_long",
+    "message_bodies_of_nothing",
+    "message_bodies_of_too_many",
     "message_want_of_nothing",
     "message_want_of_too_many",
     "publication_too_many_blocks",

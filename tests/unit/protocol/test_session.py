@@ -7,13 +7,14 @@ import pytest
 from protocol.block import Block, encrypt_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
+from protocol.ids import AnnouncedTopic, AnyId, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
 from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import BLOCK_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
+    BODIES_WANTED_COUNT_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
@@ -30,6 +31,7 @@ from protocol.messages import (
     Deposit,
     Features,
     Fetch,
+    FoundBodies,
     Goodbye,
     KeepAlive,
     Publications,
@@ -39,6 +41,7 @@ from protocol.messages import (
     Relay,
     Summary,
     Want,
+    WantBodies,
     decode_message,
     encode_message,
 )
@@ -48,6 +51,7 @@ from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
     BlocksWanted,
+    BodiesWanted,
     CheckDue,
     CommitsAccepted,
     CommitsWanted,
@@ -61,6 +65,7 @@ from protocol.session_events import (
 )
 from protocol.session_outputs import (
     Close,
+    FindBodies,
     FindWanted,
     HandleFrame,
     HandOver,
@@ -320,6 +325,48 @@ def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_p
     assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
 
 
+def test_bodies_are_asked_for_again_and_leave_room_for_causes() -> None:
+    session = _joined(MAIN)
+    ids = tuple(as_commit_id(number.to_bytes(32)) for number in range(WANT_COUNT_MAX))
+    progress = next(one for one in session.topics if one.topic == MAIN)
+
+    def asked_bodies() -> tuple[int, int | None]:
+        return progress.bodies_unanswered, progress.bodies_found
+
+    for _ in range(2):
+        named = tuple(map(AnyId, ids))
+        assert session.handle(BodiesWanted(MAIN, ids)) == [Send(WantBodies(BLIND_MAIN, named))]
+    assert asked_bodies() == (2, None)
+    assert session.handle(MessageReceived(FoundBodies(BLIND_MAIN, 7))) == []
+    assert asked_bodies() == (1, None), "it is of the first question"
+    assert session.handle(MessageReceived(FoundBodies(BLIND_MAIN, 0))) == []
+    assert asked_bodies() == (0, 0)
+    asked = 2
+    while session.handle(BodiesWanted(MAIN, ids)):
+        asked += 1
+    assert asked == BODIES_WANTED_COUNT_MAX // WANT_COUNT_MAX
+    assert not session.has_room_for_bodies(WANT_COUNT_MAX)
+    assert session.handle(CommitsWanted(MAIN, ids)) == [Send(Want(BLIND_MAIN, ids))]
+    alone = Session(SESSION_ID, is_dialer=True)
+    alone.handle(TopicFollowed(MAIN, is_root=False))
+    assert alone.handle(BodiesWanted(MAIN, ids)) == [], "a topic that the peer has not joined"
+
+
+def test_who_asks_for_bodies_hears_how_many_there_are_and_gets_them() -> None:
+    session = _joined(MAIN)
+    ids = (AnyId(b"w" * 32), AnyId(b"v" * 32))
+    assert session.handle(MessageReceived(WantBodies(BLIND_MAIN, ids))) == [FindBodies(MAIN, ids)]
+    assert session.handle(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"u" * 32),)))) == []
+    assert session.handle(WantedFound(MAIN, [3])) == [
+        Send(FoundBodies(BLIND_MAIN, 1)),
+        FindWanted(MAIN, (as_commit_id(b"u" * 32),)),
+        LoadBatch(MAIN, (3,)),
+    ]
+    assert session.handle(WantedFound(MAIN, [])) == []
+    session.handle(MessageReceived(WantBodies(BLIND_MAIN, ids)))
+    assert session.handle(WantedFound(MAIN, [])) == [Send(FoundBodies(BLIND_MAIN, 0))]
+
+
 def test_states_are_named() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.handle(TopicFollowed(MAIN, is_root=False))
@@ -340,6 +387,7 @@ FAULTS: dict[str, list[object]] = {
     "unasked_summary": [Summary(BLIND_MAIN, 0, (), 0, EMPTY), Summary(BLIND_MAIN, 0, (), 0, EMPTY)],
     "unasked_reconciliation": [Reconcile(BLIND_MAIN, 0, b"")],
     "unasked_receipt": [Receipt(BLIND_MAIN)],
+    "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_topics": [
         Announce(
@@ -350,7 +398,8 @@ FAULTS: dict[str, list[object]] = {
         for start in range(0, TOPIC_COUNT_MANY_MAX + 1, TOPIC_COUNT_MAX)
     ],
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
-    * (WANTED_COUNT_MAX // WANT_COUNT_MAX + 1),
+    * (WANTED_COUNT_MAX // WANT_COUNT_MAX)
+    + [WantBodies(BLIND_MAIN, (AnyId(b"w" * 32),) * WANT_COUNT_MAX)],
     "peer_left": [Goodbye("stopping")],
 }
 

@@ -215,6 +215,37 @@ def test_who_leaves_or_loses_writing_makes_an_epoch_due(history: History) -> Non
     assert history.is_due()
 
 
+def test_who_leaves_again_after_an_exclusion_makes_no_epoch_due(history: History) -> None:
+    """By what it had seen before: else anyone who was excluded has the others start epoch after epoch."""
+    excluded = history.exclude("cat", 5)
+    history.start("ann", excluded)
+    for _ in range(3):
+        history.add("cat", Remove(USERS["cat"], None, ()), 5)
+    assert not history.is_due()
+    history.exclude("cat", 5, by="ben")
+    assert history.is_due(), "what admins do at the same time is brought together"
+
+
+def test_who_leaves_what_is_left_of_its_rights_makes_an_epoch_due(history: History) -> None:
+    lowered = history.add("ann", Remove(USERS["cat"], Permission.READ, ()), 5)
+    started = history.start("ann", lowered)
+    assert not history.is_due()
+    history.add("cat", Remove(USERS["cat"], Permission.READ, ()), 5)
+    assert not history.is_due(), "the epoch was started for a reader"
+    history.add("cat", Remove(USERS["cat"], None, ()), lowered)
+    assert history.is_due()
+    started = history.start("ann", history.count - 1, started)
+    assert not history.is_due()
+
+
+def test_who_leaves_after_it_was_granted_something_again_makes_an_epoch_due(history: History) -> None:
+    excluded = history.exclude("cat", 5)
+    started = history.start("ann", excluded)
+    granted = history.grant("cat", Permission.READ, started)
+    history.add("cat", Remove(USERS["cat"], None, ()), granted)
+    assert history.is_due(), "it was given the epoch's secrets"
+
+
 def test_additions_to_an_epoch_name_it_members_and_branches(history: History) -> None:
     started = history.start("ann", history.exclude("cat", 5))
     epoch, ann = EpochId(commit_id(started)), USERS["ann"]

@@ -435,7 +435,7 @@ async def test_streams_show_the_same_and_end_when_the_token_does(tmp_path: Path)
                 assert (await _next_event(edit_lines))[0] == (await _next_event(brief_lines))[0]
             await one.client.post("/api/v1/branches/other:main/commits", json={"text": "unseen"})
             await one.client.post("/api/v1/branches/notes:main/commits", json={"text": "hello"})
-            assert '"commits": 6' in (await _next_event(lines))[1], (
+            assert '"commits":6' in (await _next_event(lines))[1], (
                 "that something happens elsewhere does not show"
             )
             assert "hello" in (await _next_event(edit_lines))[1]

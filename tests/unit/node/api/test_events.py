@@ -11,6 +11,8 @@ import pytest
 import trio
 import trio.lowlevel
 import trio.testing
+from sqlalchemy import Engine, event
+from trio.testing import MockClock
 
 from node.api import edits as edits_module
 from node.api import event_streams, http_server
@@ -325,6 +327,7 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
             assert found == [str(number) for number in range(20)]
             texts.extend(found)
 
+        monkeypatch.setattr(edits_module, "EVENT_PAUSE_SECONDS_MIN", 0)
         monkeypatch.setattr(edits_module, "EVENT_PAUSE_SECONDS", 0)
         reads.clear()
         alice.write(branch, "0")
@@ -333,6 +336,60 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
                 nursery.start_soon(follow, EditSource(alice.hub, shared, branch, since), number)
         assert len(texts) == 200
         assert len(reads) < 100, "ten sources read what two would"
+
+
+@pytest.mark.parametrize("others, pause", [(0, 0.04), (31, 0.1), (63, 0.2), (1000, 0.2)])
+async def test_a_change_after_a_quiet_time_is_told_at_once_and_more_after_a_pause(
+    tmp_path: Path, others: int, pause: float, autojump_clock: MockClock
+) -> None:
+    """Few who follow are told sooner: what all of them take has a bound."""
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        shared = SharedReads(alice.hub)
+        since = Cursor((await shared.read(branch, START))[0].next.change)
+        sources = [EditSource(alice.hub, shared, branch, since) for _ in range(others + 1)]
+        for source in sources:
+            source.start()
+        following = sources[0]
+        assert await _no_event(following)
+        await trio.sleep(10)
+        alice.write(branch, "first")
+        began = trio.current_time()
+        assert [_text_of(event) for event in await following.next()] == ["first"]
+        assert trio.current_time() == began
+        for text in ("second", "third"):
+            alice.write(branch, text)
+        assert [_text_of(event) for event in await following.next()] == ["second", "third"]
+        assert trio.current_time() - began == pytest.approx(pause)
+        for source in sources:
+            source.stop()
+        assert shared.pause == 0.04
+
+
+async def _no_event(source: EditSource) -> bool:
+    with trio.move_on_after(5) as waiting:
+        await source.next()
+    return waiting.cancelled_caught
+
+
+async def test_a_look_at_one_new_commit_runs_few_statements(tmp_path: Path) -> None:
+    """It stands between a write and its being visible, once for each write of a single client."""
+    said: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        said.append(statement)
+
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        since = read_window(alice.hub, branch, START, 64)[0].next
+        alice.write(branch, "new")
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            _, edits = read_window(alice.hub, branch, since, 64, size_max=1000)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        assert [edit["edit"] for edit in edits] == ["insert"]
+        assert len(said) <= 12, said
 
 
 async def test_a_read_from_before_a_change_is_not_shared_after_it(

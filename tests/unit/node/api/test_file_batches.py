@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from node.api import requests as api_requests
+from node.api import http_connection
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.users import BODY_WAIT_SECONDS, FILE_BATCH_COUNT_MAX
 from ravel.files import encode_head
@@ -69,7 +69,7 @@ async def _begin(one: Served, body: bytes, length: int) -> trio.SocketStream:
 async def test_a_request_that_stops_coming_is_given_up_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", BODY_WAIT_SECONDS / 100)
+    monkeypatch.setattr(http_connection, "BODY_WAIT_SECONDS", BODY_WAIT_SECONDS / 100)
     body = _body(6, LEAF_SIZE)
     async with served(tmp_path) as one:
         one.node.create_repo()

@@ -8,6 +8,7 @@ import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock, memory_stream_pair
 
+from node.api.connection_watch import ConnectionWatch
 from node.api.http_connection import HttpConnection
 from tests.support.machine import fail_after
 
@@ -33,20 +34,33 @@ async def _echo(_scope: Scope, receive: Receive, send: Send) -> None:
     await _say(send, content)
 
 
+class _Pace:
+    """Parses so many bytes at a time, and counts how often others have their turn."""
+
+    def __init__(self, slice_size: int = 1 << 20) -> None:
+        self.slice_size = slice_size
+        self.rests = 0
+
+    async def rest(self) -> None:
+        self.rests += 1
+        await trio.lowlevel.checkpoint()
+
+
 @asynccontextmanager
-async def _connected(app: ASGIApp) -> AsyncIterator[trio.abc.HalfCloseableStream]:
+async def _connected(app: ASGIApp, pace: _Pace | None = None) -> AsyncIterator[trio.abc.HalfCloseableStream]:
     """A client of a server that serves it by this application, for at most ten minutes of the mock clock."""
     client, server = memory_stream_pair()
+    watch = ConnectionWatch()
+    ends = {"scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
 
     async def serve() -> None:
-        connection = HttpConnection(
-            app, server, scheme="http", client=("127.0.0.1", 1), server=("127.0.0.1", 2)
-        )
-        await connection.run()
+        await HttpConnection(app, server, watch, pace or _Pace(), ends).run()
         await server.aclose()
+        nursery.cancel_scope.cancel()
 
     with fail_after(600):
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.run)
             nursery.start_soon(serve)
             yield client
             await client.aclose()
@@ -104,6 +118,34 @@ async def test_a_body_may_come_in_parts(head: bytes, body: list[bytes], autojump
                 await client.send_all(part)
                 await trio.sleep(1)
             assert (await _read(client, b"abcde")).endswith(b"\r\n\r\nabcde")
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_others_have_their_turn_while_what_came_at_once_is_parsed(
+    is_wanted: bool, autojump_clock: MockClock
+) -> None:
+    sizes: list[int] = []
+    pace = _Pace(slice_size=200)
+
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        has_more = is_wanted
+        while has_more:
+            message = await receive()
+            sizes.append(len(message["body"]))
+            has_more = message["more_body"]
+        await _say(send)
+
+    async with _connected(app, pace) as client:
+        for _ in range(2):  # and the connection is used again, also where the body was thrown away
+            await client.send_all(
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + b"1\r\nx\r\n" * 1000
+                + b"0\r\n\r\n"
+            )
+            assert await _read(client, b"ok") == _OK
+    assert sum(sizes) == (2000 if is_wanted else 0)
+    assert max(sizes, default=0) <= 200 // 6 + 1
+    assert pace.rests >= 2 * 6000 // 200
 
 
 @pytest.mark.parametrize(
@@ -240,3 +282,76 @@ async def test_what_was_sent_in_part_is_followed_by_nothing(autojump_clock: Mock
     async with _connected(app) as client:
         await client.send_all(_GET * 2)
         assert b"later" not in await _read(client)
+
+
+async def test_a_body_that_is_cut_is_told_to_the_application(autojump_clock: MockClock) -> None:
+    messages: list[Message] = []
+
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while not messages or messages[-1]["type"] == "http.request":
+            messages.append(await receive())
+
+    async with _connected(app) as client:
+        await client.send_all(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")
+        await client.send_eof()
+        assert b"HTTP/1.1 200" not in await _read(client)
+    assert messages == [
+        {"type": "http.request", "body": b"ab", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+
+async def test_a_client_that_leaves_a_long_answer_is_noticed_though_nobody_waits_for_that(
+    autojump_clock: MockClock,
+) -> None:
+    ended: list[float] = []
+
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        await receive()
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append(trio.current_time())
+
+    began = trio.current_time()
+    async with _connected(app) as client:
+        await client.send_all(_GET)
+        await trio.sleep(30)
+    assert 30 <= ended[0] - began <= 32
+
+
+async def test_a_request_that_comes_during_a_long_answer_waits_for_its_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """To notice a client that leaves, one piece is read ahead."""
+    asked: list[str] = []
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        asked.append(scope["path"])
+        await trio.sleep(20)
+        await _say(send)
+
+    async with _connected(app) as client:
+        await client.send_all(_GET)
+        await trio.sleep(10)
+        for _ in range(3):
+            await client.send_all(_GET.replace(b"a%20b", b"second"))
+            await trio.sleep(1)
+        assert asked == ["/a b"]
+        assert await _read(client, b"ok" + _OK * 3) == _OK * 4
+    assert asked == ["/a b", *["/second"] * 3]
+
+
+async def test_many_requests_in_one_piece_leave_room_for_others(autojump_clock: MockClock) -> None:
+    answered: list[int] = []
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        answered.append(0)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+
+    async with _connected(app) as client:
+        await client.send_all(_GET * 100)
+        while len(answered) < 50:
+            before = len(answered)
+            await trio.lowlevel.checkpoint()
+            assert len(answered) - before <= 2

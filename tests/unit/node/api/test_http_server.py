@@ -17,7 +17,7 @@ from node.api import http_connection
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
-from node.api.http_server import serve_connection
+from node.api.http_server import Strangers
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -25,6 +25,7 @@ from protocol.limits.users import (
 from ravel.operations import path_part
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
+from tests.support.connections import serve_alone
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, served
 
@@ -119,7 +120,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(http_connection, "BODY_WAIT_SECONDS", 0.05)
     async with _served(tmp_path) as client:
         async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
             lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
@@ -138,7 +139,7 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
     client, stream = _connection()
     with fail_after(7200):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"at last" in b"".join([part async for part in client])
 
@@ -187,7 +188,7 @@ async def test_the_head_of_an_answer_is_sent_with_its_body(
     counting = _Counting(server)
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, counting)  # type: ignore[arg-type]  # it has all that the server uses
+            nursery.start_soon(serve_alone, app, counting)  # type: ignore[arg-type]  # it has all that the server uses
             for _ in range(2):  # the second one begins with nothing left of the first
                 await client.send_all(method.encode() + b" / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while len(b"".join(counting.sent)) < len(b"".join(sends)):
@@ -207,7 +208,7 @@ async def test_who_asks_for_http2_is_answered_in_http1(autojump_clock: MockClock
     client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             for _ in range(2):
                 await client.send_all(b"\r\n".join([*upgrade, b"HTTP2-Settings: AAMAAABkAAQAAP__", b"", b""]))
                 said = b""
@@ -229,7 +230,7 @@ async def test_a_connection_without_a_request_is_ended(autojump_clock: MockClock
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             said = b"".join([part async for part in client])
     assert said.endswith(b"ok")
@@ -244,7 +245,7 @@ async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockC
     began = trio.current_time()
     with fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             with pytest.raises(trio.BrokenResourceError):
                 for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
                     await client.send_all(bytes([byte]))
@@ -264,7 +265,7 @@ async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump
     began = trio.current_time()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(_UNFINISHED)
             with pytest.raises(trio.BrokenResourceError):
                 for _ in range(400):
@@ -284,7 +285,7 @@ async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClo
     client, stream = _connection()
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, app, stream)
+            nursery.start_soon(serve_alone, app, stream)
             await client.send_all(_UNFINISHED)
             for _ in range(499):
                 await trio.sleep(API_STRANGER_SECONDS / 10)
@@ -309,6 +310,90 @@ async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
         assert (await client.get("/api/v1/status")).status_code == 200
         for stream in strangers:
             await stream.aclose()
+
+
+@pytest.mark.parametrize("shows_token", [True, False])
+async def test_strangers_are_answered_at_a_bounded_rate(
+    shows_token: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """All together: each request takes a fraction of a millisecond, and any number may come at once."""
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        if shows_token:
+            scope["extensions"][TRUSTED]()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    strangers = Strangers()
+
+    async def ask() -> None:
+        client, stream = _connection()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream, strangers)
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
+            said = b""
+            while said.count(b"ok") < 4:
+                said += await client.receive_some()
+            await client.aclose()
+
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+    seconds = trio.current_time() - began
+    assert seconds < 3 if shows_token else 5 <= seconds < 10
+
+
+@pytest.mark.parametrize("shows_token", [True, False])
+async def test_small_chunks_of_strangers_are_read_slowly(
+    shows_token: bool, autojump_clock: MockClock
+) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if shows_token:
+            scope["extensions"][TRUSTED]()
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    client, stream = _connection()
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream)
+            head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            await client.send_all(head + b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n")
+            said = b""
+            while not said.endswith(b"ok"):
+                said += await client.receive_some()
+            seconds = trio.current_time() - began
+            await client.aclose()
+    assert seconds < 0.1 if shows_token else seconds >= 50 * 0.02
+
+
+async def test_a_stranger_gets_its_refusal_though_it_sends_more_than_is_read(
+    autojump_clock: MockClock,
+) -> None:
+    """What it sends is parsed slowly; what nobody wants is then thrown away at once, or the answer would go with it."""
+
+    async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"no"})
+
+    client, stream = _connection()
+    sent = 0
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, refuse, stream)
+            await client.send_all(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n")
+            while sent < 5_000_000:
+                await client.send_all(bytes(50_000))
+                sent += 50_000
+                await trio.sleep(0.015)
+            assert b"".join([part async for part in client]).endswith(b"no")
 
 
 async def test_a_code_is_short(tmp_path: Path) -> None:

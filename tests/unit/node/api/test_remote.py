@@ -11,7 +11,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.api import http_server
 from node.api.codes import OneTimeCodes
-from node.api.http_server import Strangers, serve_connection
+from node.api.http_server import Strangers
 from node.api.remote import REMOTE, Remote, StrangerLimits
 from node.home.api_config import ApiConfig
 from node.home.config import Config
@@ -28,6 +28,7 @@ from protocol.limits.users import (
     REMOTE_REQUESTS_AT_ONCE_MAX,
     REMOTE_SUBNETS_MAX,
 )
+from tests.support.connections import serve_alone
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, Served, served
 
@@ -332,7 +333,7 @@ async def test_who_says_nothing_is_left(tmp_path: Path, autojump_clock: MockCloc
     began = trio.current_time()
     with fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_connection, _refuse, stream, Strangers(_remote(tmp_path)))  # type: ignore[arg-type]  # a stream is enough
+            nursery.start_soon(serve_alone, _refuse, stream, Strangers(_remote(tmp_path)))  # type: ignore[arg-type]  # a stream is enough
             assert await _read_all(client) == b""
     assert trio.current_time() - began <= API_STRANGER_SECONDS + 2
 

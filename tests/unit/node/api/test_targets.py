@@ -19,10 +19,10 @@ from tests.support.builders import World
 class _NotWalked(dict[int, Branch]):
     """Looked up, and never gone through."""
 
-    def values(self) -> NoReturn:  # type: ignore[override]  # it raises
+    def values(self) -> NoReturn:
         raise AssertionError("all branches were looked at")
 
-    __iter__ = items = values  # type: ignore[assignment]  # likewise
+    __iter__ = items = values
 
 
 @pytest.fixture

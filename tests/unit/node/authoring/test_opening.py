@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.opening import PART_COUNT, Opener
 from node.authoring.write_group import WriteRequest
-from node.ingest.publication_reading import OpeningKeys, read_batch
+from node.ingest.publication_reading import OpeningKeys, gather_claims, read_batch
 from node.ingest.reading_worker import WorkerReading
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.runtime.errors import ServiceError
@@ -43,7 +44,7 @@ class _Workers(ReadingWorkers):
         self.gate.acquire()
         self.read_counts.append(len(items))
         batch = read_batch(keys, items)
-        return self.answer(WorkerReading(batch, list(check_claims(batch.claims)), 0.0))
+        return self.answer(WorkerReading(batch, list(check_claims(gather_claims(batch))), 0.0))
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_what_no_worker_takes_is_opened_here(world: World, workers: _Workers) ->
 
 def test_a_signature_that_a_worker_finds_wrong_refuses_the_batch(world: World, workers: _Workers) -> None:
     def deny(reading: WorkerReading) -> WorkerReading:
-        return reading._replace(claims_hold=[*reading.claims_hold[:-1], False])
+        return replace(reading, claims_hold=[*reading.claims_hold[:-1], False])
 
     workers.answer = deny
     with pytest.raises(ServiceError, match="not a legal one"):

@@ -8,12 +8,15 @@ import pytest
 import trio
 from sqlalchemy import Connection
 
+from node.authoring import feed_encoder as feed_encoder_module
 from node.authoring import write_group as write_group_module
+from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_group import WriteRequest
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.ingest.people import Stated
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Change, Replica
 from node.runtime.errors import ServiceError
 from protocol.body import Grant, Permission, Remove
@@ -25,8 +28,9 @@ from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.signing import public_key
 from storage.commits.commits import load_facts, load_timeline
 from storage.engine.errors import StorageError
-from tests.support.builders import World, give, timeline
+from tests.support.builders import NOW_MS, World, give, timeline
 from tests.support.nodes import Node, open_nodes
+from verifier.tangle_kinds import GROUP
 
 _USER = public_key(UserSeed(b"b" * 32))
 
@@ -191,21 +195,95 @@ def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transacti
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write_group_module, "WRITE_GROUP_COMMITS_MAX", 2)
-    read, count = world.replica.database.read, 0
+    database = world.replica.database
+    read, before = database.read, database.commit_count
 
     def fail_later() -> AbstractContextManager[Connection]:
-        nonlocal count
-        count += 1
-        if count > 1:
+        if database.commit_count > before:
             raise StorageError("the disk is gone")
         return read()
 
+    plan = WriteRequest(world.branch, lambda _: [Draft(Post("p"))])
     with monkeypatch.context() as patch:
-        patch.setattr(world.replica.database, "read", fail_later)
-        outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(4)])
+        patch.setattr(database, "read", fail_later)
+        outcomes, ingested = world.author.write_group([_post(world, "0"), _post(world, "1"), plan, plan])
     assert timeline(world.replica, world.branch)[-2:] == _ids(outcomes[:2])
     assert [type(outcome) for outcome in outcomes[2:]] == [StorageError] * 2
     assert sum(map(len, ingested.accepted.values())) == 2
+
+
+@contextmanager
+def _without_reading(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing may be read of the store beside the transaction."""
+
+    def fail() -> AbstractContextManager[Connection]:
+        raise AssertionError("read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.replica.database, "read", fail)
+        yield
+
+
+def _acks(world: World, written: WrittenCommit) -> tuple[CommitId, ...]:
+    with world.replica.database.read() as connection:
+        return load_facts(connection, [written.commit_id])[written.commit_id].acks
+
+
+def test_a_write_where_nobody_else_has_written_reads_nothing_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last, _ = world.author.write(world.branch, Post("first"))
+    for number in range(20):
+        with _without_reading(world, monkeypatch):
+            written, _ = world.author.write(world.branch, Post(str(number)))
+        assert _acks(world, written) == (last.commit_id,)
+        last = written
+
+
+def test_what_others_have_written_meanwhile_is_acked(world: World) -> None:
+    world.author.write(world.branch, Post("first"))
+    other = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
+    world.author.write(world.replica.root_branch(world.repo), Grant(other.user, Permission.WRITE, None))
+    world.author.write(world.branch, Post("second"))
+    theirs, _ = other.write(world.branch, Post("theirs"))
+    written, _ = world.author.write(world.branch, Post("third"))
+    assert _acks(world, written) == (theirs.commit_id,)
+    assert _acks(world, other.write(world.branch, Post("again"))[0]) == (written.commit_id,)
+
+
+def test_a_write_follows_what_was_written_of_the_repo(world: World) -> None:
+    """A commit's cause in the root branch: whoever it names may be a member only since then."""
+    world.author.write(world.branch, Post("first"))
+    root = world.replica.root_branch(world.repo)
+    granted, _ = world.author.write(root, Grant(_USER, Permission.READ, None))
+    written, _ = world.author.write(world.branch, Post("second"))
+    [opened] = open_batch(world.branch, [written.encoded]).opened
+    place = opened.signed.commit.place(GROUP)
+    assert place is not None
+    assert place.previous == (granted.commit_id,)
+
+
+def test_a_write_that_failed_is_followed_by_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = world.author.write(world.branch, Post("first"))
+
+    def fail(_connection: Connection, _written: object) -> None:
+        raise StorageError("the disk is full")
+
+    with pytest.raises(StorageError):
+        world.author.write(world.branch, Post("lost"), after=fail)
+    written, _ = world.author.write(world.branch, Post("second"))
+    assert _acks(world, written) == (first.commit_id,)
+
+
+def test_a_long_feed_is_written_with_few_of_its_places_in_memory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules refuse a commit whose skip link leads elsewhere."""
+    monkeypatch.setattr(feed_encoder_module, "_REMEMBERED_MAX", 8)
+    for number in range(60):
+        world.author.write(world.branch, Post(str(number)))
+    assert world.author.write_group([_post(world, str(number)) for number in range(70)])[1].rejected == []
+    assert len(timeline(world.replica, world.branch)) == 131
 
 
 def test_an_epoch_that_is_due_is_started_once_for_all(world: World) -> None:

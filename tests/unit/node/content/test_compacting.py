@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-import trio
 from pycrdt import Doc, Text
 from sqlalchemy import text
 from trio.testing import MockClock
@@ -28,15 +27,12 @@ from node.contract.documents import edit_dict, edit_set, show_dict, show_set, sn
 from node.home.home import create_home
 from node.home.key_file import Keys
 from node.membership.merging import Merging
-from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
-from node.sync.relay import RelayService
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction
 from protocol.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
 from protocol.keys import NodeSeed, UserSeed
-from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.blobs.garbage_collection import collect_garbage
 from storage.commits.commits import load_timeline
@@ -46,7 +42,7 @@ from tests.support.exports import export_node
 from tests.support.forging import bare_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
-from tests.support.relays import PLENTY
+from tests.support.relays import open_relay, visit
 
 ANY_TIME = 1 << 62
 
@@ -384,27 +380,31 @@ async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manage
 
 
 @pytest.mark.slow
-async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
+async def test_a_newcomer_gets_by_a_relay_alone_what_all_members_have_erased(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    alice, bob, keeper = nodes
-    keeper.hub.relay = RelayService(keeper.replica.database, PLENTY, inline(), lambda: 0, check_claims)
+    alice, bob, carol = nodes
     await share(alice, bob)
     alice.write(alice.branch(), "words")
+    await edit_set(_documents(alice), "main", ["pears", "plums"], [])
+    await edit_set(_documents(alice), "main", [], ["plums"])
     await _compact(alice)
     await together(alice, bob)
-    _erase(alice, tmp_path / "alice")
-    topic, length = alice.branch().topic, alice.digest(alice.branch())[1]
-
-    async def visit(node: Node) -> int:
-        async with connected(node, keeper):
-            await trio.sleep(100)
-        assert keeper.hub.relay is not None
-        (kept,) = [one for one in await keeper.hub.relay.list_all() if one.topic == topic]
-        return kept.commit_count
-
-    assert await visit(alice) == length - 1
-    assert await visit(bob) == length
+    for node, name in ((alice, "alice"), (bob, "bob")):
+        assert _erase(node, tmp_path / name).bodies == 3
+    link = alice.invite(alice.repo())
+    with fail_after(300), open_relay(tmp_path / "relay") as relay:
+        for member in (alice, bob):
+            await visit(member, relay)
+        await carol.joiner.begin(link)
+        await visit(carol, relay)
+        assert carol.digest(carol.branch()) == alice.digest(alice.branch())
+        assert await _items(carol) == ["pears"]
+        carol.write(carol.branch(), "from carol")
+        await visit(carol, relay)
+        await visit(bob, relay)
+        assert carol.digest(carol.branch()) == bob.digest(bob.branch())
+    assert check_store(tmp_path / "relay" / "relay", STORE_KEY).problems == []
 
 
 @pytest.mark.slow

@@ -16,12 +16,13 @@ from node.care.repair import accept_loss
 from node.home.home import create_home, lock_home
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
-from protocol.ids import BlockId, TopicKey
+from protocol.ids import CommitId, TopicKey
 from storage.commits.feeds import load_feeds
 from storage.engine.losses import Loss, read_loss, write_loss
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, together, until_equal
+from tests.support.sources import Source
 
 
 def _damage_log(folder: Path, place: float) -> None:
@@ -89,28 +90,22 @@ async def test_a_node_whose_log_was_damaged_asks_a_peer_before_it_writes(
 async def test_a_peer_that_is_not_level_yet_settles_nothing(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    class Source:
+    class Ahead(Source):
         """A peer that follows everything, and has more."""
 
         is_behind = True
 
-        def has_joined(self, _topic: TopicKey) -> bool:
-            return True
-
-        def is_level(self, _topic: TopicKey) -> bool:
+        def is_level(self, topic: TopicKey) -> bool:
             return not self.is_behind
 
-        def want(self, topic: TopicKey, ids: tuple[bytes, ...]) -> None:
+        def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
             raise AssertionError("nothing is asked for")
-
-        async def fetch(self, _topic: TopicKey, _wanted: BlockId) -> bytes | None:
-            return None
 
     with fail_after(300), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         write_loss(tmp_path / "alice", Loss(9, 3))
         alice.replica.own_feeds.load(repo.repo_id for repo in alice.replica.repos.values())
-        source = Source()
+        source = Ahead()
         alice.hub.sources.append(source)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(FeedRecovery(alice.hub).recover)

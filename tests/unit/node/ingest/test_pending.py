@@ -246,6 +246,7 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
     for module in ("node.ingest.acceptance", "storage.commits.pending_release", "storage.commits.pending"):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
+    monkeypatch.setattr("node.ingest.acceptance.id_keys", lambda ids: (7,) * len(ids))
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()
     assert give(replica, branch, items[2:]).waiting == 1

@@ -15,18 +15,41 @@ from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
 from node.ingest import reading_workers
 from node.ingest.publication_parsing import opening_keys
-from node.ingest.publication_reading import OpeningKeys, read_batch
-from node.ingest.reading_worker import CHECK, READY, REQUEST_HEADER, pack_claims, serve
+from node.ingest.publication_reading import OpeningKeys, Readable, Unread, gather_claims, read_batch
+from node.ingest.reading_worker import (
+    CHECK,
+    READY,
+    REQUEST_HEADER,
+    WorkerReading,
+    pack_claims,
+    serve,
+    unpack_reading,
+)
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
-from node.runtime.blocking import inline
+from node.runtime.blocking import inline, threads
 from node.sync.hub import Hub
-from protocol.content import Post
+from protocol.block import encrypt_block
+from protocol.body import (
+    BranchAdd,
+    Carried,
+    Checkpoint,
+    ErasedBody,
+    Grant,
+    RepoInit,
+    UnknownBody,
+    UnopenedBody,
+)
+from protocol.codec import encode
+from protocol.content import Files, Post
 from protocol.ids import Digest, Signature
 from protocol.keys import UserSeed
 from protocol.limits.peers import UNREADABLE_SECONDS
-from protocol.publication import decode_publication
+from protocol.publication import create_publication, decode_publication
 from protocol.signing import Claim, check_claims, key_pair, sign
-from tests.support.builders import World
+from tests.support.builders import World, timeline
+from tests.support.forging import BAD_BODIES, Forger, bare_of
+from tests.support.machine import fail_after
+from verifier.verify import Rejected
 
 COUNT = 40
 
@@ -89,8 +112,41 @@ def test_a_worker_reads_as_the_function_does(
     reading = workers.read(*items)
     assert reading is not None
     assert reading.batch == expected
-    assert reading.claims_hold == check_claims(expected.claims)
+    assert reading.claims_hold == check_claims(gather_claims(expected))
     assert reading.claims_hold.count(False) == 1, "one topic signature is forged"
+
+
+def test_what_a_worker_has_read_arrives_as_it_was(tmp_path: Path) -> None:
+    """Bodies of the root branch, those that no kind is said of, faults, and commits of a later format."""
+    world = _world(tmp_path / "node")
+    root = world.replica.root_branch(world.repo)
+    forger = Forger(world)
+    forged = [forger.write(body, metadata) for body in BAD_BODIES.values() for metadata in (b"", None)]
+    later = create_later_commit(world)
+    found = set[type]()
+    for branch, encoded in (
+        (root, world.publications(root)),
+        (world.branch, [*world.publications(world.branch), *forged, later, bare_of(forged[0])]),
+    ):
+        for with_bare in (False, True):
+            batch = read_batch(opening_keys(branch), encoded, with_bare=with_bare)
+            holds = [number % 2 == 0 for number in range(len(gather_claims(batch)))]
+            reading = WorkerReading(batch, holds, 0.5)
+            assert unpack_reading(encode(reading)) == reading
+            found.update(type(one.found) for one in batch.candidates)
+            found.update(type(one.found.body) for one in batch.candidates if isinstance(one.found, Readable))
+    assert found >= {Readable, Unread, Rejected, RepoInit, BranchAdd, Grant, Checkpoint, Files, Carried}
+    assert found >= {UnknownBody, ErasedBody, UnopenedBody}
+    assert Post not in found, "no verdict rests on it, so it is not opened"
+    world.close()
+
+
+def create_later_commit(world: World) -> bytes:
+    """A publication of a commit whose format is not known."""
+    branch = world.branch
+    block, key = encrypt_block(encode(["commit7", 1]), branch.convergence_secret)
+    assert branch.topic_seed is not None
+    return create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24).encoded
 
 
 def test_small_batches_and_those_without_workers_are_left_to_the_caller(
@@ -98,7 +154,7 @@ def test_small_batches_and_those_without_workers_are_left_to_the_caller(
 ) -> None:
     keys, encoded = items
     none, claims = ReadingWorkers(0), _claims(100)
-    assert none.read(keys, encoded, may_wait=True) is None
+    assert none.read(keys, encoded, wait_while=lambda: True) is None
     assert list(none.check(claims)) == check_claims(claims)
     one = ReadingWorkers(1)
     assert one.read(keys, encoded[: reading_workers.WORTH_A_TRIP - 1]) is None
@@ -268,6 +324,47 @@ def test_nobody_waits_for_a_worker_that_died_under_another(workers: ReadingWorke
     for thread in threads:
         thread.join(10)
     assert answers == [check_claims(claims)] * 3
+
+
+def test_who_waits_for_a_busy_worker_reads_itself_once_nobody_stores(
+    workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
+) -> None:
+    busy = workers._take(lambda: False)
+    assert busy is not None
+    looks, stores, found = threading.Semaphore(0), [True], list[object]()
+
+    def is_storing() -> bool:
+        looks.release()
+        return stores[0]
+
+    waiting = threading.Thread(target=lambda: found.append(workers.read(*items, wait_while=is_storing)))
+    waiting.start()
+    assert looks.acquire(timeout=10)
+    stores[0] = False
+    workers.look_again()
+    waiting.join(10)
+    assert found == [None]
+    workers._give_back(busy)
+
+
+@pytest.mark.slow
+async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
+    workers: ReadingWorkers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("node.sync.hub._PIECE_COUNT", reading_workers.WORTH_A_TRIP)
+    world = _world(tmp_path / "node")
+    replica, branch = world.copy()
+    encoded = world.publications(world.branch)
+    hub = Hub(replica, threads(), lambda: 0, workers)
+    assert len(encoded) > 2 * reading_workers.WORTH_A_TRIP
+    with fail_after(30):
+        ingested = await hub.ingest(branch, encoded, Done(), None)
+    assert len(ingested.accepted[branch.topic]) == len(encoded) - 1
+    assert (ingested.waited, ingested.already) == (set(), 1), (
+        "causes came before effects, and the root was here"
+    )
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+    world.close()
 
 
 def test_keys_show_no_secret(items: tuple[OpeningKeys, list[bytes]]) -> None:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -10,18 +11,20 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import CommitPosition, Draft, encode_draft, make_publication
 from node.ingest.acceptance import accept_batch
-from node.ingest.publication_parsing import open_batch
+from node.ingest.publication_parsing import open_batch, read_pending
+from node.membership import epoch_secrets
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, Permission, Remove
 from protocol.commit import HeaderKeys
+from protocol.content import Post
 from protocol.epochs import EarlierEpoch, EpochAdd, EpochBox, EpochHistory
 from protocol.hashing import epoch_read_secret, root_topic_seed
-from protocol.ids import BranchId, CommitId, UserId
+from protocol.ids import BranchId, CommitId, EpochId, UserId
 from protocol.keys import BlockKey, GivenKey, ReadSecret, WriteSecret
 from protocol.signing import public_key
 from protocol.text import id_text
-from tests.support.ids import as_object_id
+from tests.support.ids import as_commit_id, as_object_id
 from tests.support.machine import fail_after
 from tests.support.nodes import (
     Node,
@@ -297,3 +300,37 @@ async def test_an_epoch_that_was_started_for_a_write_that_failed_is_told_with_th
             alice.write(alice.branch(), "heard")
             await until_equal(alice, bob)
         assert bob.epoch().epoch_id == alice.epoch().epoch_id
+
+
+@pytest.mark.slow
+async def test_what_waits_and_opens_epochs_is_taken_up_once_its_author_is_an_admin(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And until then it is opened once, whatever else changes."""
+    alice, mallory, bob, *_ = nodes
+    opened = 0
+
+    def read(*arguments: Any) -> Any:  # noqa: ANN401  # as it is
+        nonlocal opened
+        opened += 1
+        return read_pending(*arguments)
+
+    with fail_after(240):
+        await _among([alice, mallory, bob])
+        earlier = EarlierEpoch(
+            EpochId(as_commit_id(bytes(range(32)))), alice.author.user, ReadSecret(secrets.token_bytes(32))
+        )
+        monkeypatch.setattr(epoch_secrets, "read_pending", read)
+        _tell(bob, mallory, EpochHistory((earlier,)), as_commit_id(secrets.token_bytes(32)))
+        for _ in range(3):
+            alice.author.write(alice.replica.root_branch(alice.repo()), Post("a change"))
+            await together(alice, bob)
+        assert opened == 1
+
+        def epochs() -> set[EpochId]:
+            return {one.epoch_id for one in bob.replica.tables.epochs.values()}
+
+        assert earlier.epoch not in epochs()
+        await members_of(alice).grant("", id_text(mallory.author.user), "admin")
+        await together(alice, bob)
+        assert earlier.epoch in epochs()

@@ -20,6 +20,9 @@ from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     CIRCUITS_OPENED_AT_ONCE_MAX,
+    NODE_OF_SUBNET_NAMED_SECONDS,
+    NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
+    NODES_OF_SUBNET_TOLD_MAX,
     NODES_OF_TOPIC_TOLD_MAX,
 )
 from protocol.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen
@@ -337,6 +340,7 @@ def test_nodes_that_meet_on_a_topic_are_named_to_each_other_and_to_nobody_else()
 
         def __init__(self, name: str) -> None:
             self.peer = key_of(name)
+            self.subnet = ""
             self._name = name
 
         def name(self, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
@@ -365,6 +369,7 @@ def test_of_many_nodes_the_latest_are_named() -> None:
 
         def __init__(self, number: int) -> None:
             self.peer = PeerId(number.to_bytes(32, "big"))
+            self.subnet = ""
             self._number = number
 
         def name(self, _topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
@@ -377,6 +382,45 @@ def test_of_many_nodes_the_latest_are_named() -> None:
     switch.met(cast(CircuitPort, Port(999)), TopicKey(b"t" * 32))
     assert named.pop(999) == NODES_OF_TOPIC_TOLD_MAX
     assert set(named) == set(range(1, NODES_OF_TOPIC_TOLD_MAX + 1))
+
+
+def test_strangers_of_one_subnet_are_not_all_that_a_node_hears_of() -> None:
+    """Who follows a topic may come with any number of keys, and come again and again."""
+    star = Star(known=frozenset({PeerId((3).to_bytes(32, "big"))}))
+    named: dict[int, list[int]] = {}
+
+    class Port:
+        """A connection, as far as names go."""
+
+        def __init__(self, number: int, subnet: str) -> None:
+            self.peer = PeerId(number.to_bytes(32, "big"))
+            self.subnet = subnet
+            self._number = number
+
+        def name(self, _topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+            named.setdefault(self._number, []).extend(int.from_bytes(one, "big") for one in nodes)
+
+    def meet(number: int, subnet: str) -> CircuitPort:
+        port = cast(CircuitPort, Port(number, subnet))
+        star.switch.met(port, TopicKey(b"t" * 32))
+        return port
+
+    meet(1, "198.51.100.0/24")
+    flood = [meet(number, "203.0.113.0/24") for number in range(1000, 1000 + 200)]
+    assert named[1] == list(range(1000, 1000 + NODES_OF_SUBNET_NAMED_AT_ONCE_MAX))
+    named.clear()
+    meet(2, "192.0.2.0/24")
+    assert named[2] == [1, *range(1200 - NODES_OF_SUBNET_TOLD_MAX, 1200)]
+    assert named[1] == [2]
+    for port in flood:
+        star.switch.lost(port)
+    star.now += NODE_OF_SUBNET_NAMED_SECONDS
+    named.clear()
+    for number in (2000, 2001):
+        meet(number, "203.0.113.0/24")
+    assert named[1] == named[2] == [2000]
+    meet(3, "203.0.113.0/24")
+    assert named[1] == [2000, 3], "the operator knows it"
 
 
 def test_metrics_name_only_reasons_that_are_known() -> None:

@@ -1,5 +1,6 @@
 """Streams by WebSocket: sessions run inside, and what a hostile client or server sends is bounded."""
 
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 import trio
 import trio.lowlevel
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import MockClock, memory_stream_pair
 from websockets.frames import Frame, Opcode
 
 from node.network.line import listening_address, open_listener
 from node.network.peer_state import PeerState
 from node.network.websocket import (
+    FrameCutter,
     WebListener,
     WebSocketStream,
     accept_websocket,
@@ -29,6 +33,7 @@ from protocol.limits.peers import (
     WEBSOCKET_HEAD_SIZE_MAX,
     WEBSOCKET_MESSAGE_SIZE_MAX,
     WEBSOCKET_SMALL_AT_ONCE_MAX,
+    WEBSOCKET_SMALL_OF_STRANGERS_MAX,
     WEBSOCKET_SMALL_PER_SECOND_MAX,
     WEBSOCKET_SMALL_SIZE,
 )
@@ -241,6 +246,7 @@ async def test_endless_small_frames_end_it(autojump_clock: MockClock, opcode: Op
     size = 0 if opcode is Opcode.CONT else 1
     small = _frame(opcode, bytes(size), fin=opcode is not Opcode.CONT)
     async with _accepted() as (ours, stream):
+        stream.charge_to(cast(PeerState, SimpleNamespace(connection=None)))
         if opcode is Opcode.CONT:
             await ours.send_all(_frame(Opcode.BINARY, bytes(WEBSOCKET_SMALL_SIZE), fin=False))
         async with trio.open_nursery() as nursery:
@@ -261,6 +267,77 @@ async def test_endless_small_frames_end_it(autojump_clock: MockClock, opcode: Op
             await ours.send_all(small * (WEBSOCKET_SMALL_PER_SECOND_MAX + 1))
             await trio.sleep(1)
             raise AssertionError("it goes on")
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PING, Opcode.CONT, Opcode.BINARY])
+async def test_few_small_frames_are_taken_of_who_has_proved_no_key(opcode: Opcode) -> None:
+    async with _accepted() as (ours, stream):
+        await ours.send_all(_frame(Opcode.BINARY, bytes(WEBSOCKET_SMALL_SIZE), fin=opcode is not Opcode.CONT))
+        small = _frame(opcode, b"", fin=opcode is not Opcode.CONT)
+        last = _frame(opcode, b"") + _frame(Opcode.CLOSE, b"\x03\xe8")
+        await ours.send_all(small * (WEBSOCKET_SMALL_OF_STRANGERS_MAX - 2) + last)
+        read = 0
+        while some := await stream.receive_some():
+            read += len(some)
+        assert read == WEBSOCKET_SMALL_SIZE
+    async with _accepted() as (ours, stream):
+        await ours.send_all(_frame(Opcode.BINARY, bytes(WEBSOCKET_SMALL_SIZE), fin=opcode is not Opcode.CONT))
+        await ours.send_all(small * (WEBSOCKET_SMALL_OF_STRANGERS_MAX + 1))
+        with pytest.raises(trio.BrokenResourceError, match="small frames"):
+            while await stream.receive_some():
+                pass
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PING, Opcode.BINARY])
+async def test_others_have_their_turn_between_small_frames(opcode: Opcode) -> None:
+    """A read brings 11,000 of them."""
+    async with _accepted() as (ours, stream):
+        stream.charge_to(cast(PeerState, SimpleNamespace(connection=None)))
+        await ours.send_all(_frame(opcode, b"") * 2000 + _frame(Opcode.BINARY, b"x"))
+        turns = 0
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    await trio.lowlevel.checkpoint()
+                    turns += 1
+
+            assert await stream.receive_some() == b"x"
+            nursery.cancel_scope.cancel()
+        assert turns >= 2000 // 64
+
+
+@st.composite
+def _streams(draw: st.DrawFn) -> list[bytes]:
+    """Frames of all forms of lengths, masked or not, and where what comes of them is cut."""
+    sizes = st.sampled_from([0, 0, 0, 1, 5, 125, 126, 300, 65_535, 65_536])
+    frames = [
+        Frame(Opcode.BINARY, bytes(size)).serialize(mask=draw(st.booleans()))
+        for size in draw(st.lists(sizes, max_size=12))
+        for _ in range(draw(st.sampled_from([1, 1, 40])) if size < 126 else 1)
+    ]
+    return [one for one in frames if one]
+
+
+@given(frames=_streams(), data=st.data())
+def test_what_is_cut_off_holds_some_frames_and_nothing_is_lost(
+    frames: list[bytes], data: st.DataObject
+) -> None:
+    whole = b"".join(frames)
+    cuts = data.draw(st.lists(st.integers(0, len(whole)), max_size=6).map(sorted))
+    ends = set(itertools.accumulate(map(len, frames)))
+    cutter, given_on, waiting = FrameCutter(), 0, bytearray()
+    for start, end in itertools.pairwise([0, *cuts, len(whole)]):
+        waiting += whole[start:end]
+        while waiting:
+            size = cutter.cut(waiting)
+            assert size > 0
+            assert sum(given_on < one <= given_on + size for one in ends) <= 64 + 1, "and the one before them"
+            del waiting[:size]
+            given_on += size
+    assert given_on == len(whole)
 
 
 async def test_small_frames_are_charged_to_the_peer_and_its_budget_ends_it(autojump_clock: MockClock) -> None:

@@ -1,7 +1,11 @@
 """Blocking work in threads: its result or error, the caller's context, few at a time, and cancellation that waits."""
 
+import platform
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 import trio
@@ -79,3 +83,41 @@ async def test_who_is_cancelled_waits_for_the_work() -> None:
             scope.cancel()
             await run(ended.append, "never")
     assert ended == ["the work", "the caller"]
+
+
+_MANY_THREADS = """
+import ctypes, threading
+from node.runtime.blocking import tune_interpreter
+
+tune_interpreter()
+waiting = threading.Barrier(9)
+
+def work():
+    kept = [bytes(1000) for _ in range(1000)]
+    waiting.wait()
+    waiting.wait()
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+waiting.wait()
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))
+libc.fflush(None)
+waiting.wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries of C have no arenas")
+def test_threads_share_few_arenas() -> None:
+    """Each would keep what the largest work of its thread took."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY_THREADS],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[4],
+    )
+    assert 1 <= done.stdout.count("<heap nr=") <= 2

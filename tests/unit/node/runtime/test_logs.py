@@ -1,11 +1,30 @@
 """What is logged: one line an event, an exception whole."""
 
+import subprocess
+import sys
+from collections.abc import MutableMapping
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
 from node.runtime import logs
+from node.runtime.logs import LineLimit
+from protocol.limits.users import LOG_FILE_SIZE_MAX, LOG_LINES_AT_ONCE_MAX
+
+_MANY_LINES = """
+import os, sys
+from pathlib import Path
+from node.runtime import logs
+
+logs.LOG_LINES_AT_ONCE_MAX = 1 << 30
+logs.configure("info", Path(sys.argv[1]))
+for number in range(int(sys.argv[2])):
+    logs.structlog.get_logger().info("a line", number=number, text="x" * 900)
+print("the end")
+"""
 
 
 def test_an_exception_is_logged_whole_and_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,3 +54,53 @@ def test_a_full_disk_behind_the_log_stops_nobody(monkeypatch: pytest.MonkeyPatch
         structlog.reset_defaults()
         with suppress(OSError):
             full.close()
+
+
+def test_lines_of_one_kind_are_limited_and_those_left_out_are_counted() -> None:
+    now = 0.0
+    limit = LineLimit(lambda: now)
+
+    def log(event: str) -> MutableMapping[str, Any] | None:
+        try:
+            return limit(None, "info", {"event": event, "peer": "somebody"})
+        except structlog.DropEvent:
+            return None
+
+    passed = [log("disconnected") for _ in range(LOG_LINES_AT_ONCE_MAX + 50)]
+    assert [line for line in passed if line] == [
+        {"event": "disconnected", "peer": "somebody"}
+    ] * LOG_LINES_AT_ONCE_MAX
+    assert log("storage failed") == {"event": "storage failed", "peer": "somebody"}, "others are not counted"
+    now = 2.0
+    assert log("disconnected") == {"event": "disconnected", "peer": "somebody", "left_out_before": 50}
+    assert log("disconnected") == {"event": "disconnected", "peer": "somebody"}
+    assert log("disconnected") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_log_is_put_aside_while_the_daemon_runs(tmp_path: Path, is_own: bool) -> None:
+    written, log = tmp_path / "written.log", tmp_path / "daemon.log"
+    if is_own:
+        written = log
+    else:
+        log.write_bytes(bytes(LOG_FILE_SIZE_MAX + 1))
+    count = 3 * LOG_FILE_SIZE_MAX // 1000
+    with written.open("ab") as file:
+        subprocess.run(
+            [sys.executable, "-c", _MANY_LINES, str(log), str(count)],
+            stdout=file,
+            stderr=file,
+            check=True,
+            cwd=Path(__file__).parents[4],
+        )
+    if not is_own:
+        assert log.stat().st_size == LOG_FILE_SIZE_MAX + 1, "the log of another process"
+        assert written.stat().st_size > LOG_FILE_SIZE_MAX
+        return
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["daemon.log", "daemon.log.1"]
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert max(sizes) < 2 * LOG_FILE_SIZE_MAX
+    assert log.stat().st_mode & 0o077 == 0
+    assert "the end" in log.read_text()
+    assert f"number={count - 1}" in log.read_text()

@@ -14,8 +14,13 @@ from node.sync import body_fetching
 from node.sync.body_fetching import BodyFetcher
 from node.timelines.views import timeline_items
 from protocol.content import Post
-from protocol.ids import BlockId, TopicKey
-from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.ids import CommitId, ItemId, TopicKey
+from protocol.limits.peers import (
+    BODIES_LOOK_SECONDS,
+    BODIES_PASS_SECONDS,
+    FETCH_TIMEOUT_SECONDS,
+    WANT_COUNT_MAX,
+)
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import find_missing
 from storage.commits.commits import load_timeline
@@ -24,6 +29,7 @@ from tests.support.builders import STORE_KEY, give
 from tests.support.forging import bare_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.sources import Source
 
 
 @pytest.fixture
@@ -32,23 +38,31 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
         yield opened
 
 
-class _Source:
+class _Source(Source):
     """A connected peer that follows all topics, and notes what it is asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[bytes, ...]] = []
+        self.asked: list[tuple[ItemId, ...]] = []
 
-    def has_joined(self, _topic: TopicKey) -> bool:
-        return True
-
-    def is_level(self, _topic: TopicKey) -> bool:
-        return True
-
-    def want(self, _topic: TopicKey, ids: tuple[bytes, ...]) -> None:
+    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         self.asked.append(ids)
 
-    async def fetch(self, _topic: TopicKey, _wanted: BlockId) -> bytes | None:
-        return None
+
+class _Answerer(_Source):
+    """One of this version that has none of the bodies, and says so; or says nothing."""
+
+    answers_bodies = True
+
+    def __init__(self, says: int | None = 0) -> None:
+        super().__init__()
+        self._says = says
+
+    def want_bodies(self, _topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
+        self.asked.append(ids)
+        return True
+
+    def bodies_found(self, _topic: TopicKey) -> int | None:
+        return self._says
 
 
 def _publications(node: Node) -> list[bytes]:
@@ -98,9 +112,9 @@ async def test_writes_do_not_make_it_look_and_a_commit_without_its_body_does(
 ) -> None:
     alice, _, carol = nodes
     items = await _strip(alice, carol, 0)
-    looks: list[list[int]] = []
+    looks: list[dict[int, int]] = []
 
-    def look(connection: Connection) -> list[int]:
+    def look(connection: Connection) -> dict[int, int]:
         looks.append(find_missing(connection))
         return looks[-1]
 
@@ -110,12 +124,12 @@ async def test_writes_do_not_make_it_look_and_a_commit_without_its_body_does(
         for number in range(3):
             carol.hub.announce(carol.write(carol.branch(), f"own {number}"))
             await trio.sleep(BODIES_LOOK_SECONDS * 2)
-        assert looks == [[]]
+        assert looks == [{}]
         alice.write(alice.branch(), "stripped")
         [item] = _publications(alice)[len(items) :]
         carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
         await trio.sleep(BODIES_LOOK_SECONDS / 2)
-        assert looks == [[], [carol.branch().num]]
+        assert [list(one) for one in looks] == [[], [carol.branch().num]]
 
 
 @pytest.mark.slow
@@ -178,6 +192,7 @@ async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_wait
         assert [len(ids) for ids in generous.asked] == [WANT_COUNT_MAX, 1]
         await trio.sleep(2 * FETCH_TIMEOUT_SECONDS)
         carol.hub.sources.append(leaving)
+        carol.hub.absences.ring()  # as when it joins the topic
         await trio.sleep(10)
         carol.hub.sources[:] = [_Source()]
         await trio.sleep(10)
@@ -230,3 +245,46 @@ async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
         with fail_after(10):
             await _all_there(bob)
     assert _texts(bob) == ["one", "two"]
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.sqlite  # its rule is not about rows, and PostgreSQL takes 15 s for it
+async def test_who_says_that_it_has_none_is_asked_for_all_and_again_after_a_while(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    await _strip(alice, carol, 2 * WANT_COUNT_MAX + 1)
+    first, second, silent = _Answerer(), _Answerer(), _Answerer(None)
+    carol.hub.sources += [first, second]
+    everything = [WANT_COUNT_MAX, WANT_COUNT_MAX, 1]
+    async with _fetching(carol):
+        await trio.sleep(10 * BODIES_LOOK_SECONDS)
+        assert [[len(ids) for ids in one.asked] for one in (first, second)] == [everything] * 2
+        assert len({raw for ids in first.asked for raw in ids}) == 2 * WANT_COUNT_MAX + 1
+        carol.hub.sources.append(silent)
+        carol.hub.absences.ring()
+        await trio.sleep(BODIES_PASS_SECONDS / 2)
+        assert (len(first.asked), len(silent.asked)) == (3, 1), "who says nothing is asked once"
+        await trio.sleep(BODIES_PASS_SECONDS / 2 + 60)
+        assert len(first.asked) == len(second.asked) == 6
+        await trio.sleep(BODIES_PASS_SECONDS)
+        assert len(first.asked) == 6, "each time after twice as long"
+        await trio.sleep(BODIES_PASS_SECONDS + 60)
+        assert (len(first.asked), len(silent.asked)) == (9, 1)
+
+
+@pytest.mark.slow
+async def test_a_peer_that_comes_later_is_asked_when_it_joins_the_topic(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    await _strip(alice, carol, 2)
+    async with _fetching(carol):
+        await trio.sleep(3 * BODIES_PASS_SECONDS)
+        began = trio.current_time()
+        async with connected(carol, alice):
+            with fail_after(10):
+                await _all_there(carol)
+        assert trio.current_time() - began < BODIES_LOOK_SECONDS
+    assert not carol.hub.awaits_bodies

@@ -19,6 +19,7 @@ from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.sources import Source
 
 
 def _files_of(node: Node) -> FileService:
@@ -79,7 +80,7 @@ async def test_without_a_peer_that_has_it_a_file_is_incomplete_and_says_what_to_
         assert none_has_it.value.code == nobody_there.value.code == "incomplete"
 
 
-class _Source:
+class _Source(Source):
     """A peer that has some blocks, and leaves after a number of answers."""
 
     def __init__(self, topic: TopicKey, blocks: list[Block], answers: int = 1_000) -> None:
@@ -88,14 +89,8 @@ class _Source:
         self._answers = answers
         self.given: list[bytes] = []
 
-    def is_level(self, topic: TopicKey) -> bool:
-        return self.has_joined(topic)
-
     def has_joined(self, topic: TopicKey) -> bool:
         return topic == self._topic
-
-    def want(self, topic: TopicKey, ids: tuple[bytes, ...]) -> None:
-        """It has no commits."""
 
     async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
         await trio.sleep(1)

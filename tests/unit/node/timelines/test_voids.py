@@ -9,6 +9,7 @@ from trio.testing import MockClock
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest import replica as replica_module
+from node.ingest import void_recheck
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
 from protocol.body import Adopt, Grant, Permission, Remove
@@ -340,3 +341,29 @@ async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
         for node in nodes:
             assert set(node.replica.members(repo)) == {alice.author.user, bob.author.user}
         assert (await members_of(bob).invitations(""))["invitations"][0]["revoked"]
+
+
+@pytest.mark.slow
+async def test_nothing_that_who_leaves_wrote_is_looked_at_again(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member may leave any number of times at once, and to look at all of its commits takes as long as there are many."""
+    alice, bob, _ = nodes
+    looked_at: list[object] = []
+    with fail_after(120):
+        await share(alice, bob)
+        bob.write(bob.branch(), "what stays")
+        await together(alice, bob)
+        before = ids(alice)
+
+        def note(*arguments: object) -> tuple[()]:
+            looked_at.append(arguments)
+            return ()
+
+        monkeypatch.setattr(void_recheck, "load_judged_by", note)
+        root = bob.replica.root_branch(bob.repo())
+        bob.author.write(root, Remove(bob.author.user, None, ()))
+        await together(alice, bob)
+        assert set(alice.replica.members(alice.repo())) == {alice.author.user}
+        assert ids(alice) == before
+        assert looked_at == []

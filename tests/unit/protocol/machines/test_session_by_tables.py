@@ -8,6 +8,7 @@ import pytest
 
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import (
+    AnyId,
     BlindTopic,
     BlockId,
     CircuitAddress,
@@ -38,6 +39,7 @@ from protocol.messages import (
     Features,
     Fetch,
     FileDeposit,
+    FoundBodies,
     Goodbye,
     Introduce,
     Introductions,
@@ -60,6 +62,7 @@ from protocol.messages import (
     SettledFiles,
     Summary,
     Want,
+    WantBodies,
 )
 from protocol.session import Session
 from protocol.session_events import (
@@ -159,6 +162,8 @@ def _messages(topic: BlindTopic, number: int) -> dict[Word, Message]:
         Word.PUBLICATIONS: Publications(topic, (b"x",)),
         Word.RECEIPT: Receipt(topic),
         Word.WANT: Want(topic, (as_commit_id(b"w" * 32),)),
+        Word.WANT_BODIES: WantBodies(topic, (AnyId(b"w" * 32),)),
+        Word.FOUND_BODIES: FoundBodies(topic, 1),
         Word.REFUSED: Refused(topic, "topic_full"),
         Word.INTRODUCE: Introduce(topic, (PeerAddress("192.0.2.7:7474", PeerId(b"b" * 32)),)),
         Word.FETCH: Fetch(topic, (BlockId(b"b" * 32),)),

@@ -55,14 +55,6 @@ def test_a_longer_prefix_begins_like_a_shorter_one() -> None:
     members = ids(300)
     short, long = prefix_of(members, 64), prefix_of(members, 1024)
     assert long.symbols()[:64] == short.symbols()
-    short.lengthen(1024, members)
-    assert short.symbols() == long.symbols()
-    assert short.id_count == 300
-
-
-def test_lengthening_by_other_ids_is_a_bug_of_ours() -> None:
-    with pytest.raises(AssertionError):
-        prefix_of(ids(300), 64).lengthen(256, ids(300, "other"))
 
 
 def test_symbols_in_use_do_not_change_as_the_set_grows() -> None:

@@ -236,3 +236,19 @@ def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: byt
         Database(tmp_path)
     with pytest.raises(StorageError, match=r"damaged|malformed"), read_store(tmp_path):
         raise AssertionError("read")
+
+
+@pytest.mark.sqlite
+def test_connections_keep_few_pages_and_one_is_used_where_one_will_do(tmp_path: Path) -> None:
+    """A flood of large rows, and of questions about them, fills what each connection keeps."""
+    query = text("PRAGMA cache_size")
+    with closing(Database(tmp_path)) as database:
+        with database.write() as writer:
+            assert writer.execute(query).scalar_one() == -16 * 1024
+        used = set()
+        with database.read() as one, database.read() as other:
+            assert [connection.execute(query).scalar_one() for connection in (one, other)] == [-4 * 1024] * 2
+        for _ in range(4):
+            with database.read() as connection:
+                used.add(id(connection.connection.driver_connection))
+        assert len(used) == 1

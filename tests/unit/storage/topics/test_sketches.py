@@ -10,10 +10,11 @@ from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
 from node.sync.session_queries import topic_set
 from protocol.content import Post
+from protocol.ids import ItemId
+from protocol.reconciliation.riblt import Prefix, prefix_length
 from storage.schema.schema import sketches as table
 from storage.topics import sketches as module
 from storage.topics.sketches import Sketches
-from storage.topics.topic_sets import first_ids
 from tests.support.builders import World
 
 
@@ -38,6 +39,11 @@ def _digest(world: World, kept: Sketches, *, of_root: bool = False) -> bytes:
         return kept.digest(connection, topic_set(branch, of_publications=False))
 
 
+def _symbols(world: World, kept: Sketches) -> tuple[int, ...]:
+    with world.replica.database.read() as connection:
+        return kept.symbols(connection, topic_set(world.branch, of_publications=False))
+
+
 def _count_written(world: World) -> int:
     with world.replica.database.read() as connection:
         return connection.execute(select(func.count()).select_from(table)).scalar_one()
@@ -56,6 +62,54 @@ def test_a_sketch_is_due_once_it_has_grown_and_until_it_is_written(world: World)
     assert not kept.has_due()
     assert _count_written(world) == 1
     assert _digest(world, Sketches(world.replica.database)) == digest
+
+
+def test_symbols_are_made_when_they_are_asked_for_and_written_with_their_own_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[int] = []
+    add = Prefix.add
+
+    def count(prefix: Prefix, ids: list[ItemId]) -> None:
+        added.append(len(ids))
+        add(prefix, ids)
+
+    monkeypatch.setattr(Prefix, "add", count)
+    kept = Sketches(world.replica.database)
+    _write(world, 9)
+    digest = _digest(world, kept)
+    kept.write()
+    assert added == []
+    again = Sketches(world.replica.database)
+    assert _digest(world, again) == digest
+    symbols = _symbols(world, again)
+    assert added == [10], "what is in the digest, once"
+    assert again.has_due(), "though the digest has not grown"
+    again.write()
+    _write(world, 3)
+    last = Sketches(world.replica.database)
+    assert _symbols(world, last) != symbols
+    assert added == [10, 3]
+    assert _symbols(world, last) == _symbols(world, Sketches(world.replica.database))
+
+
+def test_more_symbols_of_a_grown_set_are_made_in_one_pass(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    add = Prefix.add
+
+    def note(prefix: Prefix, ids: list[ItemId]) -> None:
+        lengths.append(len(prefix))
+        add(prefix, ids)
+
+    monkeypatch.setattr(Prefix, "add", note)
+    kept = Sketches(world.replica.database)
+    _write(world, 3)
+    assert len(_symbols(world, kept)) == prefix_length(4)
+    _write(world, 600)
+    assert len(_symbols(world, kept)) == prefix_length(604) > prefix_length(4)
+    assert lengths == [prefix_length(4), prefix_length(604)]
 
 
 def test_what_leaves_memory_is_written_if_it_has_grown_at_all(world: World) -> None:
@@ -95,10 +149,9 @@ def test_of_a_topic_of_few_commits_the_digest_alone_is_kept(
     kept = Sketches(world.replica.database)
     assert _digest(world, kept) == expected[-1], "a root and four posts"
     assert not kept._kept
-    read = list[int]()
-    monkeypatch.setattr(module, "first_ids", lambda *arguments: read.append(1) or first_ids(*arguments))
-    assert _digest(world, kept) == expected[-1]
-    assert read == [], "nothing has come since"
+    with monkeypatch.context() as patch:
+        patch.delattr(module, "first_ids")
+        assert _digest(world, kept) == expected[-1], "nothing has come since, and nothing is read"
     _write(world, 1)
     assert _digest(world, kept) == _digest(world, whole)
     assert kept._kept, "six are no longer few"

@@ -1,0 +1,219 @@
+"""Parses HTTP/1.1: pieces of a connection in, requests with their bodies out. Pure.
+
+llhttp, which Node.js uses, does the grammar (by httptools), and refuses framing that can be read in two ways. It leaves to
+its callers, and here is: how large a head may be, what must stand in it, and an `Upgrade` that is not heeded.
+"""
+
+from collections import deque
+from typing import Final
+
+import httptools
+
+from protocol.limits.formats import KIB
+
+HEADERS_SIZE_MAX: Final = 16 * KIB
+"""Bytes of a request's line and headers: browsers send a few hundred, and a token at most 256. Of a body's framing between
+two parts of its content, too. More is refused once that much has come beyond the piece in which it began."""
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
+_HTTP2_MESSAGE: Final = "Pause on PRI/Upgrade"
+"""What llhttp says of the first line of HTTP/2."""
+
+
+class BadRequest(Exception):
+    """What came is no request that can be served. `status` is the HTTP status to refuse it with."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Request:
+    """A request whose head has come. Its body comes by and by."""
+
+    __slots__ = (
+        "awaits_continue",
+        "fault",
+        "headers",
+        "is_whole",
+        "keeps_open",
+        "method",
+        "parts",
+        "target",
+        "version",
+    )
+
+    def __init__(
+        self, method: str, target: bytes, version: str, headers: list[tuple[bytes, bytes]], keeps_open: bool
+    ) -> None:
+        """Names in `headers` are in lower case. `keeps_open`: the client may send another request afterwards."""
+        self.method = method
+        self.target = target
+        self.version = version
+        self.headers = headers
+        self.keeps_open = keeps_open
+        self.awaits_continue = False
+        """Whether its client sends the body only when it is asked for it."""
+        self.parts: list[bytes] = []
+        """What has come of its body and was not taken yet."""
+        self.is_whole = False
+        self.fault: BadRequest | None = None
+        """Why no more of its body can come."""
+
+    def take(self) -> bytes:
+        """What has come of its body since."""
+        parts, self.parts = self.parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class RequestParser:
+    """The requests of one connection. After the first fault there are no more."""
+
+    def __init__(self) -> None:
+        self._requests: deque[Request] = deque()
+        self._last: Request | None = None  # whose body comes
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_size = 0
+        self._unsettled_size = 0
+        """Bytes of all pieces since one of them brought a head to its end, some content or the end of a body."""
+        self._fault: BadRequest | None = None
+        self._skipped_framing = b""
+        """Of a request that names another protocol: the header that tells how long its body is."""
+        self._is_repeated = False
+        """Whether a head is parsed for the second time."""
+        self._llhttp = httptools.HttpRequestParser(self)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing that comes is parsed any more."""
+        return self._fault is not None
+
+    @property
+    def has_request(self) -> bool:
+        """Whether a request's head, or the fault in its place, is there to be taken."""
+        return bool(self._requests) or self._fault is not None
+
+    def pop_request(self) -> Request:
+        """The next request. Raises BadRequest where what came is none."""
+        if self._requests:
+            return self._requests.popleft()
+        assert self._fault is not None, "one is there"
+        raise self._fault
+
+    def feed(self, piece: bytes | memoryview) -> None:
+        """Parse what came next, or nothing at the end. Its faults are told in their turn."""
+        if self._fault is not None or not piece:
+            return
+        rest, self._unsettled_size = memoryview(piece), self._unsettled_size + len(piece)
+        while True:
+            try:
+                self._llhttp.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+                self._pass_over_upgrade()
+                continue
+            except httptools.HttpParserError as error:
+                self._fail(_fault_of(error))
+            break
+        if self._unsettled_size > HEADERS_SIZE_MAX:
+            self._fail(BadRequest(431))
+
+    def close(self) -> None:
+        """Parse no more, and hold no memory until Python's next look for cycles: llhttp and this refer to each other."""
+        del self._llhttp
+
+    def _pass_over_upgrade(self) -> None:
+        """Go on as if no other protocol had been named, as a server may (RFC 9110, section 7.8).
+
+        llhttp ends a request there, and would take its body for the next one.
+        """
+        self._llhttp = httptools.HttpRequestParser(self)
+        if self._skipped_framing:
+            head = b"POST / HTTP/1.1\r\n%b\r\n\r\n" % self._skipped_framing
+            self._skipped_framing, self._is_repeated = b"", True
+            self._llhttp.feed_data(head)
+
+    def _fail(self, fault: BadRequest) -> None:
+        self._fault = self._fault or fault
+        if self._last is not None:
+            self._last.fault = self._fault
+
+    # --- called by httptools ---
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        if not self._is_repeated:
+            self._target, self._headers, self._head_size = b"", [], 0
+
+    def on_url(self, part: bytes) -> None:
+        """Some of a request's target."""
+        if not self._is_repeated:
+            self._target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, or one trailer behind a body, which is ignored."""
+        self._head_size += len(name) + len(value)
+        if self._head_size > HEADERS_SIZE_MAX:
+            raise BadRequest(431)
+        if self._last is None:
+            self._headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """A head is whole. Raises BadRequest where it cannot be served."""
+        self._unsettled_size = 0
+        if self._is_repeated:
+            self._is_repeated = False
+            return
+        version = self._llhttp.get_http_version()
+        if version not in _VERSIONS:
+            raise BadRequest(505)
+        if len(self._target) > HEADERS_SIZE_MAX:
+            raise BadRequest(431)
+        headers = self._headers
+        names = [name for name, _ in headers]
+        hosts = names.count(b"host")
+        if hosts > 1 or (not hosts and version == "1.1"):
+            raise BadRequest(400)
+        if b"transfer-encoding" in names:
+            if version != "1.1":  # it does not know the header, and something on the way may not either
+                raise BadRequest(400)
+            if headers[names.index(b"transfer-encoding")][1].lower() != b"chunked":
+                raise BadRequest(501)
+        method = self._llhttp.get_method().decode("ascii")
+        if method == "CONNECT":  # what follows it is of no request
+            raise BadRequest(501)
+        keeps_open = version == "1.1" and self._llhttp.should_keep_alive()
+        last = self._last = Request(method, self._target, version, headers, keeps_open)
+        if b"expect" in names and version == "1.1":
+            expected = headers[names.index(b"expect")][1]
+            last.awaits_continue = expected.lower() == b"100-continue"
+        if self._llhttp.should_upgrade():
+            self._skipped_framing = _framing_of(headers)
+        self._requests.append(last)
+
+    def on_body(self, part: bytes) -> None:
+        """Some of a body's content."""
+        self._unsettled_size = 0
+        assert self._last is not None, "its head is whole"
+        self._last.parts.append(part)
+
+    def on_message_complete(self) -> None:
+        """A request has come whole."""
+        self._unsettled_size = 0
+        if not self._skipped_framing and self._last is not None:
+            self._last.is_whole = True
+            self._last = None
+
+
+def _framing_of(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The header that tells how long a body is, as it came; empty where there is none. llhttp refuses several."""
+    for name, value in headers:
+        if name in (b"content-length", b"transfer-encoding"):
+            return b"%b: %b" % (name, value)
+    return b""
+
+
+def _fault_of(error: httptools.HttpParserError) -> BadRequest:
+    if isinstance(error.__context__, BadRequest):
+        return error.__context__
+    return BadRequest(505 if _HTTP2_MESSAGE in error.args else 400)

@@ -1,0 +1,61 @@
+"""The file of a daemon's log: written as far as the disk takes it, and put aside when it is large.
+
+Apart from what makes the lines: a command that starts a daemon puts its log aside too, and does not wait for structlog.
+"""
+
+import io
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TextIO
+
+from protocol.limits.users import LOG_FILE_SIZE_MAX
+
+_FILE_MODE: Final = 0o600
+_STANDARD: Final = (1, 2)
+"""File descriptors of standard output and standard error."""
+
+
+class UnfailingFile(io.TextIOBase):
+    """A file that takes what it can: a full disk behind the log must not stop a node that could go on reading."""
+
+    def __init__(self, file: TextIO, path: Path | None) -> None:
+        """`path`: where the file is if it is this program's own, which is put aside when it is large."""
+        self._file = file
+        self._path = path
+        self._written = 0
+
+    def write(self, text: str) -> int:
+        """Write, or lose it."""
+        with suppress(OSError):
+            self._written += self._file.write(text)
+            if self._path is not None and self._written > LOG_FILE_SIZE_MAX // 4:
+                self._written = 0
+                put_aside_if_large(self._path, self._file)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose it."""
+        with suppress(OSError):
+            self._file.flush()
+
+
+def put_aside_if_large(path: Path, file: TextIO | None = None) -> None:
+    """Rename a log of more than LOG_FILE_SIZE_MAX, over the one that was put aside before. Raises OSError.
+
+    `file` is what this process writes to: it and standard output go on in a new file if they are the one at `path`.
+    """
+    with suppress(FileNotFoundError):
+        found = path.stat()
+        if found.st_size <= LOG_FILE_SIZE_MAX:
+            return
+        own = [] if file is None else [one for one in _STANDARD if os.path.samestat(os.fstat(one), found)]
+        if file is not None and not own:
+            return  # standard error goes elsewhere, and this is another process's
+        path.replace(path.with_name(f"{path.name}.1"))
+        if file is not None:
+            file.flush()
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+            for one in own:
+                os.dup2(handle, one)
+            os.close(handle)

@@ -1,0 +1,87 @@
+"""Many ids are looked up by their keys, not by reading all of the branch or topic in which they are looked for."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+from sqlalchemy import Connection, insert
+
+from protocol.ids import CommitId, PublicationId, ShortId, TopicKey
+from storage.blobs.unfetched import note_added
+from storage.commits.void_marks import load_judged
+from storage.engine.database import Database
+from storage.engine.id_keys import id_key
+from storage.relay.relay import RELAY, _find_known, _load_ranks
+from storage.schema.relay_schema import relay_commits
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet, find_by_short_ids
+from tests.support.rows import counted_steps, put_branch, put_commits, some_id
+
+_ROWS: Final = 3000
+_KEYS: Final = 100
+_STEPS_MAX: Final = 20 * _KEYS
+"""Of SQLite's machine: two thirds of a step for each row that is not looked for."""
+
+
+def _short(ids: Sequence[CommitId]) -> list[ShortId]:
+    return [ShortId(one[:16]) for one in ids]
+
+
+def _publications(ids: Sequence[CommitId]) -> list[PublicationId]:
+    return [PublicationId(one) for one in ids]
+
+
+LOOKUPS: Final[dict[str, Callable[[Connection, int, Sequence[CommitId]], object]]] = {
+    "short ids": lambda connection, num, ids: find_by_short_ids(
+        connection, TopicSet(REPLICA, num, TopicKey(b"t" * 32)), _short(ids)
+    ),
+    "short ids of publications": lambda connection, num, ids: find_by_short_ids(
+        connection, TopicSet(REPLICA, num, TopicKey(b"t" * 32), of_publications=True), _short(ids)
+    ),
+    "short ids at a relay": lambda connection, num, ids: find_by_short_ids(
+        connection, TopicSet(RELAY, num, TopicKey(b"t" * 32), of_publications=True), _short(ids)
+    ),
+    "publications at a relay": lambda connection, num, ids: _find_known(connection, num, _publications(ids)),
+    "ranks at a relay": _load_ranks,
+    "what may be void": load_judged,
+    "files that were added": note_added,
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path)) as database:
+        yield database
+
+
+def _put_relayed(connection: Connection, topic_num: int, ids: Sequence[CommitId]) -> None:
+    row = {"topic_num": topic_num, "rank": 1, "acks": b"", "publication": b""}
+    rows = [
+        {
+            **row,
+            "id_key": id_key(one),
+            "commit_id": one,
+            "publication_id": one,
+            "publication_key": id_key(one[8:]),
+        }
+        for one in ids
+    ]
+    connection.execute(insert(relay_commits), rows)
+
+
+@pytest.mark.sqlite  # it counts the steps of SQLite's machine
+def test_ids_are_looked_up_by_their_keys(database: Database) -> None:
+    with database.write() as connection:
+        num = put_branch(connection)
+        ids = [some_id(number) for number in range(_ROWS)]
+        put_commits(database, connection, num, [(0, 1, one) for one in ids])
+        _put_relayed(connection, num, ids)
+        absent = [some_id(number) for number in range(_ROWS, _ROWS + _KEYS)]
+        steps: dict[str, int] = {}
+        for name, look in LOOKUPS.items():
+            with counted_steps(connection) as counted:
+                look(connection, num, absent)
+            steps[name] = counted[0]
+    assert {name: count for name, count in steps.items() if count > _STEPS_MAX} == {}

@@ -1,0 +1,196 @@
+"""What members may state in the root branch without end costs others no more for it, in memory and in work."""
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from protocol.block import Reference
+from protocol.body import (
+    Answer,
+    Body,
+    BranchAdd,
+    ErasedBody,
+    Grant,
+    Offer,
+    Permission,
+    Remove,
+    RepoInit,
+    UnknownBody,
+)
+from protocol.content import Post
+from protocol.ids import BranchId, CommitId, TopicKey
+from protocol.keys import BlockKey
+from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
+from protocol.proofs import certify_repo
+from tests.support.ids import as_commit_id, as_object_id
+from tests.support.memberships import REPO, REPO_SEED, USERS, make_commit
+from verifier import membership as membership_module
+from verifier import removal_conflicts
+from verifier.membership import Membership
+from verifier.operations import Operation
+from verifier.tangle import Tangle
+
+_BRANCH = BranchId(b"b" * 32)
+
+
+class Repo:
+    """A repo of ann's, in which ben reads, cat writes and dan is an admin."""
+
+    def __init__(self) -> None:
+        self.membership = Membership(REPO)
+        self._numbers = count()
+        owners = (USERS["ann"],)
+        self.init = self.say("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
+        root = Reference(as_object_id(_BRANCH), BlockKey(_BRANCH))
+        last = self.say("ann", BranchAdd(_BRANCH, "branch", 0, TopicKey(_BRANCH), root), self.init)
+        for user, held in ("ben", Permission.READ), ("cat", Permission.WRITE), ("dan", Permission.ADMIN):
+            last = self.say("ann", Grant(USERS[user], held, None), last)
+        self.last = last
+
+    def say(self, author: str, body: Body | UnknownBody, *acks: CommitId) -> CommitId:
+        """Add a statement. Raises CommitRefused."""
+        number = next(self._numbers)
+        commit_id = as_commit_id((number * 7919 % 65_521).to_bytes(4, "big") * 8)
+        commit = replace(make_commit(0, author, ()), commit_id=commit_id, acks=acks)
+        self.membership.add(self.membership.authorise_root_commit(commit, body), acks)
+        return commit_id
+
+    def offer(self, text: str = "", link: bytes = b"", *, author: str = "ben") -> CommitId:
+        """Offer something beside all else."""
+        return self.say(author, Offer(_BRANCH, False, text, link), self.last)
+
+
+@pytest.fixture
+def repo() -> Repo:
+    return Repo()
+
+
+def test_of_statements_that_nothing_is_computed_of_the_kind_alone_is_kept(repo: Repo) -> None:
+    post = repo.say("cat", Post("x" * 100_000), repo.last)
+    assert repo.membership.operations[post].body == ErasedBody("post")
+    offer = repo.offer("a note", b"a link")
+    assert repo.membership.operations[offer].body == Offer(_BRANCH, False, "", b"")
+
+
+def _found(repo: Repo, *, accepted: bool = False) -> list[tuple[str, bool | None]]:
+    membership = repo.membership
+    found = membership.offers.find(membership.operations, membership.now(), accepted=accepted)
+    return [(one.body.note, one.is_accepted) for one in found]
+
+
+def test_of_one_authors_offers_the_latest_are_considered_and_those_that_were_accepted(repo: Repo) -> None:
+    first = repo.offer("first", b"link")
+    other = repo.offer("of another", author="cat")
+    accepted = repo.say("dan", Answer(first, accepts=True), first)
+    after = repo.say("ann", Post("later"), accepted)
+    for number in range(OFFERS_OF_AUTHOR_MAX + 10):
+        after = repo.say("ben", Offer(_BRANCH, True, str(number), b"link"), after)
+    assert _found(repo)[:2] == [("first", True), ("of another", None)]
+    assert [note for note, _ in _found(repo)[2:]] == [str(n) for n in range(10, OFFERS_OF_AUTHOR_MAX + 10)]
+    assert _found(repo, accepted=True) == [("first", True)]
+    after = repo.say("dan", Answer(other, accepts=True), after, other)
+    repo.say("dan", Answer(first, accepts=False), after)
+    assert _found(repo, accepted=True) == [("of another", True)]
+
+
+def test_of_an_offers_withdrawals_the_latest_are_considered(repo: Repo) -> None:
+    offer = repo.offer("withdrawn")
+    for _ in range(10 * OFFER_WITHDRAWALS_MAX):
+        repo.say("ben", Answer(offer, accepts=False), offer)
+    assert _found(repo) == [("withdrawn", False)]
+    (kept,) = repo.membership.offers._kept.values()
+    assert len(kept.withdrawals) == OFFER_WITHDRAWALS_MAX
+
+
+@pytest.mark.parametrize("is_leaving", [False, True])
+def test_what_holds_now_costs_no_more_comparisons_the_more_heads_there_are(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, is_leaving: bool
+) -> None:
+    asked = 0
+
+    def counting(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            nonlocal asked
+            asked += 1
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(membership_module, "find_counting", counting(removal_conflicts.find_counting))
+    monkeypatch.setattr(Tangle, "_precedes", counting(Tangle._precedes))
+    removed = repo.say("dan", Remove(USERS["cat"], None, ()), repo.last)
+    costs: list[int] = []
+    for _ in range(300):
+        if is_leaving:
+            repo.say("ben", Remove(USERS["ben"], None, ()), repo.last)
+        else:
+            repo.offer()
+        asked = 0
+        now = repo.membership.now()
+        assert now.permission(USERS["dan"]) == Permission.ADMIN
+        assert removed in now.counting
+        costs.append(asked)
+    assert max(costs[-100:]) <= max(costs[:100]) + 5
+    assert len(repo.membership.now().heads) == 301
+
+
+@st.composite
+def _graphs(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """For each commit after the first what it follows, by number."""
+    return [
+        tuple(draw(st.sets(st.integers(0, number), min_size=1, max_size=3)))
+        for number in range(draw(st.integers(1, 20)))
+    ]
+
+
+@given(graph=_graphs(), data=st.data())
+def test_what_is_above_a_common_commit_is_found_in_one_walk(
+    graph: list[tuple[int, ...]], data: st.DataObject
+) -> None:
+    ids = [as_commit_id(bytes([number * 37 % 251]) * 32) for number in range(len(graph) + 1)]
+    tangle = Tangle(ids[0])
+    for number, follows in enumerate(graph, start=1):
+        tangle.add(ids[number], [ids[one] for one in follows])
+    heads = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True))
+    common = tangle.last_common(heads)
+    expected = {
+        one
+        for one in ids
+        if tangle.precedes(common, one) and any(one == head or tangle.precedes(one, head) for head in heads)
+    }
+    assert tangle.past_above(heads, common) == expected
+    assert tangle.tips() == sorted(
+        one for one in ids if not any(tangle.precedes(one, other) for other in ids)
+    )
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_removals_within_many_heads_are_those_that_one_of_them_follows(repo: Repo, is_direct: bool) -> None:
+    removals = [repo.say("ben", Remove(USERS["ben"], None, ()), repo.last) for _ in range(30)]
+    heads = [one if is_direct else repo.say("cat", Post("after it"), one) for one in removals]
+    operations = repo.membership.operations
+    common = operations[repo.last]
+
+    def found(some: list[CommitId]) -> list[CommitId]:
+        return [one.commit_id for one in operations.removals_after(common, tuple(some))]
+
+    assert found(heads[:2]) == removals[:2]
+    assert found(heads[:20]) == removals[:20]
+    assert found(sorted(heads)) == removals
+    assert operations.removals_after(operations[heads[-1]], (heads[-1],)) == []
+
+
+def test_who_left_many_times_is_left_out_where_removals_are_aimed(repo: Repo) -> None:
+    left = [repo.say("ben", Remove(USERS["ben"], None, ()), repo.last) for _ in range(3)]
+    removed = repo.say("dan", Remove(USERS["ben"], None, ()), repo.last)
+    operations = repo.membership.operations
+    assert [one.commit_id for one in operations.removals_by_others(USERS["ben"])] == [removed]
+
+    def named(found: "list[Operation]") -> list[CommitId]:
+        return [one.commit_id for one in found]
+
+    assert named(list(operations.removals_of(USERS["ben"]))) == [*left, removed]
