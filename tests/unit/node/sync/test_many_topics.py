@@ -9,11 +9,12 @@ from node.sync.connection import Connection
 from node.sync.rate_limit import MessageRates
 from node.sync.send_queue import SendQueue
 from protocol.features import FEATURES, MANY_TOPICS
+from protocol.ids import AnnouncedTopic, TopicKey
 from protocol.limits.peers import MESSAGES_AT_ONCE_MAX, TOPIC_COUNT_MAX
-from protocol.messages import Announce, Features, Message, Want
+from protocol.messages import Announce, Deposit, Features, Message, Want, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import Event, TopicFollowed
-from protocol.session_outputs import Output
+from protocol.session_outputs import Output, Send, say_together
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, together
@@ -132,6 +133,21 @@ async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_chan
                 connection._topics_tick = None  # all topics have changed
                 connection.topics_changed()
             assert (len(connection.topics), len(connection._to_follow)) == (3, waiting)
+
+
+def test_announcements_are_said_together_in_messages_that_the_peer_can_read() -> None:
+    topics = [number.to_bytes(32, "big") for number in range(2 * TOPIC_COUNT_MAX + 1)]
+    outputs: list[Output] = [Send(Announce((AnnouncedTopic(topic),))) for topic in topics]
+    outputs += [Send(Deposit((TopicKey(topic),))) for topic in topics]
+    heard = [
+        decode_message(encode_message(output.message))
+        for output in say_together(outputs)
+        if isinstance(output, Send)
+    ]
+    counts = [len(message.topics) for message in heard if isinstance(message, Announce | Deposit)]
+    assert counts == [TOPIC_COUNT_MAX, TOPIC_COUNT_MAX, 1] * 2
+    announced = [topic for message in heard if isinstance(message, Announce) for topic in message.topics]
+    assert announced == topics
 
 
 def test_joined_topics_bring_their_share_of_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
