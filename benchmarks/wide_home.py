@@ -14,7 +14,7 @@ from node.ingest.replica import Replica
 from protocol.content import Post
 from storage.engine.revisions import newest_revision
 from storage.repos.repos import add_repo
-from tests.e2e.cluster import Peer
+from tests.e2e.cluster import Peer, run_ravel
 from tests.support.keys import no_passphrase
 
 _COMPLETE: Final = "complete"
@@ -24,7 +24,10 @@ _KEPT_FROM: Final = 2_000
 
 
 def copy_wide_home(folder: Path, repo_count: int, branch_count: int, name: str = "wide") -> Peer:
-    """A daemon of a copy of such a node's folder, not started: so many repos, each with so many branches of a post each."""
+    """A daemon of a copy of such a node's folder, not started: so many repos, each with so many branches of a post each.
+
+    It keeps no search index: one would be made beside what is measured.
+    """
     base = kept_folder() if repo_count * branch_count >= _KEPT_FROM else folder
     base /= f"wide-{repo_count}-{branch_count}"
     complete = base / _COMPLETE
@@ -35,6 +38,7 @@ def copy_wide_home(folder: Path, repo_count: int, branch_count: int, name: str =
     shutil.rmtree(made.home)
     shutil.copytree(base / "home", made.home)
     (made.home / "config.toml").write_text(config)
+    run_ravel(made, "config", "set", "search.enabled", "false")
     return made
 
 
@@ -65,4 +69,5 @@ def knowing_peer(folder: Path, other: Peer) -> Peer:
             add_repo(replica.database, change.connection, repo, source.writing_epoch(repo))
     for one in (source, replica):
         one.close()
+    run_ravel(made, "config", "set", "search.enabled", "false")
     return made

@@ -24,7 +24,7 @@ from protocol.limits.peers import (
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
 )
-from protocol.machines.comparing import ANSWERER, ASKER, CHECKED, COMPARING, Compared, Comparing, Do
+from protocol.machines.comparing import ANSWERER, ASKER, CHECKED, COMPARING, SETTLED, Compared, Comparing, Do
 from protocol.machines.table import PeerFault
 from protocol.messages import Reconcile, Summary
 from protocol.session_events import PlanLoaded, Reconciled, SummaryLoaded
@@ -48,6 +48,8 @@ class Comparison:
         self._to_open: deque[tuple[BlindTopic, TopicProgress]] = deque()
         self._answering = 0
         self._asking = 0
+        self.settling_count = 0
+        """Joined topics in which something is still to be found out."""
 
     def joined(self, blind: BlindTopic) -> list[Output]:
         """The topic was announced by the second side, or again."""
@@ -108,6 +110,7 @@ class Comparison:
         progress.comparing = step.to
         self._answering += (step.to in ANSWERER) - (before in ANSWERER)
         self._asking += (step.to in ASKER) - (before in ASKER)
+        self.settling_count += (step.to not in SETTLED) - (before not in SETTLED)
         outputs: list[Output] = []
         for what in step.outputs:
             outputs += self._do(what, blind, progress, happened)

@@ -9,6 +9,7 @@ from typing import Final
 
 BODIES: Final = "bodies"
 FILES: Final = "files"
+MANY_TOPICS: Final = "many-topics"
 PRESENCE: Final = "presence"
 PUNCHING: Final = "punching"
 RELAY_ACCOUNTS: Final = "relay-accounts"
@@ -25,6 +26,7 @@ FEATURES: Final = (
     "imports",
     "inbox",
     "introductions",
+    MANY_TOPICS,
     "names",
     "posts",
     PRESENCE,

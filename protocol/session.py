@@ -20,11 +20,11 @@ from protocol.accounts import Accounts
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
 from protocol.deposits import Deposits
-from protocol.features import PRESENCE, WIDE_CIRCUITS
+from protocol.features import MANY_TOPICS, PRESENCE, WIDE_CIRCUITS
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.introducing import Introducing
-from protocol.limits.peers import TOPIC_COUNT_MAX
+from protocol.limits.peers import TOPIC_COUNT_MANY_MAX, TOPIC_COUNT_MAX
 from protocol.machines.conversation import (
     FEATURES,
     INTRODUCTIONS,
@@ -170,6 +170,19 @@ class Session:
         return self._is_relay or self.peer_is_relay
 
     @property
+    def topic_count_max(self) -> int:
+        """How many topics this side may announce, by what the peer has said until now."""
+        knows = self.peer_features is not None and MANY_TOPICS in self.peer_features
+        if knows and self.joined_count and not self.compares_publications:
+            return TOPIC_COUNT_MANY_MAX
+        return TOPIC_COUNT_MAX
+
+    @property
+    def settling_count(self) -> int:
+        """Topics whose comparison is not over."""
+        return self._comparison.settling_count
+
+    @property
     def topics(self) -> list[TopicProgress]:
         """Progress of the topics this node follows."""
         return list(self._topics.values())
@@ -312,12 +325,18 @@ class Session:
                 outputs += self._join(self._expected[announced])
             else:
                 self._heard.add(announced)
-        if len(self._heard) + len(self._topics) > 2 * TOPIC_COUNT_MAX:
+        if len(self._heard) > self._heard_count_max():
             raise PeerFault("too_many_topics")
         if message.topics:
             for word, table in _EARLY.items():
                 self._early[word] = table.find(self._early[word], EarlyWord.ANNOUNCEMENT).to
         return outputs
+
+    def _heard_count_max(self) -> int:
+        """How many topics may be announced that are not followed here. A stranger has joined none, and announces fewer."""
+        if self.joined_count and not self.compares_publications:
+            return TOPIC_COUNT_MANY_MAX
+        return 2 * TOPIC_COUNT_MAX - min(len(self._topics), TOPIC_COUNT_MAX)
 
     # --- messages ---
 

@@ -1,6 +1,7 @@
 """Output commands of the state machine in `protocol.session`. Its input events: `protocol.session_events`."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from protocol.ids import (
     AnnouncedTopic,
@@ -13,6 +14,7 @@ from protocol.ids import (
     TopicKey,
 )
 from protocol.keys import AccountToken
+from protocol.limits.peers import TOPIC_COUNT_MAX
 from protocol.links import PeerAddress
 from protocol.messages import Announce, Deposit, FileDeposit, Message
 
@@ -312,8 +314,18 @@ Output = (
 )
 
 
+_Topic = TypeVar("_Topic", AnnouncedTopic, TopicKey)
+
+
+def _parts(topics: list[_Topic]) -> list[tuple[_Topic, ...]]:
+    """What one message names each time."""
+    return [
+        tuple(topics[start : start + TOPIC_COUNT_MAX]) for start in range(0, len(topics), TOPIC_COUNT_MAX)
+    ]
+
+
 def say_together(outputs: list[Output]) -> list[Output]:
-    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
+    """The same, with one announcement (and one deposit) of TOPIC_COUNT_MAX topics instead of many of one."""
     announced: list[AnnouncedTopic] = []
     deposited: list[TopicKey] = []
     others: list[Output] = []
@@ -325,7 +337,6 @@ def say_together(outputs: list[Output]) -> list[Output]:
                 deposited += topics
             case _:
                 others.append(output)
-    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
-    if deposited:
-        said.append(Send(Deposit(tuple(deposited))))
-    return [*said, *others]
+    said = [Send(Announce(part)) for part in _parts(announced)]
+    asked = [Send(Deposit(part)) for part in _parts(deposited)]
+    return [*said, *asked, *others]

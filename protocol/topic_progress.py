@@ -1,10 +1,9 @@
 """How one topic stands in a session: states of its machines, and the counters and queues beside them.
 
-Queues of a bounded length are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MAX topics.
+Queues of few parts are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MANY_MAX topics.
 """
 
 from array import array
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -41,7 +40,7 @@ class Outbox:
         None  # set once the first plan is loaded: later commits have numbers above it, or below 0
     )
     early: "array[int]" = field(default_factory=lambda: array("q"))  # accepted before the plan was
-    queue: "deque[array[int]]" = field(default_factory=deque)  # each part of one kind (`enqueue`)
+    queue: "list[array[int]]" = field(default_factory=list)  # a few parts, each of one kind (`enqueue`)
     sizes: list[int] = field(default_factory=list)  # commits of each batch without a receipt
     refusal: str = ""  # why the peer takes no more
     sent: int = 0
@@ -63,7 +62,7 @@ class Outbox:
         if rest:
             self.queue[0] = rest
         else:
-            self.queue.popleft()
+            del self.queue[0]
 
 
 @dataclass(slots=True)
@@ -106,7 +105,8 @@ class TopicProgress:
     outbox: Outbox = field(default_factory=Outbox)
     wants: Questions[Want | WantBodies] = field(default_factory=Questions)
     served: Questions[BlockId] = field(default_factory=Questions)
-    asked: set[CommitId] = field(default_factory=set)  # commits that the peer was asked for
+    # Commits that the peer was asked for; an empty set takes three times the memory of an empty dict.
+    asked: dict[CommitId, None] = field(default_factory=dict)
     bodies_unanswered: int = 0  # questions for bodies that the peer has not answered
     bodies_found: int | None = None  # how many it has of those of the last one; None: it has not said yet
     fetched: list[BlockId] = field(default_factory=list)  # blocks that the peer was asked for

@@ -196,7 +196,7 @@ class Transfer:
             return []
         room = WANTED_COUNT_MAX - self._asked_count
         wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
-        progress.asked.update(wanted)
+        progress.asked.update(dict.fromkeys(wanted))
         self._asked_count += len(wanted)
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
         return [Send(Want(blind, tuple(part))) for part in parts]

@@ -172,6 +172,7 @@ class Author:
                     together = together.with_more(self._store_group(requests, group, outcomes))
                     waiting = [*group.deferred, *waiting]
                 except Exception as error:  # what one request raises, of any type, must not fail the others
+                    group.drop()
                     left = [place for place in tried if not isinstance(outcomes[place], Exception)]
                     if len(left) == 1:
                         outcomes[left[0]] = error
@@ -232,6 +233,7 @@ class Author:
         self, open_store: OpenStore, request: WriteRequest, group: WriteGroup
     ) -> list[WrittenCommit] | Exception:
         """Encode one request into a group: what it will have written, or why not."""
+        write: EncodedWrite | None = None
         try:
             branch = self._current(request.branch)
             if request.has_files and branch.topic_num != request.branch.topic_num:
@@ -246,6 +248,8 @@ class Author:
             for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
                 write.add(part, self._opener)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
+            if write is not None:
+                write.drop()
             return error
         if write.written:
             group.add(write)
@@ -260,17 +264,17 @@ class Author:
         """Judge and store a group in one transaction, in which what was deferred is encoded too."""
         openings = group.open_all(self._opener)
         for _, opening in openings[:1]:
-            opening()  # others may write until it is there
+            opening.wait()  # others may write until it is there
 
         def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:
-            yield from ((branch, opening()) for branch, opening in openings)
+            yield from ((branch, opening.wait()) for branch, opening in openings)
             while group.deferred and not group.is_full:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
                 outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield from ((one.branch, opening()) for opening in one.open_all(self._opener))
+                    yield from ((one.branch, opening.wait()) for opening in one.open_all(self._opener))
 
         has_deferred = bool(group.deferred)
         ingested = self._ingest(make_batches, after=group.after)

@@ -3,10 +3,14 @@
 What this user writes passes parsing and validation as others' commits do, which takes about as long as making it. A part
 of a long batch is therefore given to a worker (`node.ingest.reading_workers`), and another core reads it. A few commits,
 and all where there are no workers, are opened where they were made.
+
+A worker is asked by a thread, since the pipe to it blocks. There is one such thread for each worker at most, whatever the
+length of the batches. A thread takes parts from one queue, oldest first, and ends when no part waits.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Final
 
@@ -18,44 +22,105 @@ from storage.repos.repos import Branch
 
 PART_COUNT: Final = 64
 """Commits that a worker opens at a time: some 10 ms of work, while as many are encoded."""
-Opening = Callable[[], OpenedBatch]
-"""Waits for what is being opened. Raises ServiceError where it is no legal publication."""
+
+
+class Opening:
+    """Publications of this node's own that are being opened, or wait for it."""
+
+    def __init__(self, branch: Branch, items: Sequence[bytes]) -> None:
+        """Encoded publications on the branch's topic, of which a reader is to give the answer."""
+        self.branch = branch
+        self.items = items
+        self.answer: Future[WorkerReading | None] = Future()
+        """What a worker has read; None: no worker is free."""
+        self._opened: OpenedBatch | None = None
+
+    def wait(self) -> OpenedBatch:
+        """Wait until it is open. Raises ServiceError where it is no legal publication, or workers died of it."""
+        if self._opened is None:
+            self._opened = self._settle()
+        return self._opened
+
+    def _settle(self) -> OpenedBatch:
+        try:
+            reading = self.answer.result()
+        except UnreadableBatch as error:
+            raise ServiceError("internal", f"what was written cannot be read: {error}") from error
+        if reading is None:
+            return open_own(self.branch, self.items)
+        return _check(settle_batch(reading.batch, reading.claims_hold))
+
+    def drop(self) -> None:
+        """Nobody waits for it any more: it is not opened, unless that has begun."""
+        self.answer.cancel()
 
 
 class Opener:
-    """Opens batches of this node's own. `workers` may be none."""
+    """Opens batches of this node's own. `workers` may be none. Thread-safe."""
 
     def __init__(self, workers: ReadingWorkers | None = None) -> None:
         self._workers = workers
         self.is_apart = workers is not None and workers.count > 0
         """Whether there are workers that open a part while this thread goes on."""
+        self._lock = threading.Lock()
+        self._waiting: deque[Opening] = deque()  # a group's parts: its caller holds all of them in any case
+        self._reader_count = 0
 
     def begin(self, branch: Branch, items: Sequence[bytes]) -> Opening:
-        """Have these publications opened. Raises ServiceError, or what it gives does."""
+        """Have these publications opened: by a worker where that pays, else here. Raises ServiceError as `wait`."""
+        opening = Opening(branch, items)
         if self._workers is None or not self.is_apart or len(items) < WORTH_A_TRIP:
-            opened = open_own(branch, items)
-            return lambda: opened
-        workers = self._workers
-        answer: Future[WorkerReading | None] = Future()
-
-        def read() -> None:
+            opening.answer.set_result(None)
+            opening.wait()
+            return opening
+        with self._lock:
+            self._waiting.append(opening)
+            needs_reader = self._reader_count < self._workers.count
+            self._reader_count += needs_reader
+        if needs_reader:
             try:
-                answer.set_result(workers.read(opening_keys(branch), items, wait_while=lambda: True))
+                threading.Thread(
+                    target=self._read_all, args=(self._workers,), name="own batch", daemon=True
+                ).start()
+            except RuntimeError:  # the system has no thread left
+                self._end_reader()
+        return opening
+
+    def _read_all(self, workers: ReadingWorkers) -> None:
+        """Read what waits until nothing does."""
+        while (opening := self._next()) is not None:
+            if not opening.answer.set_running_or_notify_cancel():
+                continue  # dropped
+            try:
+                reading = workers.read(opening_keys(opening.branch), opening.items, wait_while=lambda: True)
             except BaseException as error:  # raised where the answer is waited for
-                answer.set_exception(error)
+                opening.answer.set_exception(error)
+                continue
+            opening.answer.set_result(reading)
+            if reading is None:  # what waits behind it has waited as long
+                self._give_up_waiting()
 
-        threading.Thread(target=read, name="own batch", daemon=True).start()
+    def _next(self) -> Opening | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._reader_count -= 1
+            return None
 
-        def wait() -> OpenedBatch:
-            try:
-                reading = answer.result()
-            except UnreadableBatch as error:
-                raise ServiceError("internal", f"what was written cannot be read: {error}") from error
-            if reading is None:  # no worker is free
-                return open_own(branch, items)
-            return _check(settle_batch(reading.batch, reading.claims_hold))
+    def _end_reader(self) -> None:
+        with self._lock:
+            self._reader_count -= 1
+            is_last = not self._reader_count
+        if is_last:
+            self._give_up_waiting()
 
-        return wait
+    def _give_up_waiting(self) -> None:
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for opening in waiting:
+            if opening.answer.set_running_or_notify_cancel():
+                opening.answer.set_result(None)
 
 
 def open_own(branch: Branch, items: Sequence[bytes]) -> OpenedBatch:

@@ -84,6 +84,11 @@ class EncodedWrite:
         else:
             self.rest += encoded
 
+    def drop(self) -> None:
+        """It is not stored: what of it waits to be opened is not opened."""
+        for opening in self.openings:
+            opening.drop()
+
     def open_all(self, opener: Opener) -> list[Opening]:
         """What opens all of it, in order. Raises ServiceError."""
         return [*self.openings, *([opener.begin(self.branch, self.rest)] if self.rest else [])]
@@ -136,6 +141,11 @@ class WriteGroup:
                 together.rest += one.rest
             found += [(together.branch, opening) for opening in together.open_all(opener)]
         return found
+
+    def drop(self) -> None:
+        """Nothing of it is stored."""
+        for one in self.encoded:
+            one.drop()
 
     def after(self, connection: Connection) -> None:
         """What belongs into the transaction beside the commits."""

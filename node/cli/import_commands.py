@@ -74,10 +74,12 @@ def import_jsonl(
 def _send(
     context: typer.Context, branch: str, source: str, batches: Iterator["list[PackedItem]"], total: int | None
 ) -> "ImportResult":
+    from node.importers.item import read_ahead
+
     api = client(context)
     answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
     with show_progress("imported", "commits", total) as progress:
-        for batch in batches:
+        for batch in read_ahead(batches):
             part = api.import_commits(branch, batch, source)
             answer["imported"] += part["imported"]
             answer["already"] += part["already"]

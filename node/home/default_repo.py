@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 
 _FILE_NAME: Final = "default-repo"
@@ -22,6 +21,10 @@ def load_default_repo(home: Path) -> str:
 
 def store_default_repo(home: Path, repo: str) -> None:
     """Choose a repo by its id; none where it is empty. Raises ServiceError `storage_failed`."""
+    from node.home.private_files import (
+        replace_file,
+    )  # commands that only ask a daemon start sooner without it
+
     try:
         if repo:
             replace_file(home / _FILE_NAME, f"{repo}\n".encode())

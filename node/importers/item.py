@@ -1,7 +1,10 @@
 """The item type that every importer yields, and its packing into batches for the API."""
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Empty, Queue
 from typing import Final, TypedDict
 
 from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
@@ -65,3 +68,35 @@ def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def read_ahead(batches: Iterator[list[PackedItem]]) -> Generator[list[PackedItem], None, None]:
+    """The same batches, of which the next two are read in a thread while the caller works on one.
+
+    Raises what `batches` raises, in its place. The thread ends with the caller's loop, once what it reads gives a batch.
+    """
+    found: Queue[list[PackedItem] | BaseException | None] = Queue(1)
+    is_over = threading.Event()
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                found.put(batch)
+                if is_over.is_set():
+                    return
+        except BaseException as error:  # raised where the batch is waited for
+            found.put(error)
+        else:
+            found.put(None)
+
+    # Not waited for at the end of the process: a pipe may give nothing for long.
+    threading.Thread(target=read, name="read ahead", daemon=True).start()
+    try:
+        while (batch := found.get()) is not None:
+            if isinstance(batch, BaseException):
+                raise batch
+            yield batch
+    finally:
+        is_over.set()
+        with suppress(Empty):  # it may wait for room
+            found.get_nowait()

@@ -9,6 +9,7 @@ the machine's own window.
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -39,6 +40,7 @@ from protocol.limits.peers import (
     STRANGER_IDLE_SECONDS,
     STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
+    TOPICS_SETTLING_MAX,
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
@@ -142,6 +144,7 @@ class Connection:
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
+        self._to_follow: OrderedDict[TopicKey, None] = OrderedDict()  # topics that are announced later
         self._topics_tick: int | None = None  # up to which changes of topics were looked at
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
@@ -182,8 +185,11 @@ class Connection:
 
     def happen(self, event: Event) -> None:
         """Tell the session machine of an event, and start what it asks for. Never waits. After the end nothing happens."""
-        if not self._has_ended:
-            self._perform_all(self._session.handle(event))
+        if self._has_ended:
+            return
+        self._perform_all(self._session.handle(event))
+        if self._to_follow and self._may_follow():
+            self._follow_some()
 
     async def run(self) -> Ended:
         """Converse until either side ends it, this node stops, or something fails."""
@@ -264,15 +270,30 @@ class Connection:
                 return
         fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self._followed]
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
-        outputs: list[Output] = []
-        for branch in fresh[: self.topic_room]:
-            self._followed[branch.topic] = topic_place(branch)
-            event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
-            outputs += self._session.handle(event)
-        self._perform_all(say_together(outputs))
+        self._to_follow.update((branch.topic, None) for branch in fresh)  # again, whenever they change
+        self._follow_some()
         self.relaying.follow_partners()
         if self.is_stranger:
             self._look_whether_known()
+
+    def _follow_some(self) -> None:
+        """Announce topics that wait for it: TOPIC_COUNT_MAX at once, and more while few topics are being compared."""
+        outputs: list[Output] = []
+        while self._to_follow and self._may_follow():
+            topic, _ = self._to_follow.popitem(last=False)
+            branch = self._hub.replica.by_topic.get(topic)
+            if branch is None or topic in self._followed:
+                continue
+            self._followed[topic] = topic_place(branch)
+            event = TopicFollowed(topic, branch.facts.is_root_branch, self._may_keep(branch))
+            outputs += self._session.handle(event)
+        self._perform_all(say_together(outputs))
+
+    def _may_follow(self) -> bool:
+        count = len(self._followed)
+        return count < TOPIC_COUNT_MAX or (
+            count < self._session.topic_count_max and self._session.settling_count < TOPICS_SETTLING_MAX
+        )
 
     def missed(self) -> None:
         """The hub's word: this conversation has a defect, and the next one compares everything anew."""
@@ -388,6 +409,8 @@ class Connection:
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             joined_count = self._session.joined_count
             self.happen(MessageReceived(message))
+            if self._session.joined_count > TOPIC_COUNT_MAX:
+                self._rates.join_topics(self._session.joined_count)
             if isinstance(message, Features) and self.newer_features:
                 log.info("peer of a newer version", peer=id_text(self.peer), features=self.newer_features)
             # Not at each announcement: this looks at all topics, and a stranger may say the same one without end.
@@ -524,7 +547,7 @@ class Connection:
     @property
     def topic_room(self) -> int:
         """How many more topics this side may announce."""
-        return TOPIC_COUNT_MAX - len(self._followed)
+        return max(0, TOPIC_COUNT_MAX - len(self._followed))
 
     def followed(self) -> Mapping[TopicKey, tuple[TopicTables, int]]:
         """Topics that this side has announced, and what they were here then."""

@@ -9,6 +9,7 @@ from protocol.limits.peers import (
     KEEP_ALIVES_AT_ONCE_MAX,
     MESSAGES_AT_ONCE_MAX,
     MESSAGES_PER_SECOND_MAX,
+    TOPIC_COUNT_MAX,
     UNKNOWN_MESSAGES_AT_ONCE_MAX,
     UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
@@ -23,6 +24,11 @@ class TokenBucket:
         self._per_second = per_second
         self._left = at_once
         self._asked_at: float | None = None
+
+    def grow(self, count: float) -> None:
+        """Enlarge the bucket by so many uses, all of them available at once."""
+        self._at_once += count
+        self._left += count
 
     def try_acquire(self, now: float) -> bool:
         """Use one; whether there was one left."""
@@ -42,6 +48,12 @@ class MessageRates:
         self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
         self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
         self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+        self._joined = TOPIC_COUNT_MAX
+
+    def join_topics(self, count: int) -> None:
+        """Note how many topics are joined. Each one beyond TOPIC_COUNT_MAX adds its share of messages, once."""
+        self._messages.grow(max(0, count - self._joined) * MESSAGES_AT_ONCE_MAX / TOPIC_COUNT_MAX)
+        self._joined = max(count, self._joined)
 
     def find_flood(self, message: Message | None, now: float) -> str:
         """Why a message (None: of an unknown kind) is one too many, or an empty text. `now` is in seconds."""

@@ -28,7 +28,13 @@ BATCHES_IN_FLIGHT_MAX: Final = 4
 BATCHES_OF_TOPIC_MAX: Final = BATCHES_IN_FLIGHT_MAX - 1
 """The same of one topic, so that a huge one leaves room for others: one is read, one checked and one stored at a time."""
 TOPIC_COUNT_MAX: Final = 4096
-"""Topics announced in one message, and topics joined on one connection."""
+"""Topics announced in one message, and topics joined on one connection, unless both sides know `many-topics`."""
+TOPIC_COUNT_MANY_MAX: Final = 16_384
+"""The latter where they do, and one was joined: 30 MB for each such peer, which knows a secret of this node. Each summary of
+SUMMARY_HEAD_COUNT_MAX heads adds 3 KB."""
+TOPICS_SETTLING_MAX: Final = 1024
+"""Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: otherwise the summaries of all topics
+would come at once."""
 SUMMARY_HEAD_COUNT_MAX: Final = 64
 """Heads named in one summary, 1 KB: as much as to find twenty differences by reconciliation, which finds what more leave
 open. Of a topic with more the newest are named."""
@@ -105,11 +111,13 @@ SEND_TIMEOUT_SECONDS: Final = 30.0
 BACKLOG_SIZE_MAX: Final = 256 * MIB
 """Bytes of batches, of all connections, that have come and are not stored yet; beyond it none is read from. A relay of 2,048
 peers would else hold 12 GiB."""
-OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
-"""Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
-OUTGOING_SIZE_MAX: Final = 48 * MIB
-"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB, and
-windows of 64 circuits 16 MB, and of wide ones 3 MB more."""
+OUTGOING_COUNT_MAX: Final = TOPIC_COUNT_MANY_MAX + 2 * TOPIC_COUNT_MAX
+"""Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them. A peer may
+announce all its topics at once, whatever this side does."""
+OUTGOING_SIZE_MAX: Final = 52 * MIB
+"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each of TOPIC_COUNT_MAX
+topics are 30 MB, windows of 64 circuits 16 MB, and of wide ones 3 MB more. Summaries of few heads, of 200 bytes, add 3 MB
+for TOPIC_COUNT_MANY_MAX topics."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""

@@ -33,6 +33,8 @@ class Comparing(Enum):
 
 RESTING: Final = (Comparing.BEHIND, Comparing.AHEAD, Comparing.COMPARED)
 """States between two rounds: all that was to be found out has been."""
+SETTLED: Final = (*RESTING, Comparing.UNJOINED)
+"""States in which nothing of the topic is to be found out."""
 ANSWERER: Final = (Comparing.OPENING, Comparing.ANSWERING, Comparing.ANSWERED)
 """States that take one of the places for reconciliations of this side's."""
 ASKER: Final = (Comparing.PLANNING_ASKED, Comparing.ASKING, Comparing.ASKED)

@@ -17,6 +17,7 @@ from protocol.ids import BranchId, CommitId, EpochId, RepoId, TopicKey, UserId, 
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, ReadSecret, TopicSeed, WriteSecret
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.links import BranchChannel
+from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.column_encryption import (
     ColumnCipher,
     cipher_of,
@@ -60,6 +61,38 @@ _COUNTS = (
     .join(branches, branches.c.num == topics.c.branch_num)
     .where(branches.c.num.in_(_KEYS))
 )
+
+
+_TOPIC = topics.c.topic == bindparam("topic")
+_ALONE_ON_TOPIC = (
+    select(branches.c.repo_num)
+    .join(topics, topics.c.branch_num == branches.c.num)
+    .where(_TOPIC, topics.c.epoch_num.is_(None))
+)
+_HOLDER = (
+    select(topics.c.num, topics.c.branch_num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret)
+    .join(branches, branches.c.num == topics.c.branch_num)
+    .join(repos, repos.c.num == branches.c.repo_num)
+    .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
+    .where(_TOPIC)
+)
+_ON_TOPIC_IN = select(topics.c.num).where(_TOPIC, topics.c.epoch_num == bindparam("epoch"))
+_SAME_TOPIC = select(topics.c.num).where(
+    _TOPIC
+    | (topics.c.epoch_num == bindparam("epoch"))
+    & (topics.c.branch_num == bindparam("branch"))
+    & (topics.c.generation == bindparam("generation"))
+)
+_IS_BRANCH = branches.c.branch_id == bindparam("branch_id")
+_BRANCH_OF = select(branches.c.num).where(branches.c.repo_num == bindparam("repo"), _IS_BRANCH)
+# By repo: no index leads from its id to a branch.
+_ALONE_WITH = select(repos.c.num).where(
+    repos.c.epoch_num == 0,
+    repos.c.num != bindparam("repo"),
+    select(branches.c.num).where(branches.c.repo_num == repos.c.num, _IS_BRANCH).exists(),
+)
+_BRANCH_COLUMNS = ("num", "repo_num", "branch_id", "name", "root_id", "commit_count", "changes_from")
+_TOPIC_COLUMNS = ("num", "branch_num", "epoch_num", "generation", "topic", "commit_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +279,9 @@ def _insert_epoch(database: Database, connection: Connection, repo_id: RepoId, e
 
 def _displace_alone(connection: Connection, topic: TopicKey) -> None:
     """Forget what is followed by itself on a topic that members state."""
-    repo_num = connection.execute(
-        select(branches.c.repo_num)
-        .join(topics, topics.c.branch_num == branches.c.num)
-        .where(topics.c.topic == topic, topics.c.epoch_num.is_(None))
-    ).scalar()
-    if repo_num is not None:
-        forget_repo(connection, repo_num)
+    found = select_rows(connection, _ALONE_ON_TOPIC, topic=topic).first()
+    if found is not None:
+        forget_repo(connection, found[0])
 
 
 def _claim_topic(connection: Connection, topic: TopicKey) -> bool:
@@ -261,21 +290,14 @@ def _claim_topic(connection: Connection, topic: TopicKey) -> bool:
     What came by it there is kept, under a name that nobody publishes on.
     """
     _displace_alone(connection, topic)
-    row = connection.execute(
-        select(
-            topics.c.num, topics.c.branch_num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret
-        )
-        .join(branches, branches.c.num == topics.c.branch_num)
-        .join(repos, repos.c.num == branches.c.repo_num)
-        .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
-        .where(topics.c.topic == topic)
-    ).first()
+    row = select_rows(connection, _HOLDER, topic=topic).first()
     if row is None:
         return True
-    if row.branch_id == row.repo_id or row.write_secret is not None:
+    num, branch_num, repo_id, branch_id, write_secret = row
+    if branch_id == repo_id or write_secret is not None:
         return False
-    row_changes(connection).branches.add(row.branch_num)
-    connection.execute(update(topics).where(topics.c.num == row.num).values(topic=hashing.epoch_mark(topic)))
+    row_changes(connection).branches.add(branch_num)
+    connection.execute(update(topics).where(topics.c.num == num).values(topic=hashing.epoch_mark(topic)))
     return True
 
 
@@ -288,29 +310,15 @@ def add_branch(
     root_id: CommitId,
 ) -> None:
     """Store a branch; one that is there already stays as it is."""
-    same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
-    # By repo: no index leads from its id to a branch.
-    is_in_it = (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == branch_id)
-    alone = select(repos.c.num).where(
-        repos.c.epoch_num == 0, repos.c.num != repo_num, select(branches.c.num).where(is_in_it).exists()
-    )
-    for num in list(connection.execute(alone).scalars()):
+    for num in select_rows(connection, _ALONE_WITH, repo=repo_num, branch_id=branch_id).scalars():
         forget_repo(connection, num)
-    if connection.execute(select(branches.c.num).where(same)).first():
+    if select_rows(connection, _BRANCH_OF, repo=repo_num, branch_id=branch_id).first() is not None:
         return
     num = database.next_nums(connection, branches, 1)[0]
     row_changes(connection).branches.add(num)
-    connection.execute(
-        insert(branches).values(
-            num=num,
-            repo_num=repo_num,
-            branch_id=branch_id,
-            name=name,
-            root_id=root_id,
-            commit_count=0,
-            changes_from=database.next_nums(connection, commits, 0).start - 1,
-        )
-    )
+    changes_from = database.next_nums(connection, commits, 0).start - 1
+    row = (num, repo_num, branch_id, name, root_id, 0, changes_from)
+    insert_rows(connection, branches, _BRANCH_COLUMNS, [row])
 
 
 def add_topic(
@@ -325,28 +333,19 @@ def add_topic(
 
     The branch must be here. A topic that is there already stays as it is, and nobody takes over one that is followed.
     """
-    branch_num = connection.execute(
-        select(branches.c.num).where(branches.c.repo_num == epoch.repo_num, branches.c.branch_id == branch_id)
-    ).scalar()
+    found = select_rows(connection, _BRANCH_OF, repo=epoch.repo_num, branch_id=branch_id).first()
     _displace_alone(connection, topic)
-    is_same = (topics.c.epoch_num == epoch.num) & (topics.c.branch_num == branch_num)
-    is_same &= topics.c.generation == generation
-    if (
-        branch_num is None
-        or connection.execute(select(topics.c.num).where(is_same | (topics.c.topic == topic))).first()
-    ):
+    if found is None:
+        return False
+    (branch_num,) = found
+    same = select_rows(
+        connection, _SAME_TOPIC, epoch=epoch.num, branch=branch_num, generation=generation, topic=topic
+    )
+    if same.first() is not None:
         return False
     row_changes(connection).branches.add(branch_num)
-    connection.execute(
-        insert(topics).values(
-            num=database.next_nums(connection, topics, 1)[0],
-            branch_num=branch_num,
-            epoch_num=epoch.num,
-            generation=generation,
-            topic=topic,
-            commit_count=0,
-        )
-    )
+    (num,) = database.next_nums(connection, topics, 1)
+    insert_rows(connection, topics, _TOPIC_COLUMNS, [(num, branch_num, epoch.num, generation, topic, 0)])
     return True
 
 
@@ -367,8 +366,8 @@ def follow_topic(
 
 
 def _claim_or_ours(connection: Connection, epoch: Epoch, topic: TopicKey) -> bool:
-    is_ours = select(topics.c.num).where(topics.c.topic == topic, topics.c.epoch_num == epoch.num)
-    return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
+    is_ours = select_rows(connection, _ON_TOPIC_IN, topic=topic, epoch=epoch.num).first() is not None
+    return is_ours or _claim_topic(connection, topic)
 
 
 def load_repos(connection: Connection, nums: Collection[int] | None = None) -> list[Repo]:

@@ -129,7 +129,6 @@ def plan_sending(
     connection: Connection, topic_num: int, held: Sequence[ShortId | CommitId], tables: TopicTables = REPLICA
 ) -> SendPlan:
     """What to send to a peer whose heads are `held`, named by their first bytes (SHORT_ID_SIZE at least)."""
-    num, of_topic = tables.commits.c.num, tables.commits.c.topic_num == topic_num
     upto = _find_last(connection, tables, topic_num)
     named = {ShortId(raw[:SHORT_ID_SIZE]) for raw in held}
     known = _places(connection, tables, topic_num, named, SHORT_ID_SIZE)
@@ -137,7 +136,8 @@ def plan_sending(
     if len(known) < len(named) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
         return SendPlan(array("q"), upto, unread, is_exact=False)
     if not known:
-        query = select(num).where(of_topic).order_by(num)
+        num = tables.commits.c.num
+        query = select(num).where(tables.commits.c.topic_num == topic_num).order_by(num)
         return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
     our_heads = _load_heads(connection, tables, topic_num, limit=1_000_000)
     if all(head in known for head in our_heads):

@@ -34,6 +34,8 @@ NEITHER_FOR_COMMANDS: Final = _HEAVY | {
     "asyncio",
     "cryptography",
     "nacl",
+    "node.home.config",
+    "secrets",
     "sqlalchemy",
     "sqlite3",
     "starlette",

@@ -19,6 +19,7 @@ from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
+    TOPIC_COUNT_MANY_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
@@ -28,6 +29,7 @@ from protocol.messages import (
     Announce,
     Blocks,
     Deposit,
+    Features,
     Fetch,
     FoundBodies,
     Goodbye,
@@ -393,13 +395,50 @@ FAULTS: dict[str, list[object]] = {
                 AnnouncedTopic(number.to_bytes(32, "big")) for number in range(start, start + TOPIC_COUNT_MAX)
             )
         )
-        for start in (0, TOPIC_COUNT_MAX)
+        for start in range(0, TOPIC_COUNT_MANY_MAX + 1, TOPIC_COUNT_MAX)
     ],
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
     * (WANTED_COUNT_MAX // WANT_COUNT_MAX)
     + [WantBodies(BLIND_MAIN, (AnyId(b"w" * 32),) * WANT_COUNT_MAX)],
     "peer_left": [Goodbye("stopping")],
 }
+
+
+def test_a_stranger_announces_fewer_topics_than_who_has_joined_one() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    for start in (0, TOPIC_COUNT_MAX):
+        names = tuple(
+            AnnouncedTopic(number.to_bytes(32, "big")) for number in range(start, start + TOPIC_COUNT_MAX)
+        )
+        assert session.handle(MessageReceived(Announce(names))) == []
+    one_more = Announce((AnnouncedTopic(b"m" * 32),))
+    assert session.handle(MessageReceived(one_more)) == [Close("too_many_topics")]
+
+
+def test_more_topics_are_announced_to_a_peer_that_knows_how_and_has_joined_one() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    assert session.topic_count_max == TOPIC_COUNT_MAX
+    session.handle(MessageReceived(Features(("many-topics",))))
+    assert session.topic_count_max == TOPIC_COUNT_MAX, "it may be a stranger"
+    session.handle(TopicFollowed(MAIN, is_root=False))
+    session.handle(MessageReceived(Announce((THEIR_MAIN,))))
+    assert session.topic_count_max == TOPIC_COUNT_MANY_MAX
+    assert _joined(MAIN).topic_count_max == TOPIC_COUNT_MAX, "it has not said so"
+    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
+    relay.handle(MessageReceived(Features(("many-topics",))))
+    relay.handle(TopicFollowed(MAIN, is_root=False))
+    relay.handle(MessageReceived(Announce((THEIR_MAIN,))))
+    assert relay.topic_count_max == TOPIC_COUNT_MAX
+
+
+def test_topics_settle_once_they_are_compared() -> None:
+    session = _joined(MAIN)
+    assert session.settling_count == 1
+    session.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+    session.handle(MessageReceived(Summary(BLIND_MAIN, 0, (), 0, EMPTY)))
+    assert session.settling_count == 1
+    session.handle(PlanLoaded(MAIN, array("q"), 0))
+    assert session.settling_count == 0
 
 
 def test_what_a_peer_wants_is_looked_up_one_message_after_the_other() -> None:

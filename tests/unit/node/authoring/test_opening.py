@@ -1,5 +1,6 @@
 """Long batches of own commits are opened by worker processes, in parts, and pass the same checks as without."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.opening import PART_COUNT
+from node.authoring.opening import PART_COUNT, Opener
 from node.authoring.write_group import WriteRequest
 from node.ingest.publication_reading import OpeningKeys, gather_claims, read_batch
 from node.ingest.reading_worker import WorkerReading
@@ -17,6 +18,7 @@ from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.keys import UserSeed
+from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.signing import check_claims
 from storage.commits.commits import count_commits
 from tests.support.builders import NOW_MS, World
@@ -26,15 +28,20 @@ _MORE = 20
 
 
 class _Workers(ReadingWorkers):
-    """Reads in the thread that asks, and notes how many publications came each time."""
+    """Reads in the thread that asks, and notes how many publications came each time, and how many threads asked."""
 
-    def __init__(self) -> None:
-        super().__init__(1)
+    def __init__(self, count: int = 1) -> None:
+        super().__init__(count)
         self.read_counts: list[int] = []
+        self.gate = threading.Semaphore(1000)
+        """What each reading waits for."""
+        self.threads = set[threading.Thread]()
         self.answer: Callable[[WorkerReading], WorkerReading | None] = lambda reading: reading
 
     def read(self, keys: OpeningKeys, items: Sequence[bytes], **_how: object) -> WorkerReading | None:
         """As a worker does."""
+        self.threads.add(threading.current_thread())
+        self.gate.acquire()
         self.read_counts.append(len(items))
         batch = read_batch(keys, items)
         return self.answer(WorkerReading(batch, list(check_claims(gather_claims(batch))), 0.0))
@@ -57,6 +64,11 @@ def workers(world: World) -> _Workers:
 
 def _posts(count: int) -> list[Draft]:
     return [Draft(Post(f"post {number}")) for number in range(count)]
+
+
+def _encoded(world: World, count: int) -> list[bytes]:
+    written, _ = world.author.write_many(world.branch, lambda _: _posts(count))
+    return [one.encoded for one in written]
 
 
 def _count(world: World) -> int:
@@ -121,6 +133,26 @@ def test_a_batch_that_workers_die_of_is_refused_alone(world: World, workers: _Wo
 def test_a_request_that_cannot_be_encoded_leaves_nothing_of_its_parts(
     world: World, workers: _Workers
 ) -> None:
+    workers.gate = threading.Semaphore(0)
+
+    def plan(_connection: Connection) -> list[Draft]:
+        return [*_posts(3 * PART_COUNT), Draft(Post("long" * TEXT_SIZE_MAX))]
+
+    with pytest.raises(ServiceError):
+        world.author.write_many(world.branch, plan)
+    assert _count(world) == 1
+    workers.gate.release(3)
+    for thread in threading.enumerate():
+        if thread.name == "own batch":
+            thread.join()
+    assert len(workers.read_counts) <= 1, "nobody waits for the others"
+    world.author.write_many(world.branch, lambda _: _posts(1))
+    assert _count(world) == 2
+
+
+def test_a_request_with_an_illegal_commit_leaves_nothing_of_its_parts(
+    world: World, workers: _Workers
+) -> None:
     def plan(_connection: Connection) -> list[Draft]:
         return [*_posts(PART_COUNT), Draft(Post("acks nothing that is here"), acks=())]
 
@@ -129,3 +161,57 @@ def test_a_request_that_cannot_be_encoded_leaves_nothing_of_its_parts(
     assert _count(world) == 1
     world.author.write_many(world.branch, lambda _: _posts(1))
     assert _count(world) == 2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_no_more_threads_ask_than_there_are_workers(world: World, count: int) -> None:
+    workers = _Workers(count)
+    workers.gate = threading.Semaphore(0)
+    opener = Opener(workers)
+    items = _encoded(world, _MORE)
+    openings = [opener.begin(world.branch, items) for _ in range(20)]
+    workers.gate.release(20)
+    assert {len(opening.wait().opened) for opening in openings} == {_MORE}
+    assert len(workers.read_counts) == 20
+    assert len(workers.threads) <= count
+
+
+def test_parts_that_are_dropped_are_not_read(world: World) -> None:
+    workers = _Workers()
+    workers.gate = threading.Semaphore(0)
+    opener = Opener(workers)
+    items = _encoded(world, _MORE)
+    first, *dropped, last = [opener.begin(world.branch, items) for _ in range(5)]
+    for opening in dropped:
+        opening.drop()
+    workers.gate.release(2)
+    for opening in (first, last):
+        opening.wait()
+    assert len(workers.read_counts) == 2
+
+
+def test_parts_behind_one_that_no_worker_takes_do_not_wait_as_long_again(world: World) -> None:
+    workers = _Workers()
+    workers.answer = lambda _: None
+    workers.gate = threading.Semaphore(0)
+    opener = Opener(workers)
+    items = _encoded(world, _MORE)
+    openings = [opener.begin(world.branch, items) for _ in range(5)]
+    workers.gate.release()
+    assert {len(opening.wait().opened) for opening in openings} == {_MORE}
+    assert len(workers.read_counts) == 1
+
+
+def test_a_system_without_threads_opens_parts_where_they_were_made(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    items = _encoded(world, _MORE)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    workers = _Workers()
+    opener = Opener(workers)
+    openings = [opener.begin(world.branch, items) for _ in range(3)]
+    assert {len(opening.wait().opened) for opening in openings} == {_MORE}
+    assert workers.read_counts == []

@@ -4,12 +4,14 @@ import gzip
 import json
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from node.importers.git_history import GitHistory
-from node.importers.item import BATCH_COUNT, SourceItem, fit_name, fit_text, pack
+from node.importers.item import BATCH_COUNT, PackedItem, SourceItem, fit_name, fit_text, pack, read_ahead
 from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
@@ -249,3 +251,60 @@ def test_batches_are_bounded_in_count_and_size() -> None:
 def test_a_name_that_is_cut_ends_with_a_mark() -> None:
     assert fit_name("x" * NAME_SIZE_MAX) == "x" * NAME_SIZE_MAX
     assert fit_name("x" * (NAME_SIZE_MAX + 1)) == "x" * (NAME_SIZE_MAX - 1) + "…"
+
+
+def _batch(number: int) -> list[PackedItem]:
+    return [{"id": str(number), "parents": [], "author": "", "time": 0, "text": ""}]
+
+
+def _reader() -> threading.Thread:
+    return next(thread for thread in threading.enumerate() if thread.name == "read ahead")
+
+
+def test_the_next_batch_is_read_while_one_is_sent_and_few_more() -> None:
+    read = list[int]()
+    second = threading.Event()
+
+    def batches() -> Iterator[list[PackedItem]]:
+        for number in range(10):
+            read.append(number)
+            if number == 1:
+                second.set()
+            yield _batch(number)
+
+    ahead = []
+    for batch in read_ahead(batches()):
+        assert second.wait(60), "without that it would be read after this one"
+        ahead.append(len(read) - int(batch[0]["id"]))
+    assert len(ahead) == 10
+    assert max(ahead) <= 4, "one that is sent, one that waits, one that waits for room"
+
+
+def test_what_reading_raises_comes_after_the_batches_before_it() -> None:
+    def batches() -> Iterator[list[PackedItem]]:
+        yield _batch(1)
+        yield _batch(2)
+        raise ServiceError("bad_input", "line 3 is none")
+
+    sent = []
+    with pytest.raises(ServiceError, match="line 3"):
+        for batch in read_ahead(batches()):
+            sent.append(batch)  # noqa: PERF402  # what came before the error stays
+    assert sent == [_batch(1), _batch(2)]
+
+
+def test_reading_ends_with_the_loop_that_wants_no_more() -> None:
+    read = list[int]()
+
+    def batches() -> Iterator[list[PackedItem]]:
+        for number in range(1000):
+            read.append(number)
+            yield _batch(number)
+
+    wanted = read_ahead(batches())
+    next(wanted)
+    reader = _reader()
+    wanted.close()
+    reader.join(60)
+    assert not reader.is_alive()
+    assert len(read) <= 4
