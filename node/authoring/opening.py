@@ -10,7 +10,7 @@ length of the batches. A thread takes parts from one queue, oldest first, and en
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final
 
@@ -22,13 +22,19 @@ from storage.repos.repos import Branch
 
 PART_COUNT: Final = 64
 """Commits that a worker opens at a time: some 10 ms of work, while as many are encoded."""
+_WAIT_SECONDS: Final = 2.0
+"""Longest wait for one part: others wait for the store meanwhile. A worker that hangs is given up after half a minute."""
 
 
 class Opening:
     """Publications of this node's own that are being opened, or wait for it."""
 
-    def __init__(self, branch: Branch, items: Sequence[bytes]) -> None:
-        """Encoded publications on the branch's topic, of which a reader is to give the answer."""
+    def __init__(self, branch: Branch, items: Sequence[bytes], note_late: Callable[[], object]) -> None:
+        """Encoded publications on the branch's topic, of which a reader is to give the answer.
+
+        `note_late` is called when that does not come in time.
+        """
+        self._note_late = note_late
         self.branch = branch
         self.items = items
         self.answer: Future[WorkerReading | None] = Future()
@@ -43,7 +49,11 @@ class Opening:
 
     def _settle(self) -> OpenedBatch:
         try:
-            reading = self.answer.result()
+            reading = self.answer.result(_WAIT_SECONDS)
+        except TimeoutError:
+            self.drop()
+            self._note_late()  # what waits behind it would wait as long
+            reading = None
         except UnreadableBatch as error:
             raise ServiceError("internal", f"what was written cannot be read: {error}") from error
         if reading is None:
@@ -68,7 +78,7 @@ class Opener:
 
     def begin(self, branch: Branch, items: Sequence[bytes]) -> Opening:
         """Have these publications opened: by a worker where that pays, else here. Raises ServiceError as `wait`."""
-        opening = Opening(branch, items)
+        opening = Opening(branch, items, self._give_up_waiting)
         if self._workers is None or not self.is_apart or len(items) < WORTH_A_TRIP:
             opening.answer.set_result(None)
             opening.wait()

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from node.authoring import opening as opening_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.opening import PART_COUNT, Opener
@@ -200,6 +201,21 @@ def test_parts_behind_one_that_no_worker_takes_do_not_wait_as_long_again(world: 
     workers.gate.release()
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert len(workers.read_counts) == 1
+
+
+def test_nobody_waits_long_for_a_worker_that_hangs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is waited for while the store is being written: others could write nothing for half a minute."""
+    monkeypatch.setattr(opening_module, "_WAIT_SECONDS", 0.01)
+    workers = _Workers()
+    workers.gate = threading.Semaphore(0)
+    opener = Opener(workers)
+    items = _encoded(world, _MORE)
+    openings = [opener.begin(world.branch, items) for _ in range(5)]
+    try:
+        assert {len(opening.wait().opened) for opening in openings} == {_MORE}
+        assert workers.read_counts == []
+    finally:
+        workers.gate.release(5)
 
 
 def test_a_system_without_threads_opens_parts_where_they_were_made(
