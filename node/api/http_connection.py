@@ -228,7 +228,7 @@ class HttpConnection:
         ):  # a defect of one endpoint must not end the daemon: the log has it, the client a 500
             log.exception("request failed", path=scope["path"])
             self._answer.keeps_open = False
-        if not self._answer.is_begun:
+        if not self._answer.is_begun or self._head:
             await self._refuse(500)
 
     async def _receive(self) -> Message:
@@ -293,7 +293,10 @@ class HttpConnection:
             self._note_client_left()
 
     async def _refuse(self, status: int) -> None:
-        """Answer a request that cannot be served, as the last one."""
+        """Answer a request that cannot be served, as the last one. A head that still waits for its body is dropped."""
+        if self._head:
+            self._head = b""
+            self._answer = AnswerWriter(self._request.method, self._request.version, keeps_open=False)
         if not self._answer.is_begun and not self._is_broken:
             self._answer.keeps_open = False
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))

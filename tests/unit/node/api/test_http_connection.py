@@ -269,6 +269,38 @@ async def test_an_application_that_fails_answers_so_and_ends_the_connection(
         assert await _read(client) == b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+@pytest.mark.parametrize("part", [None, b"longer"])
+async def test_an_application_that_fails_before_anything_is_sent_answers_so(
+    part: bytes | None, autojump_clock: MockClock
+) -> None:
+    """A head of known length waits for the first part of its body, so the client has seen nothing of it."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        if part is None:
+            raise RuntimeError("a defect")
+        await send({"type": "http.response.body", "body": part})
+
+    async with _connected(app) as client:
+        await client.send_all(_GET * 2)
+        assert await _read(client) == b"HTTP/1.1 500 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+async def test_a_body_that_goes_wrong_after_the_head_was_made_is_refused(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async with _connected(app) as client:
+        await client.send_all(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na"
+        )
+        await trio.sleep(1)
+        await client.send_all(b"no line's end")
+        assert await _read(client) == b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
 async def test_what_was_sent_in_part_is_followed_by_nothing(autojump_clock: MockClock) -> None:
     """A write that is cancelled leaves the client in the middle of an answer."""
 
@@ -347,7 +379,7 @@ async def test_many_requests_in_one_piece_leave_room_for_others(autojump_clock: 
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         answered.append(0)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await _say(send)
 
     async with _connected(app) as client:
         await client.send_all(_GET * 100)
