@@ -269,6 +269,9 @@ class HttpConnection:
         if self._is_broken or self._is_over:
             return
         if message["type"] == "http.response.start":
+            if self._request.awaits_continue and not self._request.is_whole:
+                # Its body may never come, and what comes instead must not be taken for it.
+                self._answer.keeps_open = False
             headers = message.get("headers", ())
             self._head = self._answer.write_head(message["status"], headers)
             if b"content-length" not in [name for name, _ in headers]:

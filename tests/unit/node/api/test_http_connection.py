@@ -219,6 +219,26 @@ async def test_a_client_that_does_not_read_the_answer_first_gets_it(autojump_clo
         assert trio.current_time() - began < 2, "and not for ever"
 
 
+@pytest.mark.parametrize("body", [b"", b"abc", b"abcde"], ids=["held back", "in part", "whole"])
+async def test_a_connection_is_closed_whose_client_may_hold_its_body_back(
+    body: bytes, autojump_clock: MockClock
+) -> None:
+    """It was answered without being asked for the body: what it sends next may be that, or another request."""
+
+    async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await _say(send)
+
+    is_whole = len(body) == 5
+    async with _connected(refuse) as client:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        await client.send_all(head + body)
+        answer = await _read(client, b"ok")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert (b"\r\nconnection: close\r\n" in answer) != is_whole
+        await client.send_all(_GET)
+        assert await _read(client, b"ok") == (_OK if is_whole else b"")
+
+
 async def test_a_client_that_leaves_ends_what_runs_for_it(autojump_clock: MockClock) -> None:
     ended = trio.Event()
 
