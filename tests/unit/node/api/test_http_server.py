@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from node.api import http_connection
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
-from node.api.http_server import Strangers
+from node.api.http_server import Stranger, Strangers
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -345,6 +346,76 @@ async def test_strangers_are_answered_at_a_bounded_rate(
             nursery.start_soon(ask)
     seconds = trio.current_time() - began
     assert seconds < 3 if shows_token else 5 <= seconds < 10
+
+
+@pytest.mark.parametrize("are_always_new", [True, False])
+async def test_a_page_gets_its_turns_beside_many_other_connections(
+    are_always_new: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
+    strangers = Strangers()
+    others = 4 if are_always_new else 150
+
+    async def ask_without_end() -> None:
+        one = Stranger(strangers)
+        while True:
+            one = Stranger(strangers) if are_always_new else one
+            await strangers.wait_for_turn(one)
+
+    with fail_after(6000):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(strangers.run)
+            for _ in range(others):
+                nursery.start_soon(ask_without_end)
+            await trio.sleep(1000)  # each of them has had some
+            page = Stranger(strangers)
+            began = trio.current_time()
+            for _ in range(6):
+                await strangers.wait_for_turn(page)
+            turns = others + 2 if are_always_new else 2  # until it is the page's
+            assert trio.current_time() - began <= 6 * turns
+            nursery.cancel_scope.cancel()
+
+
+async def test_of_too_many_strangers_one_goes_that_has_no_request_or_had_the_most_answers(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
+    strangers = Strangers()
+    ended: list[str] = []
+
+    async def hold(name: str, answers: int, *, has_request: bool) -> None:
+        stranger = Stranger(strangers)
+        stranger.answers = answers
+        with trio.CancelScope() as scope, strangers.admitting(stranger, scope):
+            if has_request:
+                with stranger.asking({"headers": []}):
+                    await trio.sleep_forever()
+            await trio.sleep_forever()
+        if scope.cancelled_caught:
+            ended.append(name)
+
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+
+            async def come(name: str, answers: int = 0, *, has_request: bool = True) -> None:
+                nursery.start_soon(partial(hold, name, answers, has_request=has_request))
+                await trio.testing.wait_all_tasks_blocked()
+
+            await come("page", 12)
+            await come("busy", 90)
+            await come("about to show the token", has_request=False)
+            await come("second")
+            assert ended == ["busy"], "all requests have come, or may come at once"
+            await trio.sleep(2)
+            await come("third")
+            assert ended == ["busy", "about to show the token"], "it did not"
+            await come("fourth")
+            assert ended == ["busy", "about to show the token", "page"]
+            await come("fifth")
+            assert ended == ["busy", "about to show the token", "page", "second"], "of equals the oldest"
+            nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("shows_token", [True, False])
