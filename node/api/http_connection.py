@@ -31,7 +31,7 @@ _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
 
 
 class Pace(Protocol):
-    """How fast what a client sends is parsed."""
+    """How fast what a client sends is parsed, and refused."""
 
     @property
     def slice_size(self) -> int:
@@ -40,6 +40,10 @@ class Pace(Protocol):
 
     async def rest(self) -> None:
         """Return when the next slice of what has come may be parsed: others have had their turn."""
+        ...
+
+    async def wait_for_turn(self) -> None:
+        """Return when a request may be refused that reaches no application, which else would see to that."""
         ...
 
 
@@ -301,6 +305,7 @@ class HttpConnection:
             self._head = b""
             self._answer = AnswerWriter(self._request.method, self._request.version, keeps_open=False)
         if not self._answer.is_begun and not self._is_broken:
+            await self._pace.wait_for_turn()
             self._answer.keeps_open = False
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 

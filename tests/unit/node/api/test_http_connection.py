@@ -45,6 +45,9 @@ class _Pace:
         self.rests += 1
         await trio.lowlevel.checkpoint()
 
+    async def wait_for_turn(self) -> None:
+        await trio.lowlevel.checkpoint()
+
 
 @asynccontextmanager
 async def _connected(app: ASGIApp, pace: _Pace | None = None) -> AsyncIterator[trio.abc.HalfCloseableStream]:

@@ -348,6 +348,36 @@ async def test_strangers_are_answered_at_a_bounded_rate(
     assert seconds < 3 if shows_token else 5 <= seconds < 10
 
 
+@pytest.mark.parametrize(
+    "said", [b"nonsense\r\n\r\n", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n"]
+)
+async def test_what_is_no_request_of_strangers_is_refused_at_the_same_rate(
+    said: bytes, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("no request has come")
+
+    strangers = Strangers()
+
+    async def ask() -> None:
+        client, stream = _connection()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream, strangers)
+            await client.send_all(said)
+            assert (await client.receive_some()).startswith(b"HTTP/1.1 400 ")
+            await client.aclose()
+
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(ask)
+    assert 5 <= trio.current_time() - began < 10
+
+
 @pytest.mark.parametrize("are_always_new", [True, False])
 async def test_a_page_gets_its_turns_beside_many_other_connections(
     are_always_new: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
