@@ -42,8 +42,12 @@ class Pace(Protocol):
         """Return when the next slice of what has come may be parsed: others have had their turn."""
         ...
 
-    async def wait_for_turn(self) -> None:
-        """Return when a request may be refused that reaches no application, which else would see to that."""
+    async def wait_to_refuse(self) -> None:
+        """Return when what is no request may be refused. An application sees to that itself where it answers."""
+        ...
+
+    def note_left(self) -> None:
+        """The client has left."""
         ...
 
 
@@ -163,6 +167,7 @@ class HttpConnection:
     def _note_client_left(self) -> None:
         if not self._client_left.is_set():
             self._client_left.set()
+            self._pace.note_left()
             if not self._has_ended:
                 self._nursery.start_soon(self._end_soon)
 
@@ -305,7 +310,7 @@ class HttpConnection:
             self._head = b""
             self._answer = AnswerWriter(self._request.method, self._request.version, keeps_open=False)
         if not self._answer.is_begun and not self._is_broken:
-            await self._pace.wait_for_turn()
+            await self._pace.wait_to_refuse()
             self._answer.keeps_open = False
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 

@@ -135,7 +135,14 @@ async def serve_connection(
             with strangers.admitting(stranger, nursery.cancel_scope):
                 inner = await _begin(stream, remote)
                 if inner is not None:
-                    await HttpConnection(serve, inner, watch, stranger, ends).run()
+                    connection = HttpConnection(serve, inner, watch, stranger, ends)
+                    stranger.look = connection.look_for_client
+                    try:
+                        await connection.run()
+                    finally:
+                        stranger.look = (
+                            _do_nothing  # it would hold the connection until Python looks for cycles
+                        )
                     with trio.move_on_after(_CLOSE_SECONDS):
                         await inner.aclose()
     except OSError:  # the client left before it was asked who it is
@@ -167,6 +174,10 @@ def _subnet_at(stream: trio.SocketStream, remote: Remote | None) -> str:
     return "" if remote.is_proxy(address.rpartition(":")[0].strip("[]")) else subnet_of(address)
 
 
+def _do_nothing() -> None:
+    """Where there is nothing to do yet, or any more."""
+
+
 class Stranger:
     """A connection until a request on it has shown the token."""
 
@@ -174,10 +185,14 @@ class Stranger:
         self.subnet = subnet
         self.answers = 0
         """How many it has had."""
+        self.comes_last = False
+        """Whether all others come before it: what it has sent is no request, or its client has left."""
+        self.look: Callable[[], object] = _do_nothing
+        """Begin to notice if its client leaves."""
         self._strangers = strangers
         self.scope = trio.CancelScope()
         self.is_trusted = False
-        self.leave: Callable[[], object] = lambda: None
+        self.leave: Callable[[], object] = _do_nothing
         """Be one of the strangers no more."""
 
     def trust(self) -> None:
@@ -201,9 +216,18 @@ class Stranger:
         await trio.sleep(0 if self.is_trusted else _REST_SECONDS)
 
     async def wait_for_turn(self) -> None:
-        """Return when it may be answered, with a refusal too: at once if it has shown the token."""
+        """Return when it may be answered: at once if it has shown the token."""
         if not self.is_trusted:
             await self._strangers.wait_for_turn(self)
+
+    async def wait_to_refuse(self) -> None:
+        """Return when it may be answered that what it has sent is no request."""
+        self.comes_last = True
+        await self.wait_for_turn()
+
+    def note_left(self) -> None:
+        """Its client has left, or has shut down its side."""
+        self.comes_last = True
 
     @property
     def waited(self) -> float:
@@ -257,6 +281,7 @@ class Strangers:
         if self.remote is None and (self._waiting or not self._answers.try_acquire(trio.current_time())):
             turn = self._waiting[stranger] = trio.Event()
             self._has_some.set()
+            stranger.look()
             try:
                 await turn.wait()
             finally:
@@ -267,12 +292,13 @@ class Strangers:
         """Whose turn it is: by turns, the one that has had the fewest answers, and the one that has waited the longest.
 
         The first keeps connections with requests without end from delaying a page. The second keeps connections that are
-        always new from delaying a page that has had some of its files.
+        always new from delaying a page that has had some of its files. Those that are refused or have left get what turns
+        are over: they cost who makes them nothing while they wait.
         """
         self._is_fewest_next = not self._is_fewest_next
         if self._is_fewest_next:
-            return min(self._waiting, key=lambda one: one.answers)
-        return next(iter(self._waiting))
+            return min(self._waiting, key=lambda one: (one.comes_last, one.answers))
+        return min(self._waiting, key=lambda one: one.comes_last)
 
     @contextmanager
     def admitting(self, stranger: Stranger, scope: trio.CancelScope) -> Iterator[None]:
@@ -291,12 +317,12 @@ class Strangers:
             stranger.leave()
 
     def _end_one(self, some: Collection[Stranger]) -> None:
-        """End the one whose request is due for the longest, or, where all have come, the one that has had the most answers.
+        """End one that comes last, or whose request is due for the longest, or else the one that has had the most answers.
 
         Simply the oldest would often be a page's that waits for its turn, while others come again as soon as they are ended.
         """
-        found = max(some, key=lambda one: one.waited)
-        if found.waited < _GRACE_SECONDS:  # it may be about to show the token
+        found = max(some, key=lambda one: (one.comes_last, one.waited))
+        if not found.comes_last and found.waited < _GRACE_SECONDS:  # it may be about to show the token
             found = max(some, key=lambda one: one.answers)  # of equals the oldest
         del self._here[found]
         found.scope.cancel()

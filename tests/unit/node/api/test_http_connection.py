@@ -45,8 +45,11 @@ class _Pace:
         self.rests += 1
         await trio.lowlevel.checkpoint()
 
-    async def wait_for_turn(self) -> None:
+    async def wait_to_refuse(self) -> None:
         await trio.lowlevel.checkpoint()
+
+    def note_left(self) -> None:
+        """It counts no clients."""
 
 
 @asynccontextmanager

@@ -408,7 +408,55 @@ async def test_a_page_gets_its_turns_beside_many_other_connections(
             nursery.cancel_scope.cancel()
 
 
-async def test_of_too_many_strangers_one_goes_that_has_no_request_or_had_the_most_answers(
+async def test_a_page_gets_all_turns_beside_what_is_refused(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """What is refused may come from clients that have left, any number of them."""
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
+    strangers = Strangers()
+    with fail_after(6000):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(strangers.run)
+            for _ in range(50):
+                nursery.start_soon(Stranger(strangers).wait_to_refuse)
+            await trio.sleep(5)
+            page, began = Stranger(strangers), trio.current_time()
+            for _ in range(6):
+                await page.wait_for_turn()
+            assert trio.current_time() - began <= 7
+            nursery.cancel_scope.cancel()
+
+
+async def test_who_waits_for_an_answer_comes_before_clients_that_have_left(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 10)
+    strangers = Strangers()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                client, stream = _connection()
+                nursery.start_soon(serve_alone, app, stream, strangers)
+                await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                await client.aclose()
+            await trio.testing.wait_all_tasks_blocked()
+            client, stream = _connection()
+            nursery.start_soon(serve_alone, app, stream, strangers)
+            began = trio.current_time()
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await client.receive_some()).endswith(b"ok")
+            assert trio.current_time() - began <= 0.25, "the next turn"
+            await client.aclose()
+
+
+async def test_of_too_many_strangers_one_goes_that_left_or_sends_nothing_or_had_the_most_answers(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
@@ -417,7 +465,7 @@ async def test_of_too_many_strangers_one_goes_that_has_no_request_or_had_the_mos
 
     async def hold(name: str, answers: int, *, has_request: bool) -> None:
         stranger = Stranger(strangers)
-        stranger.answers = answers
+        stranger.answers, stranger.comes_last = answers, name == "left"
         with trio.CancelScope() as scope, strangers.admitting(stranger, scope):
             if has_request:
                 with stranger.asking({"headers": []}):
@@ -435,7 +483,10 @@ async def test_of_too_many_strangers_one_goes_that_has_no_request_or_had_the_mos
 
             await come("page", 12)
             await come("busy", 90)
+            await come("left")
             await come("about to show the token", has_request=False)
+            assert ended == ["left"]
+            ended.clear()
             await come("second")
             assert ended == ["busy"], "all requests have come, or may come at once"
             await trio.sleep(2)
