@@ -40,8 +40,8 @@ log = structlog.get_logger()
 _CLOSE_SECONDS = 1.0
 """TLS says that it ends, which a client that reads nothing does not let it send."""
 _BACKLOG = 128
-_REST_SECONDS = 0.02
-"""Between two slices of what a stranger has sent at once: all that are served take a tenth of a processor."""
+_REST_SECONDS = 0.06
+"""Between two slices of what a stranger has sent at once: all API_STRANGERS_MAX take a tenth of a processor."""
 _STRANGER_SLICE_SIZE = KIB
 """Bytes: chunks of one byte are parsed in 0.02 ms, small requests in 0.07."""
 _GRACE_SECONDS = 1.0

@@ -523,7 +523,7 @@ async def test_small_chunks_of_strangers_are_read_slowly(
                 said += await client.receive_some()
             seconds = trio.current_time() - began
             await client.aclose()
-    assert seconds < 0.1 if shows_token else seconds >= 50 * 0.02
+    assert seconds < 0.1 if shows_token else seconds >= 50 * 0.06
 
 
 async def test_a_stranger_gets_its_refusal_though_it_sends_more_than_is_read(
