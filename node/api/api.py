@@ -89,7 +89,7 @@ def create_app(
     async def send_export(request: Request) -> Response:
         export_codes.redeem(request.query_params.get(CODE_QUERY, ""))
         archive = await service.archives.open()
-        return archive_response(f"{archive.name}.zip", service.archives.send(archive))
+        return await archive_response(request, f"{archive.name}.zip", service.archives.send(archive))
 
     probes = _Probes(service.watching)
     access = Access(service.targets, callers, service.run_blocking)

@@ -10,17 +10,20 @@ from contextlib import aclosing
 from typing import Final
 from urllib.parse import quote
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from node.content.files import OpenFile
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,16})-([0-9]{0,16})")
+_MEDIA_TYPE: Final = "application/octet-stream"
 ReadFile = Callable[[OpenFile, int, int], AsyncGenerator[bytes]]
 
 
-def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) -> Response:
-    """200 with everything, 206 with a range, or 416 where the range lies behind the end."""
+async def file_response(request: Request, file: OpenFile, read: ReadFile) -> Response:
+    """200 with everything, 206 with a range, or 416 where the range lies behind the end. Raises what `read` does at once."""
+    headers = request.headers
     tag = f'"{file.file_id}"'
     answer = {"ETag": tag, "Accept-Ranges": "bytes", **_to_save(file.name or file.file_id)}
     start, stop, status = 0, file.size, 200
@@ -32,12 +35,12 @@ def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) ->
             return Response(status_code=416, headers=answer | {"Content-Range": f"bytes */{file.size}"})
         answer["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
     answer["Content-Length"] = str(stop - start)
-    return _Streamed(read(file, start, stop), status, answer)
+    return await _begin(request, read(file, start, stop), status, answer)
 
 
-def archive_response(name: str, content: AsyncGenerator[bytes]) -> Response:
-    """A file of a length that nobody knows yet, to be saved."""
-    return _Streamed(content, 200, _to_save(name))
+async def archive_response(request: Request, name: str, content: AsyncGenerator[bytes]) -> Response:
+    """A file of a length that nobody knows yet, to be saved. Raises what `content` does at once."""
+    return await _begin(request, content, 200, _to_save(name))
 
 
 def _to_save(name: str) -> dict[str, str]:
@@ -48,20 +51,36 @@ def _to_save(name: str) -> dict[str, str]:
     }
 
 
-class _Streamed(StreamingResponse):
-    """Bytes as they come; of HEAD none is read. Closes where they come from also when the client leaves first."""
+async def _begin(
+    request: Request, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]
+) -> Response:
+    """The response, once the first bytes are there: what fails before is answered with an error. Of HEAD none are read."""
+    if request.method == "HEAD":
+        await content.aclose()
+        return Response(status_code=status, headers=headers, media_type=_MEDIA_TYPE)
+    return _Streamed(await anext(content, b""), content, status, headers)
 
-    def __init__(self, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
-        super().__init__(content, status, headers, media_type="application/octet-stream")
+
+class _Streamed(StreamingResponse):
+    """Bytes as they come. Closes where they come from also when the client leaves first."""
+
+    def __init__(
+        self, first: bytes, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]
+    ) -> None:
         self._content = content
+        self._parts = self._join(first)
+        super().__init__(self._parts, status, headers, media_type=_MEDIA_TYPE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve it."""
-        async with aclosing(self._content):
-            if scope["method"] == "HEAD":
-                await Response(status_code=self.status_code, headers=self.headers)(scope, receive, send)
-            else:
-                await super().__call__(scope, receive, send)
+        async with aclosing(self._content), aclosing(self._parts):
+            await super().__call__(scope, receive, send)
+
+    async def _join(self, first: bytes) -> AsyncGenerator[bytes]:
+        if first:
+            yield first
+        async for part in self._content:
+            yield part
 
 
 def _parse_range(text: str, size: int) -> tuple[int, int] | None:

@@ -146,7 +146,7 @@ class _Stream(Response):
         self._streams = streams
         self._source = source
         self.cut: Callable[[], Awaitable[None]] = _do_nothing
-        """Close the connection under what is being written: the server shields that from cancellation."""
+        """Close the connection under what is being written: a write that waits for the client ends at once."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve it."""

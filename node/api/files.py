@@ -29,4 +29,4 @@ class FileHandlers:
     async def get(self, request: Request) -> Response:
         """A file, whole or a range of it."""
         file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])
-        return file_response(request.headers, file, self._service.files.read)
+        return await file_response(request, file, self._service.files.read)

@@ -31,7 +31,7 @@ _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
 
 
 class Pace(Protocol):
-    """How fast what a client sends is parsed."""
+    """How fast what a client sends is parsed, and refused."""
 
     @property
     def slice_size(self) -> int:
@@ -40,6 +40,14 @@ class Pace(Protocol):
 
     async def rest(self) -> None:
         """Return when the next slice of what has come may be parsed: others have had their turn."""
+        ...
+
+    async def wait_to_refuse(self) -> None:
+        """Return when what is no request may be refused. An application sees to that itself where it answers."""
+        ...
+
+    def note_left(self) -> None:
+        """The client has left."""
         ...
 
 
@@ -159,6 +167,7 @@ class HttpConnection:
     def _note_client_left(self) -> None:
         if not self._client_left.is_set():
             self._client_left.set()
+            self._pace.note_left()
             if not self._has_ended:
                 self._nursery.start_soon(self._end_soon)
 
@@ -228,7 +237,7 @@ class HttpConnection:
         ):  # a defect of one endpoint must not end the daemon: the log has it, the client a 500
             log.exception("request failed", path=scope["path"])
             self._answer.keeps_open = False
-        if not self._answer.is_begun:
+        if not self._answer.is_begun or self._head:
             await self._refuse(500)
 
     async def _receive(self) -> Message:
@@ -269,6 +278,9 @@ class HttpConnection:
         if self._is_broken or self._is_over:
             return
         if message["type"] == "http.response.start":
+            if self._request.awaits_continue and not self._request.is_whole:
+                # Its body may never come, and what comes instead must not be taken for it.
+                self._answer.keeps_open = False
             headers = message.get("headers", ())
             self._head = self._answer.write_head(message["status"], headers)
             if b"content-length" not in [name for name, _ in headers]:
@@ -293,8 +305,12 @@ class HttpConnection:
             self._note_client_left()
 
     async def _refuse(self, status: int) -> None:
-        """Answer a request that cannot be served, as the last one."""
+        """Answer a request that cannot be served, as the last one. A head that still waits for its body is dropped."""
+        if self._head:
+            self._head = b""
+            self._answer = AnswerWriter(self._request.method, self._request.version, keeps_open=False)
         if not self._answer.is_begun and not self._is_broken:
+            await self._pace.wait_to_refuse()
             self._answer.keeps_open = False
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 

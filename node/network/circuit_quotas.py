@@ -1,4 +1,4 @@
-"""How much of a relay's circuits a peer may use: circuits at a time, bytes a second, bytes a day.
+"""How much of a relay a peer may use: circuits at a time, their bytes a second and a day, and being named to others.
 
 All is counted for the peer that asks for a circuit, in both directions: whom it calls has not asked for that. Strangers of
 one subnet have a second account together, since new keys cost nothing. What is used is in memory only, and begins anew with
@@ -7,25 +7,33 @@ the relay's start.
 Bytes are counted when they come. A peer that has used up its rate is not cut off: the relay passes on no more credit until
 it may send again, so that nothing piles up here.
 
+How often strangers of one subnet are named to nodes that meet on a topic is counted for subnet and topic.
+
 Pure but for its memory: time is an argument, in seconds.
 """
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from node.sync.rate_limit import TokenBucket
 from protocol.circuits import CircuitEnd
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
     CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_SUBNET_SHARE,
     CIRCUITS_OPENED_AT_ONCE_MAX,
     CIRCUITS_OPENED_PER_SECOND,
+    NODE_OF_SUBNET_NAMED_SECONDS,
+    NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
+    TOPICS_OF_SUBNET_NAMED_MAX,
 )
 from storage.relay.quotas import Visitor
 
 DAY_SECONDS = 24 * 3600.0
+_LOOKED_AT = 16
+"""Topics of a subnet of which a look is taken whether they can be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,43 @@ class CircuitAccounts:
         """Forget the one used longest ago without a circuit. Circuits are far fewer than accounts, so there is one."""
         settled = (name for name, one in self._accounts.items() if one.is_settled and name != but)
         del self._accounts[next(settled)]
+
+
+class NamingQuotas:
+    """How often strangers of one subnet may still be named to those that meet on a topic."""
+
+    def __init__(self) -> None:
+        # By subnet, the longest unused first.
+        self._subnets: OrderedDict[str, dict[TopicKey, TokenBucket]] = OrderedDict()
+        self._count = 0
+
+    def take(self, topic: TopicKey, subnet: str, now: float) -> bool:
+        """Use one; whether there was one left.
+
+        What was used on a topic is not forgotten for another topic of the same subnet: strangers would empty one, and meet
+        on topics of their own until it is new again. A subnet that was named on too many is not named on others.
+        """
+        buckets = self._subnets.setdefault(subnet, {})
+        self._subnets.move_to_end(subnet)
+        if topic not in buckets:
+            if len(buckets) >= TOPICS_OF_SUBNET_NAMED_MAX:
+                self._forget_full(buckets, now)
+            if len(buckets) >= TOPICS_OF_SUBNET_NAMED_MAX:
+                return False
+            buckets[topic] = TokenBucket(NODES_OF_SUBNET_NAMED_AT_ONCE_MAX, 1 / NODE_OF_SUBNET_NAMED_SECONDS)
+            self._count += 1
+            if self._count > CIRCUIT_ACCOUNTS_MAX:
+                self._count -= len(self._subnets.popitem(last=False)[1])
+        return buckets[topic].try_acquire(now)
+
+    def _forget_full(self, buckets: dict[TopicKey, TokenBucket], now: float) -> None:
+        """Forget those that say nothing more, of a few: a look at all takes as long as all else of a meeting."""
+        for topic in list(islice(buckets, _LOOKED_AT)):
+            bucket = buckets.pop(topic)
+            if bucket.is_full(now):
+                self._count -= 1
+            else:
+                buckets[topic] = bucket  # the next look is at others
 
 
 def refusal(

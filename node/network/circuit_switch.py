@@ -12,7 +12,7 @@ Pure but for its memory; `run` is a clock for `tick`.
 """
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,21 +20,23 @@ from typing import Final
 import structlog
 import trio
 
-from node.network.circuit_quotas import CircuitAccount, CircuitAccounts, CircuitQuotas, refusal
+from node.network.circuit_quotas import (
+    CircuitAccount,
+    CircuitAccounts,
+    CircuitQuotas,
+    NamingQuotas,
+    refusal,
+)
 from node.sync.circuit_port import CircuitPort
-from node.sync.rate_limit import TokenBucket
 from node.sync.recent_bytes import RecentBytes
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
-    CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_IDLE_SECONDS,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
-    NODE_OF_SUBNET_NAMED_SECONDS,
-    NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
     NODES_OF_SUBNET_TOLD_MAX,
     NODES_OF_TOPIC_TOLD_MAX,
     WIDE_CIRCUIT_AFTER_SIZE,
@@ -130,7 +132,7 @@ class CircuitSwitch:
         self._looked_at = clock()
         # Nodes that meet, the latest last, each with the subnet that it comes from if it is a stranger.
         self._meetings: dict[TopicKey, dict[CircuitPort, str]] = {}
-        self._namings: OrderedDict[tuple[TopicKey, str], TokenBucket] = OrderedDict()  # the latest used last
+        self._namings = NamingQuotas()
         self._topics: dict[CircuitPort, set[TopicKey]] = {}  # on which a node meets others
         self._slowed: dict[
             _End, _Circuit
@@ -282,21 +284,10 @@ class CircuitSwitch:
         ports[port] = subnet
         self._topics.setdefault(port, set()).add(topic)
         port.name(topic, tuple({one.peer: None for one in others}))
-        if subnet and not self._naming_of(topic, subnet).try_acquire(self._clock()):
+        if subnet and not self._namings.take(topic, subnet, self._clock()):
             return
         for other in others:
             other.name(topic, (port.peer,))
-
-    def _naming_of(self, topic: TopicKey, subnet: str) -> TokenBucket:
-        """How many of a subnet's strangers may be named to others on a topic."""
-        name = topic, subnet
-        bucket = self._namings.pop(name, None) or TokenBucket(
-            NODES_OF_SUBNET_NAMED_AT_ONCE_MAX, 1 / NODE_OF_SUBNET_NAMED_SECONDS
-        )
-        self._namings[name] = bucket
-        if len(self._namings) > CIRCUIT_ACCOUNTS_MAX:
-            self._namings.popitem(last=False)
-        return bucket
 
     def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """A relay asks nobody for nodes."""

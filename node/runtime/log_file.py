@@ -43,19 +43,42 @@ class UnfailingFile(io.TextIOBase):
 def put_aside_if_large(path: Path, file: TextIO | None = None) -> None:
     """Rename a log of more than LOG_FILE_SIZE_MAX, over the one that was put aside before. Raises OSError.
 
-    `file` is what this process writes to: it and standard output go on in a new file if they are the one at `path`.
+    `file` is what this process writes to: it and standard output go on in a new file if they are the one at `path`. Where
+    that cannot be made, the log stays where it is.
     """
     with suppress(FileNotFoundError):
         found = path.stat()
         if found.st_size <= LOG_FILE_SIZE_MAX:
             return
-        own = [] if file is None else [one for one in _STANDARD if os.path.samestat(os.fstat(one), found)]
-        if file is not None and not own:
+        aside = path.with_name(f"{path.name}.1")
+        if file is None:
+            path.replace(aside)
+            return
+        own = [one for one in _STANDARD if os.path.samestat(os.fstat(one), found)]
+        if not own:
             return  # standard error goes elsewhere, and this is another process's
-        path.replace(path.with_name(f"{path.name}.1"))
-        if file is not None:
+        handle = _begin_anew(path, aside)
+        with suppress(OSError):  # what the disk does not take now begins the new file
             file.flush()
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
-            for one in own:
-                os.dup2(handle, one)
-            os.close(handle)
+        for one in own:
+            os.dup2(handle, one)
+        os.close(handle)
+
+
+def _begin_anew(path: Path, aside: Path) -> int:
+    """Put the log aside, and a new file in its place; the new one's descriptor. Raises OSError, and then changes nothing."""
+    fresh = path.with_name(f"{path.name}.new")
+    # Opened before the log is renamed: without a file at `path` this process would never again see how large its log is.
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        path.replace(aside)
+        try:
+            fresh.replace(path)
+        except OSError:
+            aside.replace(path)
+            raise
+    except OSError:
+        os.close(handle)
+        fresh.unlink(missing_ok=True)
+        raise
+    return handle

@@ -40,6 +40,12 @@ class TokenBucket:
         self._left -= 1
         return True
 
+    def is_full(self, now: float) -> bool:
+        """Whether it is as if nobody had used it."""
+        if self._asked_at is None:
+            return True
+        return self._left + (now - self._asked_at) * self._per_second >= self._at_once
+
 
 class MessageRates:
     """How many messages of one peer are taken. The smallest cost the sender nothing, and this node its time."""

@@ -31,8 +31,9 @@ class RecentPublications:
                 break
             latest.append((num, publication))
         for num, publication in reversed(latest):
+            # One that is noted again is the latest, and is kept once.
+            self._size += len(publication) - len(self._kept.pop((topic, num), b""))
             self._kept[topic, num] = publication
-            self._size += len(publication)
         while self._size > _SIZE_MAX:
             _, publication = self._kept.popitem(last=False)
             self._size -= len(publication)

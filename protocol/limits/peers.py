@@ -327,6 +327,9 @@ NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
 """Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
 NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
 NODE_OF_SUBNET_NAMED_SECONDS: Final = 60.0
+TOPICS_OF_SUBNET_NAMED_MAX: Final = 256
+"""Topics on which a relay names strangers of one subnet within these seconds: as many as one connection has. It remembers
+CIRCUIT_ACCOUNTS_MAX of all subnets, so one or a few cannot have it forget how often they were named."""
 NODES_MET_MAX: Final = 256
 """Nodes that relays have named which a node remembers: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2

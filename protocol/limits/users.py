@@ -114,8 +114,9 @@ PAGE_CODE_SECONDS: Final = 60
 """Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = EVENT_STREAMS_MAX + 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
-API_STRANGERS_MAX: Final = 64
-"""Connections among them that have not shown the token: a page that is opened, and probes. One more ends the oldest."""
+API_STRANGERS_MAX: Final = 192
+"""Connections among them that have not shown the token: pages that are opened, and probes. One more ends another one.
+Beside them and all event streams there is room for 64 more. A program that opens more than these ends those of a page."""
 API_STRANGER_SECONDS: Final = 10.0
 """Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
 API_STRANGER_ANSWERS_AT_ONCE_MAX: Final = 400

@@ -5,7 +5,7 @@ import trio
 from tests.hostile.peer import Attacker, Parted
 from tests.hostile.table import Role, attack
 
-_CONNECTIONS = 60
+_CONNECTIONS = 180
 """As many as are served at a time without the token, nearly."""
 _PIECE_SIZE = 64 * 1024
 _HOST = b"Host: localhost\r\n"

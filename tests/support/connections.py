@@ -9,8 +9,9 @@ from node.api.http_server import Strangers, serve_connection
 
 async def serve_alone(app: ASGIApp, stream: trio.SocketStream, strangers: Strangers | None = None) -> None:
     """Serve one connection to its end, as the only one of its listener."""
-    watch = ConnectionWatch()
+    watch, strangers = ConnectionWatch(), strangers or Strangers()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
-        await serve_connection(app, stream, strangers or Strangers(), watch)
+        nursery.start_soon(strangers.run)
+        await serve_connection(app, stream, strangers, watch)
         nursery.cancel_scope.cancel()

@@ -45,6 +45,12 @@ class _Pace:
         self.rests += 1
         await trio.lowlevel.checkpoint()
 
+    async def wait_to_refuse(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def note_left(self) -> None:
+        """It counts no clients."""
+
 
 @asynccontextmanager
 async def _connected(app: ASGIApp, pace: _Pace | None = None) -> AsyncIterator[trio.abc.HalfCloseableStream]:
@@ -219,6 +225,26 @@ async def test_a_client_that_does_not_read_the_answer_first_gets_it(autojump_clo
         assert trio.current_time() - began < 2, "and not for ever"
 
 
+@pytest.mark.parametrize("body", [b"", b"abc", b"abcde"], ids=["held back", "in part", "whole"])
+async def test_a_connection_is_closed_whose_client_may_hold_its_body_back(
+    body: bytes, autojump_clock: MockClock
+) -> None:
+    """It was answered without being asked for the body: what it sends next may be that, or another request."""
+
+    async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await _say(send)
+
+    is_whole = len(body) == 5
+    async with _connected(refuse) as client:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        await client.send_all(head + body)
+        answer = await _read(client, b"ok")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert (b"\r\nconnection: close\r\n" in answer) != is_whole
+        await client.send_all(_GET)
+        assert await _read(client, b"ok") == (_OK if is_whole else b"")
+
+
 async def test_a_client_that_leaves_ends_what_runs_for_it(autojump_clock: MockClock) -> None:
     ended = trio.Event()
 
@@ -267,6 +293,38 @@ async def test_an_application_that_fails_answers_so_and_ends_the_connection(
     async with _connected(app) as client:  # too late for another status: the client sees that it is cut
         await client.send_all(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await _read(client) == b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("part", [None, b"longer"])
+async def test_an_application_that_fails_before_anything_is_sent_answers_so(
+    part: bytes | None, autojump_clock: MockClock
+) -> None:
+    """A head of known length waits for the first part of its body, so the client has seen nothing of it."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        if part is None:
+            raise RuntimeError("a defect")
+        await send({"type": "http.response.body", "body": part})
+
+    async with _connected(app) as client:
+        await client.send_all(_GET * 2)
+        assert await _read(client) == b"HTTP/1.1 500 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+async def test_a_body_that_goes_wrong_after_the_head_was_made_is_refused(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async with _connected(app) as client:
+        await client.send_all(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na"
+        )
+        await trio.sleep(1)
+        await client.send_all(b"no line's end")
+        assert await _read(client) == b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 async def test_what_was_sent_in_part_is_followed_by_nothing(autojump_clock: MockClock) -> None:
@@ -347,7 +405,7 @@ async def test_many_requests_in_one_piece_leave_room_for_others(autojump_clock: 
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         answered.append(0)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await _say(send)
 
     async with _connected(app) as client:
         await client.send_all(_GET * 100)

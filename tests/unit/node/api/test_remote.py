@@ -368,7 +368,7 @@ async def test_one_subnet_does_not_take_the_places_of_others(
         async def hold(name: str, subnet: str) -> None:
             with (
                 trio.CancelScope() as scopes[name],
-                strangers.admitting(http_server.Stranger(subnet), scopes[name]),
+                strangers.admitting(http_server.Stranger(strangers, subnet), scopes[name]),
             ):
                 await trio.sleep_forever()
 

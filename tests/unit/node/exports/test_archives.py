@@ -108,6 +108,15 @@ async def test_a_browser_gets_it_once_for_a_code(tmp_path: Path) -> None:
         assert (await one.client.get(f"{API}/export", headers=AUTH)).status_code == 413
 
 
+async def test_a_browser_is_told_of_a_part_that_is_gone_before_anything_is_sent(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        folder = Path((await one.client.get(f"{API}/export")).json()["destination"])
+        _write_export(folder, "commits/gone.parquet")
+        code = (await one.client.post(f"{API}/export/codes")).json()
+        answer = await one.client.get(code["path"])
+        assert (answer.status_code, answer.json()["error"]["code"]) == (507, "storage_failed")
+
+
 async def test_exports_elsewhere_are_not_here_to_be_sent() -> None:
     some = Archives("s3://bucket/exports", inline())
     assert (await some.show())["made_at"] is None

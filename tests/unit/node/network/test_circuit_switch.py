@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.network.circuit_quotas import DAY_SECONDS, CircuitAccounts
+from node.network.circuit_quotas import DAY_SECONDS, CircuitAccounts, NamingQuotas
 from node.sync.circuit_port import CircuitPort
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
@@ -20,10 +20,12 @@ from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     CIRCUITS_OPENED_AT_ONCE_MAX,
+    MEETING_TOPICS_MAX,
     NODE_OF_SUBNET_NAMED_SECONDS,
     NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
     NODES_OF_SUBNET_TOLD_MAX,
     NODES_OF_TOPIC_TOLD_MAX,
+    TOPICS_OF_SUBNET_NAMED_MAX,
     WIDE_CIRCUIT_AFTER_SIZE,
     WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
@@ -426,6 +428,66 @@ def test_strangers_of_one_subnet_are_not_all_that_a_node_hears_of() -> None:
     assert named[1] == named[2] == [2000]
     meet(3, "203.0.113.0/24")
     assert named[1] == [2000, 3], "the operator knows it"
+
+
+def _topic(number: int) -> TopicKey:
+    return TopicKey(number.to_bytes(32, "big"))
+
+
+def test_strangers_of_one_subnet_are_not_named_anew_for_meeting_on_many_topics() -> None:
+    """Any number of topics costs nothing: what was used on one of them must not be forgotten for others."""
+    switch, named = Star().switch, Counter[TopicKey]()
+
+    class Port:
+        """A connection, as far as names go."""
+
+        def __init__(self, name: str, subnet: str) -> None:
+            self.peer = PeerId(name.encode().ljust(32))
+            self._is_member = name == "member"
+            self.subnet = subnet
+
+        def name(self, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+            named[topic] += len(nodes) if self._is_member else 0
+
+    def meet(name: str, subnet: str, topic: TopicKey) -> None:
+        port = cast(CircuitPort, Port(name, subnet))
+        switch.met(port, topic)
+        if name != "member":
+            switch.lost(port)
+
+    meet("member", "192.0.2.0/24", _topic(0))
+    for _ in range(2):
+        for _ in range(NODES_OF_SUBNET_NAMED_AT_ONCE_MAX + 1):
+            meet("stranger", "203.0.113.0/24", _topic(0))
+        for number in range(1, CIRCUIT_ACCOUNTS_MAX + 2):
+            meet("stranger", "203.0.113.0/24", _topic(number))
+    assert named[_topic(0)] == NODES_OF_SUBNET_NAMED_AT_ONCE_MAX
+    meet("another", "198.51.100.0/24", _topic(0))
+    assert named[_topic(0)] == NODES_OF_SUBNET_NAMED_AT_ONCE_MAX + 1, "others are named"
+
+
+def test_strangers_are_named_on_as_many_topics_as_a_connection_has_and_again_after_a_minute() -> None:
+    quotas = NamingQuotas()
+
+    def take_all(count: int, now: float) -> int:
+        return sum(quotas.take(_topic(number), "203.0.113.0/24", now) for number in range(count))
+
+    assert TOPICS_OF_SUBNET_NAMED_MAX >= MEETING_TOPICS_MAX
+    assert take_all(TOPICS_OF_SUBNET_NAMED_MAX + 1, 0.0) == TOPICS_OF_SUBNET_NAMED_MAX
+    later = NODE_OF_SUBNET_NAMED_SECONDS
+    assert not quotas.take(_topic(1000), "203.0.113.0/24", later - 1)
+    assert all(quotas.take(_topic(1000 + number), "203.0.113.0/24", later) for number in range(100))
+
+
+def test_what_subnets_have_used_is_forgotten_of_the_longest_unused() -> None:
+    quotas = NamingQuotas()
+    first, second, *others = (f"subnet {number}" for number in range(CIRCUIT_ACCOUNTS_MAX))
+    for name in [first, second] * NODES_OF_SUBNET_NAMED_AT_ONCE_MAX + others:
+        assert quotas.take(_topic(0), name, 0.0)
+    assert not quotas.take(_topic(0), first, 0.0), "all are remembered"
+    assert quotas.take(_topic(0), "one more", 0.0)
+    assert not quotas.take(_topic(0), first, 0.0)
+    assert quotas.take(_topic(0), second, 0.0)
 
 
 def test_metrics_name_only_reasons_that_are_known() -> None:

@@ -1,16 +1,19 @@
 """What is logged: one line an event, an exception whole."""
 
+import os
+import resource
 import subprocess
 import sys
-from collections.abc import MutableMapping
-from contextlib import suppress
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from node.runtime import logs
+from node.runtime import log_file, logs
+from node.runtime.log_file import UnfailingFile
 from node.runtime.logs import LineLimit
 from protocol.limits.users import LOG_FILE_SIZE_MAX, LOG_LINES_AT_ONCE_MAX
 
@@ -104,3 +107,53 @@ def test_a_log_is_put_aside_while_the_daemon_runs(tmp_path: Path, is_own: bool) 
     assert log.stat().st_mode & 0o077 == 0
     assert "the end" in log.read_text()
     assert f"number={count - 1}" in log.read_text()
+
+
+@contextmanager
+def _no_further_file() -> Iterator[None]:
+    """This process may open none, as where it has too many open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_log_that_cannot_be_put_aside_stays_and_is_put_aside_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "LOG_FILE_SIZE_MAX", 1000)
+    log = tmp_path / "daemon.log"
+    with log.open("a") as standard_error:
+        monkeypatch.setattr(log_file, "_STANDARD", (standard_error.fileno(),))
+        written = UnfailingFile(standard_error, log)
+
+        def write(text: str, count: int) -> None:
+            for _ in range(count):
+                written.write(text.ljust(99) + "\n")
+                written.flush()
+
+        with _no_further_file():
+            write("no room", 30)
+        assert [path.name for path in tmp_path.iterdir()] == ["daemon.log"]
+        assert log.read_text().count("no room") == 30, "nothing is lost"
+        write("room", 30)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["daemon.log", "daemon.log.1"]
+    assert log.stat().st_size < 2000
+    assert os.path.getsize(tmp_path / "daemon.log.1") < 2000
+
+
+def test_a_log_stays_where_what_was_put_aside_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "LOG_FILE_SIZE_MAX", 1000)
+    log = tmp_path / "daemon.log"
+    (tmp_path / "daemon.log.1").mkdir()
+    with log.open("a") as standard_error:
+        monkeypatch.setattr(log_file, "_STANDARD", (standard_error.fileno(),))
+        written = UnfailingFile(standard_error, log)
+        for _ in range(30):
+            written.write("x" * 100)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["daemon.log", "daemon.log.1"]
+    assert log.stat().st_size == 3000

@@ -36,6 +36,19 @@ def test_only_the_latest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recent.find(_TOPIC, (6, 7), 100) == [b"ffff", b"gggg"]
 
 
+def test_one_that_is_noted_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_module, "_SIZE_MAX", 10)
+    recent = RecentPublications()
+    for _ in range(5):
+        recent.note(_TOPIC, [(2, b"bbbb"), (1, b"aaaa")])
+    assert recent.find(_TOPIC, (1, 2), 100) == [b"aaaa", b"bbbb"]
+    recent.note(_TOPIC, [(1, b"aaaa"), (3, b"cc")])
+    assert recent.find(_TOPIC, (2, 3, 1), 100) == [b"bbbb", b"cc", b"aaaa"]
+    recent.note(_TOPIC, [(4, b"dd")])
+    assert recent.find(_TOPIC, (2,), 100) is None, "it was noted the longest ago"
+    assert recent.find(_TOPIC, (1, 3, 4), 100) == [b"aaaa", b"cc", b"dd"]
+
+
 def test_as_many_are_given_as_a_batch_holds() -> None:
     recent = RecentPublications()
     recent.note(_TOPIC, [(3, b"cccc"), (2, b"bbbb"), (1, b"aaaa")])
