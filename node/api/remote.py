@@ -79,7 +79,7 @@ class Remote:
         return True
 
     def subnet_of(self, scope: Scope) -> str:
-        """The subnet that a request is counted for: of its connection, or of whom a trusted proxy asks for."""
+        """The subnet that a request is counted for: of its connection, or of the client that a trusted proxy names."""
         host = str((scope.get("client") or ("",))[0])
         if self.is_proxy(host):
             said = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]

@@ -489,7 +489,7 @@ class Network:
                 self._circuit_dialer.tell()
 
     def _note_reach(self, state: PeerState, output: ReachOutput, across: str) -> None:
-        """A peer says where it sees this node: nobody's word counts who has come by themselves. Or it seeks a direct way:
+        """A peer says where it sees this node; that counts only where this node has dialed it. Or it seeks a direct way:
         elsewhere than on a circuit there is no better one, and nothing is answered."""
         if not isinstance(output, AddressSeen):
             if self._may_punch(state):

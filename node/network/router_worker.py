@@ -176,7 +176,7 @@ class _Upnp(Protocol):
         ...
 
     def getspecificportmapping(self, external: int, protocol: str) -> tuple[str, int, str, bool, int] | None:
-        """Whose a port is: host, port, description, whether it is on, and for how long; None: nobody's."""
+        """Where a port leads: host, port, description, whether it is on, and for how long; None: nowhere."""
         ...
 
     def addportmapping(

@@ -117,9 +117,10 @@ class Connection:
         seen: Callable[[ReachOutput], None] = lambda _: None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
-        `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
-        knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this connection has any.
-        `across` is where the peer is (host:port), which it is told if it dialed; `seen` hears of direct ways.
+        `introducer` says which other nodes it is told of. A peer that is not known is a stranger of its `network` until it
+        shows that it knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this
+        connection has any. `across` is where the peer is (host:port), which it is told if it dialed; `seen` hears of direct
+        ways.
         """
         self._met = met
         ledger = hub.ledger
