@@ -193,9 +193,10 @@ def render(report: Report) -> str:
 
 
 def _subtitle(report: Report) -> str:
-    nodes = "nodes" if len(report.nodes) > 1 else "node"
-    names = ", ".join(report.names.of(node) for node in report.nodes)
-    return f"Exported by {nodes} {names} on {page.day(report.exported_at * 1000)}"
+    names = "nodes " + ", ".join(report.names.of(node) for node in report.nodes)
+    if len(report.nodes) == 1:
+        names = "one node"
+    return f"Exported by {names} on {page.day(report.exported_at * 1000)}"
 
 
 def _verdict(report: Report) -> str:
