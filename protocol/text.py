@@ -30,6 +30,7 @@ def _id_text(raw: Id) -> str:
     return base32_text(raw)
 
 
+@lru_cache(maxsize=_IDS_REMEMBERED_MAX)  # each request names the same branch again
 def parse_id_prefix(text: str) -> tuple[AnyId, AnyId]:
     """The least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
     digits = [_ALPHABET.find(char) for char in text]
@@ -45,6 +46,7 @@ def parse_id_prefix(text: str) -> tuple[AnyId, AnyId]:
     return AnyId(low.to_bytes(32, "big")), AnyId(high.to_bytes(32, "big"))
 
 
+@lru_cache(maxsize=_IDS_REMEMBERED_MAX)
 def parse_id(text: str) -> AnyId:
     """The 32 bytes of a full text id. Raises DecodeError `bad_id`."""
     raw = parse_base32(text, "bad_id")
