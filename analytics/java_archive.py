@@ -2,7 +2,7 @@
 
 A run of few rows spends a third of its time on finding, checking and linking some 15,000 classes. Java archives them as it
 exits, which takes ten seconds once and 200 MB. So a first run only leaves a mark, the second makes the archive, and later
-ones start from it. Where a cache does not last, nobody pays. Java passes over an archive of other classes, or one that was
+ones start from it. A cache that does not last costs no time. Java passes over an archive of other classes, or one that was
 cut off. What was not used for a month goes when another is made.
 """
 

@@ -25,7 +25,7 @@ from benchmarks.common import (
     timed,
     write_history,
 )
-from benchmarks.processes import processor_seconds
+from benchmarks.memory import processor_seconds
 from node.home.config import WORKERS_DEFAULT
 from node.ingest.publication_reading import OpeningKeys
 from node.ingest.reading_worker import WorkerReading

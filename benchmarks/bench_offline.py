@@ -24,7 +24,7 @@ import trio
 
 from benchmarks.common import clock_ms, figure
 from benchmarks.meeting import ALICE, BOB, Side, build, meet
-from benchmarks.processes import processor_seconds
+from benchmarks.memory import processor_seconds
 from node.home.config import WORKERS_DEFAULT
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.runtime.blocking import threads, tune_interpreter
@@ -113,7 +113,7 @@ async def _run_side(name: str, folder: Path, port: int, expected: int) -> None:
     connection = Connection(side.hub, stream)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.run)
-        while not _is_done(side, connection, expected):  # noqa: ASYNC110  # what is asked has no event
+        while not _is_done(side, connection, expected):  # noqa: ASYNC110  # the end of a comparison is no event
             await trio.sleep(_LOOK_SECONDS)
         with side.replica.database.read() as store:
             digest, length = digest_timeline(store, side.branch.num)

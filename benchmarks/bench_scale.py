@@ -67,7 +67,7 @@ def measure_looks(peer: Peer, **more: object) -> None:
     _repeat("wide_create_branch", peer, lambda: client.create_branch(repo, f"more {next(number)}"), **more)
     _repeat("wide_create_repo", peer, lambda: client.create_repo(f"more {next(number)}"), **more)
     with _measured("wide_rest_second", peer.pid, int(_PAGE_SECONDS), **more):
-        time.sleep(_PAGE_SECONDS)
+        time.sleep(_PAGE_SECONDS)  # what a daemon at rest uses is measured
     _measure_page(peer, branch, **more)
 
 
@@ -87,12 +87,12 @@ def _measure_page(peer: Peer, branch: str, **more: object) -> None:
     listener.start()
     until(lambda: len(sizes) >= 2, "the page has both lists")
     with _measured("wide_page_rest_second", peer.pid, int(_PAGE_SECONDS), **more):
-        time.sleep(_PAGE_SECONDS)
+        time.sleep(_PAGE_SECONDS)  # the same, with a page open
     sizes.clear()
     with _measured("wide_page_write_second", peer.pid, int(_PAGE_SECONDS), **more):
         for number in range(int(_PAGE_SECONDS)):
             peer.client.write_post(branch, f"beside a page {number}")
-            time.sleep(1)
+            time.sleep(1)  # one write a second, and what the page is sent of it
     figure("wide_page_event", sum(sizes) / max(1, len(sizes)), "bytes", events=len(sizes), **more)
     is_over.set()
     peer.client.create_repo("the last")
@@ -121,7 +121,7 @@ def measure_meeting(folder: Path, repo_count: int, branch_count: int) -> None:
 
 def _level(peer: Peer) -> int:
     """Topics that are level with the one peer."""
-    time.sleep(_POLL_SECONDS)  # the answer has all topics, and is work for the daemon
+    time.sleep(_POLL_SECONDS)  # each look is work for the daemon, which is measured
     (one,) = peer.client.list_peers()["peers"]
     return sum(topic["state"] == "in sync" and not topic["behind"] for topic in one["topics"])
 

@@ -6,7 +6,7 @@ It is made once and kept (for 1,000,000 commits some minutes and 1 GB), and copi
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -42,10 +42,25 @@ def copy_long_home(folder: Path, commit_count: int) -> Peer:
     It keeps no search index: of a million commits one would be made beside what is measured, for minutes.
     """
     base = (kept_folder() if commit_count >= _KEPT_FROM else folder) / str(commit_count)
+    return copy_home(Peer(folder / "long"), base, partial(_fill, commit_count))
+
+
+def copy_home(made: Peer, base: Path, fill: Callable[[Author], str]) -> Peer:
+    """`made` with a copy of the node's folder that is kept at `base`, without a search index.
+
+    It is made where there is none, or one of another schema, which a start would migrate: `fill` writes, and says what.
+    """
     complete = base / _COMPLETE
-    if not complete.exists() or complete.read_text() != newest_revision():  # else a start would migrate it
-        _build(base, commit_count)
-    made = Peer(folder / "long")
+    if not complete.exists() or complete.read_text() != newest_revision():
+        began = time.perf_counter()
+        shutil.rmtree(base, ignore_errors=True)
+        home = Peer(base / "home").home
+        keys = open_keys(home, no_passphrase)
+        replica = Replica(home, keys.store_key, open_home(home).storage_url)
+        what = fill(Author(replica, keys.user_seed, clock_ms))
+        replica.close()
+        complete.write_text(newest_revision())
+        note(f"{what} made in {time.perf_counter() - began:.0f} s")
     config = (made.home / "config.toml").read_text()
     shutil.rmtree(made.home)
     shutil.copytree(base / "home", made.home)
@@ -54,22 +69,14 @@ def copy_long_home(folder: Path, commit_count: int) -> Peer:
     return made
 
 
-def _build(base: Path, commit_count: int) -> None:
-    began = time.perf_counter()
-    shutil.rmtree(base, ignore_errors=True)
-    home = Peer(base / "home").home
-    keys = open_keys(home, no_passphrase)
-    replica = Replica(home, keys.store_key, open_home(home).storage_url)
-    author = Author(replica, keys.user_seed, clock_ms)
+def _fill(commit_count: int, author: Author) -> str:
     repo, _ = author.create_repo(REPO)
     branch, _ = author.create_branch(repo, "main")
     for start in range(0, commit_count, _AT_ONCE):
         texts = [f"post number {number}" for number in range(start, min(start + _AT_ONCE, commit_count))]
         drafts = [Draft(Post(text)) for text in texts]
         author.write_many(branch, partial(_same, drafts))
-    replica.close()
-    (base / _COMPLETE).write_text(newest_revision())
-    note(f"a node with {commit_count} commits made in {time.perf_counter() - began:.0f} s")
+    return f"a node with {commit_count} commits"
 
 
 def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:

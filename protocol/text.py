@@ -13,7 +13,7 @@ from protocol.codec import DecodeError
 from protocol.ids import AnyId, Id
 
 _ID_TEXT_SIZE: Final = 52
-_IDS_REMEMBERED_MAX: Final = 1024  # 300 KB
+_IDS_REMEMBERED_MAX: Final = 1024  # 300 KB for each kind of reading
 ID_TEXT: Final = re.compile(r"[a-z2-7]{52}")
 """What every full text id matches."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"

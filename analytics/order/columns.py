@@ -50,7 +50,7 @@ def gather(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> pa.Table 
     return pa.Table.from_batches(parts).unify_dictionaries() if parts else None
 
 
-def plain(column: Any) -> Any:  # noqa: ANN401  # see above
+def plain(column: Any) -> Any:  # noqa: ANN401  # arrays of Arrow: its stubs have no common type
     """A column of `gather`, or a part of one, as it was."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 

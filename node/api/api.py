@@ -20,11 +20,10 @@ from node.api.downloads import archive_response
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
-from node.api.json_response import json_response
 from node.api.meter import Meter
 from node.api.openapi import describe_api
 from node.api.repeats import Repeats, StatesRun, new_run
-from node.api.requests import Handler, answer_json
+from node.api.requests import Handler, answer_json, json_response
 from node.api.routing import Routes
 from node.api.search import SearchHandler
 from node.api.service import NodeService

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
-from node.api.json_response import json_response
 from node.api.remote import REMOTE, Remote
+from node.api.requests import json_response
 from node.contract.endpoint import PREFIX
 from node.runtime.errors import ServiceError, kind_of
 

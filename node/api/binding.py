@@ -16,9 +16,8 @@ from starlette.responses import Response
 
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
-from node.api.json_response import json_response
 from node.api.repeats import Repeats, fingerprint_of, refuse_key
-from node.api.requests import Handler, decode_json, read_content, read_query
+from node.api.requests import Handler, decode_json, json_response, read_content, read_query
 from node.api.service import NodeService
 from node.contract.table import AnyEndpoint
 

@@ -39,7 +39,7 @@ async def file_response(request: Request, file: OpenFile, read: ReadFile) -> Res
 
 
 async def archive_response(request: Request, name: str, content: AsyncGenerator[bytes]) -> Response:
-    """A file of a length that nobody knows yet, to be saved. Raises what `content` does at once."""
+    """A file to be saved, whose length is not known yet. Raises what `content` does at once."""
     return await _begin(request, content, 200, _to_save(name))
 
 

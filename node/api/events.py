@@ -6,8 +6,7 @@ from starlette.responses import Response
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
-from node.api.json_response import json_response
-from node.api.requests import answer_json, read_json, read_query
+from node.api.requests import answer_json, json_response, read_json, read_query
 from node.api.service import NodeService
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.timelines import FOLLOW_EDITS

@@ -14,7 +14,7 @@ _CONNECTION: Final = b"connection"
 
 
 class WrongAnswer(Exception):
-    """What is to be sent is no answer: a defect of what answers."""
+    """The application sends something that is no HTTP answer: a defect of the application."""
 
 
 class AnswerWriter:

@@ -1,7 +1,7 @@
 """One connection of the API: requests of HTTP/1.1, answered one after the other by an ASGI application.
 
-All of it runs in the connection's own task, so that a request costs no other. While one is answered nobody reads; a client
-that leaves is noticed by an application that waits for that, and by the watch where the answer takes long. What the
+All of it runs in the connection's own task, so that a request costs no other. While one is answered, nothing is read. A
+client that leaves is noticed by an application that waits for that, and by the watch where the answer takes long. What the
 application sends is not shielded from cancellation. A connection on which something was sent in part is used no more.
 """
 
@@ -82,7 +82,7 @@ class HttpConnection:
         self._client_left = trio.Event()
         self._is_broken = False
         """Whether something was sent in part, or to a client that has left."""
-        # Somebody may read one piece ahead, to notice that the client leaves.
+        # One piece may be read ahead, to notice that the client leaves.
         self._piece = b""
         self._is_reading = False
         self._has_read: trio.Event | None = None  # for another who waits for it

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import Caller
-from node.api.json_response import json_response
+from node.api.requests import json_response
 from node.contract.endpoint import KEY_HEADER, REPO_HEADER, RUN_HEADER
 from node.contract.table import AnyEndpoint
 from node.runtime.errors import ServiceError

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,7 +10,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from node.api.http_connection import BodyStopped
-from node.api.json_response import json_response
 from node.api.plain_errors import describe_error
 from node.contract.endpoint import QueryParameter
 from node.runtime.errors import ServiceError
@@ -18,6 +18,13 @@ from protocol.limits.users import BODY_WAIT_SECONDS, REQUEST_SIZE_MAX
 
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+def json_response(
+    content: object, status_code: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Response:
+    """By msgspec: Starlette's own makes an encoder of Python's for each answer. Raises UnicodeEncodeError, as that does."""
+    return Response(msgspec.json.encode(content), status_code, headers, "application/json")
 
 
 async def answer_json(answer: Awaitable[Mapping[str, object]]) -> Response:

@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from node.api.callers import Caller, caller_of
-from node.api.json_response import json_response
-from node.api.requests import read_query
+from node.api.requests import json_response, read_query
 from node.api.service import NodeService
 from node.content.search import Question, parse_cursor
 from node.content.search_words import Term, Words, parse_query

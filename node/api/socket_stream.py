@@ -11,7 +11,7 @@ import trio
 
 
 class DirectStream(trio.abc.HalfCloseableStream):
-    """Of a trio.SocketStream, which nobody else uses meanwhile."""
+    """The socket of a trio.SocketStream. Nothing else may use that stream meanwhile."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream

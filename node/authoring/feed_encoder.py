@@ -1,7 +1,7 @@
 """`FeedEncoder`: encodes drafts as the next commits of the user's feed in one branch, each after the one before it.
 
 What it starts from is read from the store once. What it made is not stored yet, and the next draft follows it all the same.
-`Encoders` keeps them from one group of writes to the next, so that a write reads nothing where nobody else has written.
+`Encoders` keeps them from one group of writes to the next, so a write reads nothing where no other transaction came between.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

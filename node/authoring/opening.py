@@ -103,7 +103,7 @@ class Opener:
                 continue  # dropped
             try:
                 reading = workers.read(opening_keys(opening.branch), opening.items, wait_while=lambda: True)
-            except BaseException as error:  # raised where the answer is waited for
+            except BaseException as error:  # the caller waits: it must hear of any failure, and raises it
                 opening.answer.set_exception(error)
                 continue
             opening.answer.set_result(reading)

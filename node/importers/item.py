@@ -84,7 +84,7 @@ def read_ahead(batches: Iterator[list[PackedItem]]) -> Generator[list[PackedItem
                 found.put(batch)
                 if is_over.is_set():
                     return
-        except BaseException as error:  # raised where the batch is waited for
+        except BaseException as error:  # the caller waits: it must hear of any failure, and raises it
             found.put(error)
         else:
             found.put(None)

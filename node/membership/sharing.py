@@ -301,8 +301,7 @@ class Sharing:
         """
         topics = {branch.topic for branch in self._hub.replica.tables.on_topics_in(repo.num)}
         with trio.move_on_after(_RELAY_SECONDS):
-            # A connection that begins does not tell.
-            while any(self._is_coming(state, topics) for state in self._network.peers):  # noqa: ASYNC110
+            while any(self._is_coming(state, topics) for state in self._network.peers):  # noqa: ASYNC110  # a connection that begins tells no event
                 await trio.sleep(_LOOK_SECONDS)
         own = self._network.introducer.own.peer
         found = [

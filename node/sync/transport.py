@@ -380,9 +380,9 @@ async def _receive_exactly(stream: trio.abc.Stream, size: int) -> bytes:
 
 def _cut_write(frames: Sequence[bytes], start: int) -> tuple[int, int]:
     """How many frames from `start` on are written together, and their bytes as they are written."""
-    size = 0
-    count = 0
-    for count, frame in enumerate(frames[start:], 1):  # noqa: B007  # how far it came
+    size = count = 0
+    for frame in frames[start:]:
+        count += 1
         size += _ENCRYPTED_LENGTH_SIZE + len(frame) + TAG_SIZE
         if size >= _WRITE_SIZE_TARGET:
             break
