@@ -193,10 +193,9 @@ def render(report: Report) -> str:
 
 
 def _subtitle(report: Report) -> str:
-    names = "nodes " + ", ".join(report.names.of(node) for node in report.nodes)
-    if len(report.nodes) == 1:
-        names = "one node"
-    return f"Exported by {names} on {page.day(report.exported_at * 1000)}"
+    nodes = "Nodes" if len(report.nodes) > 1 else "Node"
+    names = ", ".join(report.names.of(node) for node in report.nodes)
+    return f"{nodes}: {names}. Exported on {page.day(report.exported_at * 1000)}"
 
 
 def _verdict(report: Report) -> str:

@@ -75,6 +75,9 @@ def test_names_stand_for_keys_unless_these_are_pseudonyms(tmp_path: Path) -> Non
         pages.append((out / "report.html").read_text(encoding="utf-8"))
     for name in ("Ada &lt;i&gt;", "This node"):
         assert [name in page for page in pages] == [True, False]
+    [line] = [line for line in pages[0].splitlines() if "Exported on " in line]
+    assert "Node: " in line
+    assert "This node" in line
 
 
 def test_names_that_are_none_are_a_bad_request(
