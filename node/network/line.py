@@ -4,6 +4,7 @@ Left to others: `node.network.websocket` opens and accepts WebSocket connections
 """
 
 import errno
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,16 @@ from node.sync.transport import TransportError
 
 log = structlog.get_logger()
 
+Place = tuple[str, int] | tuple[str, int, int, int]
+"""A socket's address, as the system names it: host and port, and by IPv6 flow and scope."""
+
 _PORTS_TRIED_MAX: Final = 8
 """Ports that are tried until one is free by both IPv4 and IPv6, where any will do."""
+_PLACES_DIALED_MAX: Final = 8
+"""Places of one name that are dialed: who answers for a name could list thousands."""
+_NEXT_PLACE_SECONDS: Final = 0.25
+"""Seconds until the next place of a name is dialed beside the one before it (RFC 8305, section 5)."""
+_ANY_HOST: Final = {int(socket.AF_INET): "0.0.0.0", int(socket.AF_INET6): "::"}  # noqa: S104  # it dials
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +64,74 @@ def one_connection() -> Iterator[None]:
 
 
 async def open_tcp(address: str) -> Line:
-    """A TCP connection to host:port. Raises OSError, and ValueError of a host that is no name."""
+    """A TCP connection to host:port. Raises OSError, and ValueError of a host that is no name.
+
+    Its local port can be shared: a node that is punched for dials and listens there as well. The system gives a port that
+    `connect` chooses to connections with other hosts too, and no socket can be bound to such a port.
+    """
     host, _, port = address.rpartition(":")
-    stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
+    places = await _resolve(host.strip("[]"), int(port))
+    errors: list[OSError] = []
+    found: list[trio.socket.SocketType] = []
+    try:
+        async with trio.open_nursery() as nursery:
+
+            async def connect(family: int, place: Place, failed: trio.Event) -> None:
+                try:
+                    found.append(await connect_from(family, (_ANY_HOST[family], 0), place))
+                    nursery.cancel_scope.cancel()
+                except OSError as error:
+                    errors.append(error)
+                    failed.set()
+
+            for family, place in places:
+                failed = trio.Event()
+                nursery.start_soon(connect, family, place, failed)
+                with trio.move_on_after(_NEXT_PLACE_SECONDS):
+                    await failed.wait()
+        if not found:
+            raise OSError(f"no connection to {address}: {'; '.join(map(str, errors))}")
+        stream = trio.SocketStream(found.pop(0))
+    finally:  # two may connect before either cancels the other, and a cancellation leaves nobody to take the first
+        for late in found:
+            late.close()
     return Line(stream, address_of(stream), local_host(stream))
+
+
+async def _resolve(host: str, port: int) -> list[tuple[int, Place]]:
+    """Where a name may be: the first place of the other family is second, so that one without routes costs little."""
+    answers = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    places: list[tuple[int, Place]] = []
+    for family, _, _, _, place in answers:
+        if family in _ANY_HOST and isinstance(place[0], str):
+            places.append((int(family), place))
+    others = [one for one in places[1:] if one[0] != places[0][0]][:1]
+    return [*places[:1], *others, *(one for one in places[1:] if one not in others)][:_PLACES_DIALED_MAX]
+
+
+async def connect_from(family: int, local: tuple[str, int], remote: Place) -> trio.socket.SocketType:
+    """A connection from a port that others may have, too. Raises OSError."""
+    sock = shared_socket(family, local)
+    try:
+        await sock.connect(remote)
+    except BaseException:  # cancelled too: nothing else closes it
+        sock.close()
+        raise
+    return sock
+
+
+def shared_socket(family: int, local: tuple[str, int]) -> trio.socket.SocketType:
+    """A socket at a host and port, which other sockets of this user may have too. Raises OSError."""
+    plain = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        plain.bind(local)
+        plain.setblocking(False)
+        return trio.socket.from_stdlib_socket(plain)
+    except BaseException:  # an interrupt too: nothing else closes it
+        plain.close()
+        raise
 
 
 async def open_listener(address: str) -> list[trio.SocketListener]:

@@ -8,7 +8,6 @@ its own, which takes the circuit's place as any direct one does: topics are comp
 """
 
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import trio
 
 from node.network.admission import Admission
 from node.network.dialing import HostAllowance
-from node.network.line import Line
+from node.network.line import Line, connect_from, shared_socket
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_state import PeerState
 from node.sync.connection import Connection
@@ -256,7 +255,6 @@ async def dial_at_once(
     """
     if not targets:
         return None
-    _share(port.stream.socket)
     local, family = port.local, port.stream.socket.family
     remotes = {target: _split(target) for target in targets}
     hosts = {host for host, _ in remotes.values()}
@@ -296,7 +294,7 @@ async def dial_at_once(
                     if not may_dial(target):
                         return
                     try:
-                        sock = await _connect(family, local, remotes[target])
+                        sock = await connect_from(family, local, remotes[target])
                     except OSError:
                         await trio.sleep(PUNCH_RETRY_SECONDS)
                         continue
@@ -304,7 +302,7 @@ async def dial_at_once(
                     return
 
             async def listen() -> None:
-                with suppress(OSError), _open(family, local) as listening:  # dialing may be enough
+                with suppress(OSError), shared_socket(family, local) as listening:  # dialing may be enough
                     listening.listen(_BACKLOG)
                     taken = 0
                     while taken < PUNCH_TAKEN_MAX:
@@ -328,39 +326,6 @@ async def dial_at_once(
         for secure, _ in found[1:] if is_taken else found:
             await say_goodbye(secure, "stopping")
     return found[0] if found else None
-
-
-async def _connect(
-    family: socket.AddressFamily | int, local: tuple[str, int], remote: tuple[str, int]
-) -> trio.socket.SocketType:
-    """A connection from a port that others have, too. Raises OSError."""
-    sock = _open(family, local)
-    try:
-        await sock.connect(remote)
-    except BaseException:  # cancelled too: nothing else closes it
-        sock.close()
-        raise
-    return sock
-
-
-def _open(family: socket.AddressFamily | int, local: tuple[str, int]) -> trio.socket.SocketType:
-    """A socket with a port that others have, too. Raises OSError."""
-    plain = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        plain.bind(local)
-        plain.setblocking(False)
-        return trio.socket.from_stdlib_socket(plain)
-    except BaseException:  # an interrupt too: nothing else closes it
-        plain.close()
-        raise
-
-
-def _share(sock: trio.socket.SocketType) -> None:
-    """Let other sockets of this user have the same port from now on."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 
 def _is_given_up(circuit: PeerState) -> bool:

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from node.membership.peers import Peers
 from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
-from node.network.line import listening_address, open_listener
+from node.network.line import Line, listening_address, open_listener
 from node.network.network import Network
 from node.sync.addresses import AddressSource
 from node.sync.transport import TransportError
@@ -204,13 +204,13 @@ async def _running(node: Node) -> AsyncIterator[Network]:
 async def test_a_link_does_not_make_a_node_dial_a_victim_for_ever_at_full_rate(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, source: AddressSource
 ) -> None:
-    dials: list[tuple[str, int]] = []
+    dials: list[str] = []
 
-    async def refuse(host: str, port: int) -> trio.SocketStream:
-        dials.append((host, port))
+    async def refuse(address: str) -> Line:
+        dials.append(address)
         raise OSError("refused")
 
-    monkeypatch.setattr("trio.open_tcp_stream", refuse)
+    monkeypatch.setattr("node.network.network.open_tcp", refuse)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with _running(alice) as network:
             for number in range(4):

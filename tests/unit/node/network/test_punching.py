@@ -177,7 +177,7 @@ async def test_a_victim_is_dialed_so_often_whatever_circuits_say(
         dialed.append(remote)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("node.network.punching._connect", refuse)
+    monkeypatch.setattr("node.network.punching.connect_from", refuse)
     net = _Network("in")
     puncher = net.puncher()
     began = trio.current_time()
@@ -270,9 +270,10 @@ async def test_a_port_that_is_not_shared_is_only_not_punched(monkeypatch: pytest
     async def prove(_: trio.abc.Stream) -> SecureStream:
         raise AssertionError("nothing is connected")
 
-    monkeypatch.setattr("node.network.punching._open", fail)
     monkeypatch.setattr("node.network.punching.PUNCH_RETRY_SECONDS", 0)
     async with _port() as (port, places):
+        monkeypatch.setattr("node.network.line.shared_socket", fail)
+        monkeypatch.setattr("node.network.punching.shared_socket", fail)
         assert await dial_at_once(port, places, _yes, prove, is_dialer=True) is None
 
 
