@@ -65,11 +65,15 @@ def unpack_reading(encoded: bytes) -> WorkerReading:
 
 
 def read_exactly(pipe: IO[bytes], size: int) -> bytes:
-    """So many bytes. Raises EOFError where the other end has closed the pipe."""
-    data = pipe.read(size)
-    if len(data) != size:
-        raise EOFError("the pipe was closed")
-    return data
+    """So many bytes, of a pipe with or without a buffer. Raises EOFError where the other end has closed the pipe."""
+    parts, left = [], size
+    while left:
+        part = pipe.read(left)
+        if not part:
+            raise EOFError("the pipe was closed")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _check(packed: bytes) -> bytes:
@@ -96,19 +100,22 @@ def _read(packed: bytes) -> bytes:
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], idle_seconds: float = IDLE_SECONDS) -> None:
-    """Answer requests until the daemon is gone, or asks for nothing for so long."""
+    """Answer requests until the daemon is gone, or asks for nothing for so long. `requests` has no buffer.
+
+    The next request may have come before one is answered: in a buffer, `select` would not see it.
+    """
     answers.write(READY)
     answers.flush()
-    # Each request is read to its end before it is answered, so nothing waits unseen in the buffer.
     while select.select([requests], [], [], idle_seconds)[0]:
-        header = requests.read(REQUEST_HEADER.size)
-        if len(header) < REQUEST_HEADER.size:
+        try:
+            kind, size = REQUEST_HEADER.unpack(read_exactly(requests, REQUEST_HEADER.size))
+            packed = read_exactly(requests, size)
+        except EOFError:
             return
-        kind, size = REQUEST_HEADER.unpack(header)
-        packed = read_exactly(requests, size)
         answers.write(_check(packed) if kind == CHECK else _read(packed))
         answers.flush()
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as requests:
+        serve(requests, sys.stdout.buffer)

@@ -10,43 +10,41 @@ after the other. A batch that two workers have died of is refused, since it may 
 """
 
 import os
-import select
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import IO, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 
-from node.ingest import reading_worker
 from node.ingest.publication_reading import OpeningKeys
 from node.ingest.reading_worker import (
     ANSWER_HEADER,
     CHECK,
     READ,
-    READY,
-    REQUEST_HEADER,
     WorkerReading,
     pack_claims,
     pack_reading,
     read_exactly,
     unpack_reading,
 )
+from node.ingest.worker_process import (
+    ANSWER_SECONDS,
+    ASKED_MAX,
+    BehindAnother,
+    Worker,
+    start_worker,
+    wait_for_readable,
+)
 from protocol.signing import Claim, check_claims
 
 log = structlog.get_logger()
-Worker = subprocess.Popen[bytes]
 
 WORTH_A_TRIP: Final = 16
 """Claims or publications below which a trip through the pipe costs more than it saves."""
-_ANSWER_SECONDS: Final = 30.0
-"""Seconds after which a worker that does not answer (a batch takes 0.2) is killed."""
 _FREE_SECONDS: Final = 1.0
-"""Seconds to wait for a worker that is busy with another batch; after that the work is done here."""
+"""Seconds to wait for a worker that is busy with other batches; after that the work is done here."""
 _RESTARTS_MAX: Final = 4
 _RESTARTS_SECONDS: Final = 60.0
 """Workers that are started in place of others within so many seconds: what kills each would else cost a start a batch."""
@@ -69,22 +67,20 @@ class ReadingWorkers:
         self.count = count
         self._clock = clock
         self._changed = threading.Condition()
-        self._idle: list[Worker] = []  # the latest used last, so that those not needed end by themselves
+        self._ready: dict[Worker, int] = {}  # and what each is asked; the latest used last
         self._starting: list[Worker] = []
-        self._busy: set[Worker] = set()
         self._died: deque[float] = deque()  # when, by the clock
         self._is_closed = False
 
     def check(self, claims: Sequence[Claim], *, may_wait: bool = True) -> Sequence[bool]:
         """Say of each claim whether it holds. `may_wait` a moment for a worker that is busy."""
-        worker = self._take(lambda: may_wait) if len(claims) >= WORTH_A_TRIP else None
+        worker = self._take(lambda: may_wait, 1) if len(claims) >= WORTH_A_TRIP else None
         if worker is None:
             return check_claims(claims)
         try:
-            with _watched(worker):
-                pipe = _send(worker, CHECK, pack_claims(claims))
+            with worker.ask(CHECK, pack_claims(claims)) as pipe:
                 answer = [byte == 1 for byte in read_exactly(pipe, len(claims))]
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, BehindAnother) as error:
             self._drop(worker, error)
             return check_claims(claims)
         self._give_back(worker)
@@ -104,10 +100,13 @@ class ReadingWorkers:
         worker = self._take(wait_while)
         while worker is not None:
             try:
-                with _watched(worker):
-                    pipe = _send(worker, READ, packed)
+                with worker.ask(READ, packed) as pipe:
                     (size,) = ANSWER_HEADER.unpack(read_exactly(pipe, ANSWER_HEADER.size))
                     encoded = read_exactly(pipe, size)
+            except BehindAnother as error:  # it may be read here, and by another worker as well
+                self._drop(worker, error)
+                worker = self._take_another() if has_died else self._take(wait_while)
+                continue
             except (OSError, EOFError) as error:
                 self._drop(worker, error)
                 if has_died:
@@ -130,70 +129,81 @@ class ReadingWorkers:
     def start_all(self) -> None:
         """Start all workers and wait until they are ready, as what measures them does."""
         with self._changed:
-            while len(self._idle) + len(self._busy) < self.count:
+            while len(self._ready) < self.count:
                 while self._alive() < self.count:
-                    self._starting.append(_start())
-                _wait_for_readable(self._starting, seconds=_ANSWER_SECONDS)
+                    self._starting.append(start_worker())
+                wait_for_readable(self._starting, seconds=ANSWER_SECONDS)
                 self._look_at_starting()
 
     def pids(self) -> list[int]:
         """Process ids of all workers that run now."""
         with self._changed:
-            return [worker.pid for worker in (*self._idle, *self._starting, *self._busy)]
+            return [worker.pid for worker in (*self._ready, *self._starting)]
 
     def close(self) -> None:
         """End the workers."""
         with self._changed:
             self._is_closed = True
-            workers = [*self._idle, *self._starting, *self._busy]
-            self._idle.clear()
+            workers = [*self._ready, *self._starting]
+            self._ready.clear()
             self._starting.clear()
             self._changed.notify_all()
         for worker in workers:
-            _end(worker)
+            worker.end()
 
     # --- under the condition's lock ---
 
     def _alive(self) -> int:
-        return len(self._idle) + len(self._starting) + len(self._busy)
+        return len(self._ready) + len(self._starting)
 
-    def _take(self, wait_while: Callable[[], bool]) -> Worker | None:
-        """A worker for the caller alone, or None. Another is started where all are busy and there may be more."""
+    def _take(self, wait_while: Callable[[], bool], asked_max: int = ASKED_MAX) -> Worker | None:
+        """A worker that is asked for less than so much, or None. Where all are busy, one more is started."""
         deadline = self._clock() + _FREE_SECONDS
         with self._changed:
             while not self._is_closed:
                 self._look_at_starting()
-                while self._idle:
-                    worker = self._idle.pop()
-                    if worker.poll() is None:
-                        self._busy.add(worker)
-                        return worker
-                    _end(worker)  # it had nothing to do for long
-                if not self._starting and self._alive() < self.count and self._may_start():
-                    try:
-                        self._starting.append(_start())
-                    except OSError as error:
-                        log.error("no worker can be started", error=str(error))
-                        self._died.append(self._clock())
+                worker = self._find_free(asked_max)
+                if (worker is None or self._ready[worker]) and not self._starting:
+                    self._start_another()
+                if worker is not None:
+                    self._ready[worker] = self._ready.pop(worker) + 1  # the last one now
+                    return worker
                 left = deadline - self._clock()
-                if not self._busy or left <= 0 or not wait_while():
+                if not self._ready or left <= 0 or not wait_while():
                     return None
                 self._changed.wait(left)
         return None
 
+    def _find_free(self, asked_max: int) -> Worker | None:
+        """The worker that is asked for the least; of these the latest used, so that those not needed end by themselves."""
+        for count in range(asked_max):
+            for worker in reversed([one for one, asked in self._ready.items() if asked == count]):
+                if count or not worker.has_ended:
+                    return worker
+                del self._ready[worker]
+                worker.end()  # it had nothing to do for long
+        return None
+
+    def _start_another(self) -> None:
+        if self._alive() < self.count and self._may_start():
+            try:
+                self._starting.append(start_worker())
+            except OSError as error:
+                log.error("no worker can be started", error=str(error))
+                self._died.append(self._clock())
+
     def _look_at_starting(self) -> None:
-        """Workers that have said that they are ready are idle now; those that ended before have died."""
+        """Workers that have said that they are ready serve from now on; those that ended before have died."""
         for worker in list(self._starting):
-            assert worker.stdout is not None, "made with pipes"
-            if not _wait_for_readable([worker], seconds=0):
+            if not wait_for_readable([worker], seconds=0):
                 continue
             self._starting.remove(worker)
-            if worker.stdout.read(1) == READY:
-                self._idle.append(worker)
+            if worker.is_ready():
+                self._ready[worker] = 0
             else:
                 log.error("a worker ended as it started", pid=worker.pid)
                 self._died.append(self._clock())
-                _end(worker)
+                worker.end()
 
     def _may_start(self) -> bool:
         while self._died and self._died[0] <= self._clock() - _RESTARTS_SECONDS:
@@ -206,76 +216,27 @@ class ReadingWorkers:
         while worker is None:
             with self._changed:
                 starting = list(self._starting)
-                if self._is_closed or not (starting or self._busy):
+                if self._is_closed or not (starting or self._ready):
                     raise UnreadableBatch("a worker died while it read the batch, and no other can be had")
-            if starting and not _wait_for_readable(starting, seconds=_ANSWER_SECONDS):
+            if starting and not wait_for_readable(starting, seconds=ANSWER_SECONDS):
                 raise UnreadableBatch(
                     "a worker died while it read the batch, and no other has started in time"
                 )
             worker = self._take(lambda: True)
         return worker
 
-    # --- the end of a worker's turn ---
+    # --- the end of what a worker was asked ---
 
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
-            self._busy.discard(worker)
-            if not self._is_closed:
-                self._idle.append(worker)
+            if worker in self._ready:
+                self._ready[worker] -= 1
             self._changed.notify()
 
     def _drop(self, worker: Worker, error: Exception) -> None:
-        log.error("a worker died", pid=worker.pid, error=str(error))
-        _end(worker)
+        """It has ended; each of those that asked it says so, and it is counted once."""
         with self._changed:
-            self._busy.discard(worker)
-            self._died.append(self._clock())
-            self._changed.notify()
-
-
-def _start() -> Worker:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", reading_worker.__name__],  # -P: never a module of the current folder
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # a Ctrl-C meant for the daemon must not kill its workers first
-    )
-
-
-def _wait_for_readable(workers: Sequence[Worker], *, seconds: float) -> bool:
-    """Whether one of the workers has written something, or ended, within so many seconds."""
-    poll = select.poll()  # unlike select() it takes descriptors above 1,023
-    for worker in workers:
-        assert worker.stdout is not None, "made with pipes"
-        poll.register(worker.stdout, select.POLLIN)
-    return bool(workers) and bool(poll.poll(seconds * 1000))
-
-
-def _end(worker: Worker) -> None:
-    worker.kill()
-    worker.wait()
-    for pipe in (worker.stdin, worker.stdout):
-        if pipe is not None:
-            with suppress(OSError):  # what was not written to a worker that died
-                pipe.close()
-
-
-@contextmanager
-def _watched(worker: Worker) -> Iterator[None]:
-    """Kill a worker that does not answer in time: a pipe has no deadline of its own."""
-    timer = threading.Timer(_ANSWER_SECONDS, worker.kill)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _send(worker: Worker, kind: bytes, packed: bytes) -> IO[bytes]:
-    """Send a request; gives the pipe of its answer."""
-    assert worker.stdin is not None, "made with pipes"
-    assert worker.stdout is not None, "made with pipes"
-    worker.stdin.write(REQUEST_HEADER.pack(kind, len(packed)))
-    worker.stdin.write(packed)
-    worker.stdin.flush()
-    return worker.stdout
+            if self._ready.pop(worker, None) is not None:
+                log.error("a worker died", pid=worker.pid, error=str(error))
+                self._died.append(self._clock())
+            self._changed.notify_all()

@@ -24,6 +24,7 @@ from node.ingest.publication_parsing import OpenedBatch, join_batches, opening_k
 from node.ingest.publication_reading import gather_claims, read_batch
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
+from node.ingest.worker_process import ASKED_MAX
 from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
@@ -58,6 +59,8 @@ log = structlog.get_logger()
 
 _PIECE_COUNT: Final = 256
 """Publications that a worker reads at a time: 20 ms, so that nobody waits long for another, and 1 % of it for the trip."""
+_READINGS_MAX: Final = 6
+"""Pieces that are read at a time at most: each holds one of the eight threads, and what is stored needs one, too."""
 T = TypeVar("T")
 Q = TypeVar("Q")
 
@@ -208,6 +211,15 @@ class Totals:
         self.refused.update(item.code for item in ingested.rejected)
 
 
+def _count_readings(worker_count: int) -> int:
+    """Pieces that are read at a time.
+
+    Each worker has one and the next, one waits for a worker, and one is read in this process. Without workers, one has its
+    signatures checked while another is decoded.
+    """
+    return min(ASKED_MAX * worker_count + 2, _READINGS_MAX)
+
+
 class Hub:
     """Runs batches through the way in, and tells listeners what came of it."""
 
@@ -228,8 +240,7 @@ class Hub:
         self._workers = workers or ReadingWorkers(0)
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(clock)
-        # One in this process and one with each worker; without any, one checks signatures while another decodes.
-        self._reading = FairLock(1 + max(1, self._workers.count))
+        self._reading = FairLock(_count_readings(self._workers.count))
         self._storing = FairLock()
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.byte_budget = ByteBudget()

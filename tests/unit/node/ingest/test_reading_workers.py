@@ -13,7 +13,7 @@ import pytest
 
 from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
-from node.ingest import reading_workers
+from node.ingest import reading_workers, worker_process
 from node.ingest.publication_parsing import opening_keys
 from node.ingest.publication_reading import OpeningKeys, Readable, Unread, gather_claims, read_batch
 from node.ingest.reading_worker import (
@@ -26,6 +26,7 @@ from node.ingest.reading_worker import (
     unpack_reading,
 )
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
+from node.ingest.worker_process import ASKED_MAX, Worker, start_worker
 from node.runtime.blocking import inline, threads
 from node.sync.hub import Hub
 from protocol.block import encrypt_block
@@ -181,10 +182,9 @@ def test_workers_start_when_there_is_work_and_serve_once_they_are_ready(
 def test_a_worker_that_ended_for_want_of_work_is_replaced_without_an_error(
     workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
 ) -> None:
-    worker = workers._idle[0]
-    assert worker.stdin is not None
-    worker.stdin.close()  # as if the time was over
-    worker.wait()
+    (worker,) = workers._ready
+    worker._requests.close()  # as if the time was over
+    worker._process.wait()
     assert workers.read(*items) is None
     workers.start_all()
     assert workers.read(*items) is not None
@@ -193,13 +193,13 @@ def test_a_worker_that_ended_for_want_of_work_is_replaced_without_an_error(
 
 def test_a_worker_ends_when_nothing_is_asked_for() -> None:
     read, write = os.pipe()
-    with os.fdopen(read, "rb") as requests, os.fdopen(write, "wb") as other_end:
+    with os.fdopen(read, "rb", buffering=0) as requests, os.fdopen(write, "wb") as other_end:
         answers = BytesIO()
         claims = pack_claims(_claims(3))
-        other_end.write(REQUEST_HEADER.pack(CHECK, len(claims)) + claims)
+        other_end.write((REQUEST_HEADER.pack(CHECK, len(claims)) + claims) * 2)
         other_end.flush()
         serve(requests, answers, idle_seconds=0)
-        assert answers.getvalue() == READY + bytes([0, 1, 1])
+        assert answers.getvalue() == READY + bytes([0, 1, 1]) * 2, "the second came before the first was read"
 
 
 @pytest.mark.slow
@@ -217,22 +217,22 @@ def test_a_worker_that_dies_is_replaced(workers: ReadingWorkers) -> None:
 DEADLY = "import sys; sys.stdout.write('+'); sys.stdout.flush(); sys.stdin.buffer.read(1)"
 
 
-def _start_deadly() -> "subprocess.Popen[bytes]":
+def _start_deadly() -> Worker:
     """A worker that says that it is ready, and dies of the first request."""
     return _start_with(DEADLY)
 
 
-def _start_with(program: str) -> "subprocess.Popen[bytes]":
+def _start_with(program: str) -> Worker:
     command = [sys.executable, "-S", "-c", program]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return Worker(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
 
 
 @pytest.mark.slow
 def test_a_batch_that_a_worker_died_of_is_read_by_another(
     items: tuple[OpeningKeys, list[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = iter([_start_deadly, reading_workers._start])
-    monkeypatch.setattr(reading_workers, "_start", lambda: next(started)())
+    started = iter([_start_deadly, start_worker])
+    monkeypatch.setattr(reading_workers, "start_worker", lambda: next(started)())
     workers = ReadingWorkers(1)
     workers.start_all()
     reading = workers.read(*items)
@@ -246,10 +246,10 @@ def test_a_batch_is_refused_where_no_other_worker_gets_ready(
     items: tuple[OpeningKeys, list[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = iter([DEADLY, "import sys; sys.stdin.buffer.read()"])
-    monkeypatch.setattr(reading_workers, "_start", lambda: _start_with(next(programs)))
+    monkeypatch.setattr(reading_workers, "start_worker", lambda: _start_with(next(programs)))
     workers = ReadingWorkers(1)
     workers.start_all()
-    monkeypatch.setattr(reading_workers, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(reading_workers, "ANSWER_SECONDS", 0.05)
     with pytest.raises(UnreadableBatch, match="no other has started in time"):
         workers.read(*items)
     workers.close()
@@ -259,7 +259,7 @@ def test_a_batch_is_refused_where_no_other_worker_gets_ready(
 async def test_a_batch_that_kills_two_workers_is_refused_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(reading_workers, "_start", _start_deadly)
+    monkeypatch.setattr(reading_workers, "start_worker", _start_deadly)
     world, workers = _world(tmp_path / "node"), ReadingWorkers(1)
     encoded = world.publications(world.branch)
     workers.start_all()
@@ -286,12 +286,12 @@ def test_workers_that_die_one_after_the_other_are_started_again_now_and_then(
 ) -> None:
     started, now = list[int](), [0.0]
 
-    def start() -> "subprocess.Popen[bytes]":
-        worker = subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        started.append(worker.wait())
-        return worker
+    def start() -> Worker:
+        process = subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        started.append(process.wait())
+        return Worker(process)
 
-    monkeypatch.setattr(reading_workers, "_start", start)
+    monkeypatch.setattr(reading_workers, "start_worker", start)
     workers, claims = ReadingWorkers(1, clock=lambda: now[0]), _claims(16)
     for _ in range(3 * reading_workers._RESTARTS_MAX):
         assert list(workers.check(claims)) == check_claims(claims)
@@ -307,7 +307,7 @@ def test_a_worker_that_does_not_answer_is_given_up(
     workers: ReadingWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claims = _claims(2000)  # more than a pipe holds
-    monkeypatch.setattr(reading_workers, "_ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(worker_process, "ANSWER_SECONDS", 0.01)
     _kill(workers, signal.SIGSTOP)
     assert list(workers.check(claims)) == check_claims(claims)
 
@@ -329,8 +329,7 @@ def test_nobody_waits_for_a_worker_that_died_under_another(workers: ReadingWorke
 def test_who_waits_for_a_busy_worker_reads_itself_once_nobody_stores(
     workers: ReadingWorkers, items: tuple[OpeningKeys, list[bytes]]
 ) -> None:
-    busy = workers._take(lambda: False)
-    assert busy is not None
+    busy = [workers._take(lambda: False) for _ in range(ASKED_MAX)]
     looks, stores, found = threading.Semaphore(0), [True], list[object]()
 
     def is_storing() -> bool:
@@ -344,7 +343,9 @@ def test_who_waits_for_a_busy_worker_reads_itself_once_nobody_stores(
     workers.look_again()
     waiting.join(10)
     assert found == [None]
-    workers._give_back(busy)
+    for one in busy:
+        assert one is not None
+        workers._give_back(one)
 
 
 @pytest.mark.slow
