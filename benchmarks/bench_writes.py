@@ -4,7 +4,8 @@ python -m benchmarks.bench_writes [writes] [clients]
 
 A real daemon with its store on disk; each client has one connection and writes its next commit when the last was
 answered. One more follows the branch by an event stream. A stream pauses after each look at the store, so a single client
-waits between writes until it has ended; several write without. Then 50 times as many posts come by one request, or as
+waits between writes until it has ended, and finds a daemon whose caches are cold; then one, and several, write without
+waiting. Then 50 times as many posts come by one request, or as
 many as it may bring, and a folder of five times as many files of 10 KiB goes in as `ravel file add` sends it. Beside it,
 in the same run: a write and an fsync of as many bytes to a file of the same disk, which is what a durable write cannot do
 without; for the files, the bytes of their pack.
@@ -96,7 +97,7 @@ def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple
 
 def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
     """Print the figures of so many writes of each of so many clients."""
-    peer = Peer(folder / f"of-{client_count}")
+    peer = Peer(folder / f"of-{client_count}-{pause}")
     with ExitStack() as stack:
         stack.enter_context(running(peer))
         repo = str(peer.client.create_repo("bench")["repo"])
@@ -122,6 +123,7 @@ def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
                 percentile(found, share) * 1000,
                 "ms",
                 clients=client_count,
+                pause=pause,
                 writes=len(made),
             )
     if not pause:
@@ -195,6 +197,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         measure_disk(Path(name), count)
         measure(Path(name), count, 1, _PAUSE_SECONDS)
+        measure(Path(name), 10 * count, 1, 0)
         if client_count > 1:
             measure(Path(name), count, client_count, 0)
         rate = measure_batch(Path(name), min(50 * count, POSTS_COUNT_MAX))

@@ -3,8 +3,8 @@
 Of texts it only notes which have grown: `search_texts` reads these.
 
 It goes through commits in the order in which they were accepted, so an old store and a new commit are the same work. How
-far it is stands in the store: a stopped daemon goes on where it was. While others bring commits it takes a tenth of one
-processor, else a half.
+far it is stands in the store: a stopped daemon goes on where it was. While commits are written or come it takes a tenth of
+one processor, else a half.
 """
 
 import os
@@ -216,8 +216,12 @@ class SearchIndexer:
 
 
 def pause_after(hub: Hub, accepted: int, began: float) -> float:
-    """Seconds of rest after work that began then, when so many commits had been accepted."""
-    share = _SHARE_BUSY if hub.totals.accepted > accepted else _SHARE_IDLE
+    """Seconds of rest after work that began then, when so many commits had been accepted.
+
+    A long batch is on its way for many slices before one of its commits is accepted.
+    """
+    is_busy = hub.is_storing or hub.totals.accepted > accepted
+    share = _SHARE_BUSY if is_busy else _SHARE_IDLE
     return max(_PAUSE_SECONDS, share * (trio.current_time() - began))
 
 

@@ -459,6 +459,11 @@ class Hub:
         async with self._writing:
             return await self.run_blocking(work, *args)
 
+    @property
+    def is_storing(self) -> bool:
+        """Whether commits are being written or taken in now: what can wait leaves them the processor."""
+        return self._writing.locked() or self._storing.is_held
+
     async def write_grouped(
         self, work: Callable[[Sequence[Q]], tuple[list[T | Exception], IngestResult]], request: Q
     ) -> T:

@@ -18,7 +18,7 @@ from node.content.erasing import erase_store
 from node.content.file_batch import EncryptedFile, draft_files
 from node.content.posts import Posts
 from node.content.search import Question, Search, parse_cursor
-from node.content.search_indexer import SearchIndexer
+from node.content.search_indexer import SearchIndexer, pause_after
 from node.content.search_words import parse_query
 from node.contract.search import SearchHit
 from node.runtime.errors import ServiceError
@@ -574,3 +574,17 @@ async def test_large_posts_are_opened_few_at_once(
     search = Search(room.node.hub, is_enabled=True, clock=lambda: 9.0 if opened else 0.0)
     found = await search.find(Question(parse_query("flowers"), [room.branch], 20))
     assert (len(opened), found.cursor is not None) == (1, True), "and the next group is not opened"
+
+
+async def test_the_indexer_rests_longer_while_a_long_batch_is_being_written(
+    room: Room, autojump_clock: MockClock
+) -> None:
+    """No commit of it is accepted for many slices."""
+    hub, rests = room.node.hub, list[float]()
+
+    def rest() -> None:
+        rests.append(pause_after(hub, hub.totals.accepted, trio.current_time() - 1))
+
+    await hub.write(rest)
+    rest()
+    assert rests == [indexer_module._SHARE_BUSY, indexer_module._SHARE_IDLE]
