@@ -6,19 +6,22 @@ python benchmarks/bench_replication.py [commits of the first sync] [commits of t
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.bench_ingest import measure as measure_ingest
 from benchmarks.common import figure, note, percentile, write_history
-from benchmarks.daemons import resident_megabytes, running
+from benchmarks.daemons import Caller, resident_megabytes, running
 from node.home.identity import open_keys
+from ravel.calls.branches import LIST_BRANCHES
+from ravel.calls.commits import WRITE_POST
 from tests.e2e.cluster import Peer, digest, until
 from tests.support.keys import no_passphrase
 
 _LATENCY_ROUNDS = 200
-_POLL_SECONDS = 0.0005
+_POLL_SECONDS = 0.001
 _SYNC_PARTS = 10
 
 
@@ -78,7 +81,7 @@ def _rate(before: tuple[float, int], after: tuple[float, int]) -> float:
 
 
 def latency() -> list[float]:
-    """Seconds from a write's answer at one daemon to the commit being visible at another."""
+    """Seconds from asking one daemon for a write to the commit being visible at another."""
     with tempfile.TemporaryDirectory() as name:
         alice, branch = _history(Path(name), "alice", 10)
         bob = Peer(Path(name) / "bob")
@@ -88,14 +91,17 @@ def latency() -> list[float]:
                 alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
             )
             until(lambda: digest(bob, branch)["commits"] == 11, "bob has everything")
-            writer, reader = alice.client, bob.client
             seconds = []
-            for number in range(_LATENCY_ROUNDS):
-                began = time.perf_counter()
-                writer.write_post(branch, f"round {number}")
-                while reader.list_branches(repo)["branches"][0]["commits"] < 12 + number:
-                    time.sleep(_POLL_SECONDS)  # what a client can ask is whether it is there yet
-                seconds.append(time.perf_counter() - began)
+            with (
+                closing(Caller(alice, WRITE_POST, {"branch": branch, "text": ""})) as writer,
+                closing(Caller(bob, LIST_BRANCHES, {"repo": repo})) as reader,
+            ):
+                for number in range(_LATENCY_ROUNDS):
+                    began = time.perf_counter()
+                    writer.call({"text": f"round {number}"})
+                    while reader.call()["branches"][0]["commits"] < 12 + number:
+                        time.sleep(_POLL_SECONDS)  # what a client can ask is whether it is there yet
+                    seconds.append(time.perf_counter() - began)
             return seconds
 
 

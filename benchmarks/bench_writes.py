@@ -11,8 +11,6 @@ in the same run: a write and an fsync of as many bytes to a file of the same dis
 without; for the files, the bytes of their pack.
 """
 
-import http.client
-import json
 import math
 import os
 import sys
@@ -26,14 +24,12 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import figure, libsodium_verifications_per_second, percentile, timed
-from benchmarks.daemons import running
+from benchmarks.daemons import Caller, running
 from node.cli.uploads import Skipped, Uploader, find_files, name_paths
 from protocol.limits.formats import KIB
 from protocol.limits.users import POSTS_COUNT_MAX
 from ravel import connect
 from ravel.calls.commits import WRITE_POST
-from ravel.home import read_run_file, read_token
-from ravel.operations import request_of
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25
@@ -80,15 +76,10 @@ class _Follower:
 def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple[float, float]]:
     """Commits, when each was asked for and when answered."""
     made: dict[str, tuple[float, float]] = {}
-    headers = {"Authorization": f"Bearer {read_token(peer.home)}", "Content-Type": "application/json"}
-    path = request_of(WRITE_POST, {"branch": branch, "text": ""}).path
-    # Not by Client: it takes a third of what the daemon takes, and the clients share its cores.
-    with closing(http.client.HTTPConnection(read_run_file(peer.home).api)) as connection:
+    with closing(Caller(peer, WRITE_POST, {"branch": branch, "text": ""})) as caller:
         for number in range(count):
             began = time.perf_counter()
-            body = json.dumps({"text": f"write {number}"})
-            connection.request("POST", path, body, headers)
-            answer = json.loads(connection.getresponse().read())
+            answer = caller.call({"text": f"write {number}"})
             made[answer["commit"]] = (began, time.perf_counter())
             if pause:
                 time.sleep(pause)  # until the stream has paused
