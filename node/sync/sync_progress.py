@@ -52,13 +52,15 @@ class TransferRates:
 
     def __init__(self) -> None:
         self._transfers: OrderedDict[TopicKey, _Transfer] = OrderedDict()
+        self._latest: float | None = None
 
     def note(self, topic: TopicKey, done: int, left: int, now: float) -> None:
         """So many commits are done on this connection, and so many are left. With none left the topic is forgotten."""
         one = self._transfers.pop(topic, None)
+        self._latest = now
         if not left:
             return
-        if one is None or one.is_quiet(now):
+        if one is None or (done > one.last.done and one.is_quiet(now)):
             first = _Sample(now, done, 0)
             one = _Transfer(deque([first], _SAMPLES_MAX), first)
         elif done > one.last.done:
@@ -82,9 +84,12 @@ class TransferRates:
         return (one.last.done - first.done) / (now - first.at)
 
     def last_at(self, topic: TopicKey) -> float | None:
-        """When something was done last, or the transfer began; None where that is not known."""
+        """When something was done last, or the transfer began; of a topic that is not remembered, the latest of any topic.
+
+        None: nothing was noted on the connection.
+        """
         one = self._transfers.get(topic)
-        return None if one is None else one.last.at
+        return self._latest if one is None else one.last.at
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.lowlevel
+from msgspec import structs
 from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock
 
@@ -351,6 +352,25 @@ def test_what_a_peer_states_and_does_not_send_ends_as_no_progress() -> None:
         progress = said["progress"]
         assert (progress is None) == (behind == 0)
         assert progress is None or (progress["total"], progress["seconds_left"]) == (None, None)
+
+
+@pytest.mark.slow
+async def test_a_peer_is_believed_for_ten_minutes_after_it_has_sent_something(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60 + 2 * BELIEVED_SECONDS), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice) as (of_bob, _):
+            await until_equal(alice, bob)
+            await trio.sleep(1)
+            progress, standings = of_bob.progress_of(alice.branch().topic), _seen(bob, of_bob)
+            assert progress is not None
+            assert progress.rounds.peer is not None
+            progress.rounds.peer = structs.replace(progress.rounds.peer, count=2**53 - 1)  # as a liar says it
+            for pause, is_believed in ((BELIEVED_SECONDS - 10, True), (20, False)):
+                await trio.sleep(pause)
+                (link,) = standings.outlooks()[bob.repo().num].links
+                assert (link.behind, link.is_coming, link.is_level) == (STATED_COUNT_MAX, is_believed, False)
 
 
 @pytest.mark.slow

@@ -49,19 +49,21 @@ def test_on_a_slow_line_the_time_between_two_batches_is_no_silence() -> None:
 
 def test_a_batch_that_brings_nothing_new_does_not_count() -> None:
     rates = _noted(1, 3)
-    for at in range(3, 13):
+    for at in range(3, 700):
         rates.note(TOPIC, 200, 10_000, at)
-    assert (rates.rate(TOPIC, 13), rates.last_at(TOPIC)) == (0, 2)
+    assert (rates.rate(TOPIC, 700), rates.last_at(TOPIC)) == (0, 2)
 
 
 def test_what_is_done_is_forgotten_and_of_many_topics_the_latest_are_rated() -> None:
     rates = _noted(1, 3)
     rates.note(TOPIC, 300, 0, 3)
-    assert (rates.rate(TOPIC, 3), rates.last_at(TOPIC)) == (None, None)
+    assert (rates.rate(TOPIC, 3), rates.last_at(TOPIC), TransferRates().last_at(TOPIC)) == (None, 3, None)
     topics = [TopicKey(number.to_bytes(32, "big")) for number in range(RATED_TOPICS_MAX + 1)]
     for topic in topics:
-        rates.note(topic, 0, 1, 0)
-    assert [rates.last_at(topic) is None for topic in topics] == [True] + [False] * RATED_TOPICS_MAX
+        rates.note(topic, 0, 9, 4)
+        rates.note(topic, 1, 8, 5)
+    assert [rates.rate(topic, 5) for topic in topics] == [None] + [1.0] * RATED_TOPICS_MAX
+    assert rates.last_at(topics[0]) == 5, "of the connection"
 
 
 def test_the_time_left_is_told_where_something_tells_it() -> None:
