@@ -1,6 +1,7 @@
 """repo: create, share, follow and leave repos."""
 
 import re
+import shlex
 import sys
 import time
 from enum import StrEnum
@@ -15,6 +16,7 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
+    display_safe,
     note_requests,
     print_answer,
     print_fields,
@@ -181,7 +183,7 @@ def join(
     if answer["permission"] == "joining":
         print(_ASKED if text.startswith(_ASK_LINK) else _NOT_YET)
     elif answer["standing"]["state"] == "syncing":
-        print(_COMING.format(name=answer["name"]))
+        print(_COMING.format(name=shlex.quote(display_safe(answer["name"] or answer["repo"]))))
 
 
 @repo.command("capability")
@@ -240,9 +242,8 @@ def sync(
                 (peer, [topic for topic in peer["topics"] if topic["branch"] in ids])
                 for peer in api.list_peers()["peers"]
             ]
-            standing = next(
-                (one["standing"] for one in api.list_repos()["repos"] if one["repo"] in ids), None
-            )
+            view = next((one for one in api.list_repos()["repos"] if one["repo"] in ids), None)
+            standing = view["standing"] if view is not None else None
             progress = standing["progress"] if standing is not None else None
             if progress is not None:
                 is_moving = True
@@ -262,9 +263,9 @@ def sync(
                     "`ravel status` tells how each branch stands with each peer",
                 )
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
-        commits = sum(int(item["commits"]) for item in branches)
-        if is_moving:
-            synced(commits, commits)
+        if is_moving and view is not None:
+            synced(view["commits"], view["commits"])
+    commits = sum(int(item["commits"]) for item in branches)
     bodiless = all(any(topic["bodiless"] for topic in topics) for peer, topics in peers if peer in held_by)
     answer = {"repo": repo, "branches": len(branches), "commits": commits, "bodiless": bodiless}
     is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
