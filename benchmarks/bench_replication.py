@@ -37,16 +37,17 @@ def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _FirstSync:
+class FirstSync:
     """How a newcomer got a branch."""
 
     rate: float  # commits per second, from the first one to the last
+    seconds: float  # from the request to join to the last one
     rates: list[float]  # the same of each tenth of the commits
     sender: list[float]  # its resident megabytes at the end of each tenth
     receiver: list[float]
 
 
-def first_sync(commit_count: int) -> _FirstSync:
+def first_sync(commit_count: int) -> FirstSync:
     """A newcomer gets a branch, from the moment that it has its first commit to the last."""
     with tempfile.TemporaryDirectory() as name:
         alice, branch = _history(Path(name), "alice", commit_count)
@@ -56,8 +57,9 @@ def first_sync(commit_count: int) -> _FirstSync:
             link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)[
                 "invitation"
             ]
-            bob.client.join_repo(link)
             client = bob.client
+            began = time.perf_counter()
+            client.join_repo(link)
             looks: list[tuple[float, int]] = []  # when so many commits were there
             sender, receiver = [], []
             while not looks or looks[-1][1] <= commit_count:
@@ -71,8 +73,12 @@ def first_sync(commit_count: int) -> _FirstSync:
                     receiver.append(resident_megabytes(bob.pid))
                 time.sleep(0.02)
             assert digest(alice, branch)["digest"] == digest(bob, branch)["digest"]
-            return _FirstSync(
-                _rate(looks[0], looks[-1]), [_rate(*pair) for pair in pairwise(looks)], sender, receiver
+            return FirstSync(
+                _rate(looks[0], looks[-1]),
+                looks[-1][0] - began,
+                [_rate(*pair) for pair in pairwise(looks)],
+                sender,
+                receiver,
             )
 
 

@@ -124,7 +124,7 @@ class Comparison:
                 rounds.own = None
                 return [LoadSummary(progress.topic)]
             case Do.SAY_SUMMARY, SummaryLoaded():
-                rounds.own = happened
+                rounds.own, rounds.came = happened, progress.came
                 heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in happened.heads)
                 return [Send(Summary(blind, rounds.number, heads, happened.count, happened.digest))]
             case Do.TAKE_SUMMARY, Summary():

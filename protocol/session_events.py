@@ -87,6 +87,7 @@ class BatchIngested:
     wanted: tuple[CommitId, ...]
     refused: str = ""  # why no more is taken: a relay's quota
     dropped: int = 0  # publications that were at fault
+    known: int = 0  # commits that others had brought since the peer was told what is here
     bodiless: int = 0  # of these, bare ones that cannot be judged without their bodies
 
 

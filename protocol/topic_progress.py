@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from protocol.ids import BlockId, CommitId, TopicKey
-from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
+from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
 from protocol.machines.comparing import RESTING, Comparing
 from protocol.machines.conversation import About
 from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingDo
@@ -26,6 +26,7 @@ class Rounds:
 
     number: int = 0
     own: SummaryLoaded | None = None
+    came: int = 0  # how much of the peer's had come when it was made
     peer: Summary | None = None  # the last one, of this round or the one before
     kept: Summary | None = None  # of the next round, which the peer began meanwhile
     frames: list[HandleFrame] = field(default_factory=list)  # the first is being worked on
@@ -113,6 +114,7 @@ class TopicProgress:
     unreceipted: int = 0  # batches of the peer's that are not stored yet
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault
+    known: int = 0  # commits of the peer's that others had brought since the topic was compared
     bodiless: int = (
         0  # of these, commits that came without the bodies they are judged by, for the peer has erased them
     )
@@ -164,12 +166,31 @@ class TopicProgress:
         return sum(map(len, self.outbox.queue))
 
     @property
+    def unconfirmed(self) -> int:
+        """How many commits are to be sent, or were and have no receipt."""
+        return self.to_send + self.outbox.sent - self.outbox.confirmed
+
+    @property
+    def came(self) -> int:
+        """How many publications of the peer's were dealt with, of those that the comparison of the topic let it send."""
+        return self.received + self.dropped + self.known
+
+    @property
+    def here(self) -> int | None:
+        """How many commits of the topic are here, without what only others brought. None: they are not counted yet."""
+        own = self.rounds.own
+        return None if own is None else own.count + self.came - self.rounds.came
+
+    @property
     def behind(self) -> int:
-        """How many commits the peer has said to hold beyond those that are here and those that were no use, at least."""
-        own, peer = self.rounds.own, self.rounds.peer
-        if own is None or peer is None:
+        """How many commits the peer has said to hold beyond those that are here and those that were no use, at least.
+
+        STATED_COUNT_MAX stands for any number above.
+        """
+        here, peer = self.here, self.rounds.peer
+        if here is None or peer is None:
             return 0
-        return max(0, peer.count - own.count - self.received - self.dropped)
+        return max(0, min(peer.count - here, STATED_COUNT_MAX))
 
     @property
     def is_quiet(self) -> bool:

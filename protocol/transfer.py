@@ -185,6 +185,7 @@ class Transfer:
         self._unreceipted -= 1
         progress.received += event.accepted
         progress.dropped += event.dropped
+        progress.known += event.known
         progress.bodiless += event.bodiless
         refusal: list[Output] = [Send(Refused(blind, event.refused))] if event.refused else []
         return [Send(Receipt(blind)), *self.ask(blind, event.wanted), *refusal]

@@ -139,12 +139,22 @@ export interface TopicView {
   branch: string;
   confirmed: number;
   name: string;
+  progress: SyncProgress | null;
   received: number;
   sent: number;
   stalled_because: string | null;
   stalled_since: number | null;
   state: string;
   to_send: number;
+}
+
+/** How far a transfer of commits is, as far as this node knows. */
+export interface SyncProgress {
+  direction: "receiving" | "sending";
+  done: number;
+  rate: number | null;
+  seconds_left: number | null;
+  total: number | null;
 }
 
 /** What came of asking the router for a port. */
@@ -226,6 +236,7 @@ export interface RepoStanding {
   behind_since: number | null;
   held_at: number | null;
   in_sync_with: string[];
+  progress: SyncProgress | null;
   sentence: string;
   since: number | null;
   state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";

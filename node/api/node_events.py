@@ -57,7 +57,8 @@ class NodeSource:
             await trio.sleep_until(self._look_at)
             self._look_at = trio.current_time() + _LOOK_SECONDS
             found: dict[str, PeerList | RepoList] = {"peers": await self._list_peers()}
-            if self._has_changed:  # else the store need not be asked
+            # How a repo stands follows from both; else the store need not be asked.
+            if self._has_changed or self._sent.get("peers") != found["peers"]:
                 self._has_changed = False
                 found["repos"] = await self._list_repos()
             new = {name: value for name, value in found.items() if self._sent.get(name) != value}

@@ -445,7 +445,11 @@ class NodeService:
                         permission,
                         was_member=was_member,
                         standing=describe_standing(
-                            facts, seen[repo.num], unheld[repo.num], self._hub.replica.people.peer_name
+                            facts,
+                            seen[repo.num],
+                            unheld[repo.num],
+                            self._hub.replica.people.peer_name,
+                            sum(one.commit_count - one.void_count for one in tables.branches_in(repo.num)),
                         ),
                         is_joining=is_joining,
                         requests=waiting,

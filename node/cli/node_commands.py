@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from node.cli.progress import progress_line
 from node.cli.shared import (
     JsonOption,
     SetOption,
@@ -94,7 +95,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                 [("  is newer", f"it has {', '.join(peer['newer_features'])}, which this node lacks")]
             )
         print_table(
-            ("branch", "state", "behind", "to send", "sent", "confirmed", "received"),
+            ("branch", "state", "behind", "to send", "sent", "confirmed", "received", "progress"),
             (
                 (
                     topic["name"],
@@ -104,6 +105,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                     topic["sent"],
                     topic["confirmed"],
                     topic["received"],
+                    "" if topic["progress"] is None else progress_line(topic["progress"]),
                 )
                 for topic in peer["topics"]
             ),

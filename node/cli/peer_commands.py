@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, path_line, print_answer, print_fields, print_json, print_table
+from node.cli.progress import progress_line
+from node.cli.shared import (
+    JsonOption,
+    client,
+    display_safe,
+    path_line,
+    print_answer,
+    print_fields,
+    print_json,
+    print_table,
+)
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
 
@@ -57,8 +67,13 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
             for item in answer["peers"]
         ),
     )
-    for item in answer["known"]:
-        print(f"known   {item['peer']}  {item['address']}  {item['source']}  {_time(item['reached_at'])}")
+    for item in answer["peers"]:
+        for topic in item["topics"]:
+            if topic["progress"] is not None:
+                who, what = display_safe(item["name"] or item["peer"]), display_safe(topic["name"])
+                print(f"{who}  {what}: {progress_line(topic['progress'])}")
+    for known in answer["known"]:
+        print(f"known   {known['peer']}  {known['address']}  {known['source']}  {_time(known['reached_at'])}")
     for banned in answer["banned"]:
         print(f"banned  {banned}")
 

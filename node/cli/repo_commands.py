@@ -1,6 +1,7 @@
 """repo: create, share, follow and leave repos."""
 
 import re
+import shlex
 import sys
 import time
 from enum import StrEnum
@@ -15,6 +16,7 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
+    display_safe,
     note_requests,
     print_answer,
     print_fields,
@@ -37,6 +39,7 @@ RepoArgument = Annotated[
     str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
 ]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
+_COMING = "\n`ravel repo sync {name}` waits until all is here, and shows how far it is."
 _ASK_LINK = "ravel:ask:"
 _ASKED = "\nThe daemon goes on by itself when an admin has answered. `ravel repo list` shows how it stands."
 _BODILESS = (
@@ -179,6 +182,8 @@ def join(
     _print_repo(answer)
     if answer["permission"] == "joining":
         print(_ASKED if text.startswith(_ASK_LINK) else _NOT_YET)
+    elif answer["standing"]["state"] == "syncing":
+        print(_COMING.format(name=shlex.quote(display_safe(answer["name"] or answer["repo"]))))
 
 
 @repo.command("capability")
@@ -228,8 +233,8 @@ def sync(
     """
     api = client(context)
     until = time.monotonic() + timeout
-    reason, before = "", dict[str, int]()
-    with show_progress("received", "commits", None) as received:
+    reason, is_moving = "", False
+    with show_progress("synced", "commits", None) as synced:
         while True:
             branches = api.list_branches(repo)["branches"]
             ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}
@@ -237,14 +242,12 @@ def sync(
                 (peer, [topic for topic in peer["topics"] if topic["branch"] in ids])
                 for peer in api.list_peers()["peers"]
             ]
-            # A connection counts from its start, which may be long ago.
-            counts = {peer["peer"]: sum(topic["received"] for topic in topics) for peer, topics in peers}
-            before = {**counts, **before}
-            if count := max((counts[peer] - before[peer] for peer in counts), default=0):
-                received(max(count, 0))
-            standing = next(
-                (one["standing"] for one in api.list_repos()["repos"] if one["repo"] in ids), None
-            )
+            view = next((one for one in api.list_repos()["repos"] if one["repo"] in ids), None)
+            standing = view["standing"] if view is not None else None
+            progress = standing["progress"] if standing is not None else None
+            if progress is not None:
+                is_moving = True
+                synced(progress["done"], progress["total"], progress["seconds_left"])
             level = standing["in_sync_with"] if standing is not None else []
             held_by = [peer for peer, _ in peers if peer["peer"] in level]
             if held_by:
@@ -260,6 +263,8 @@ def sync(
                     "`ravel status` tells how each branch stands with each peer",
                 )
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
+        if is_moving and view is not None:
+            synced(view["commits"], view["commits"])
     commits = sum(int(item["commits"]) for item in branches)
     bodiless = all(any(topic["bodiless"] for topic in topics) for peer, topics in peers if peer in held_by)
     answer = {"repo": repo, "branches": len(branches), "commits": commits, "bodiless": bodiless}

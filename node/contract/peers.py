@@ -6,8 +6,9 @@ from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
-from node.contract.values import ByteCount, Count, Empty, Id, Request, UnixSeconds, one_of
+from node.contract.values import ByteCount, Count, Empty, Id, Request, SyncProgress, UnixSeconds, one_of
 from protocol.limits.formats import LINK_PEER_COUNT_MAX, NAME_SIZE_MAX
+from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.limits.users import PEER_REPOS_MAX
 
 AddressSourceText = Annotated[
@@ -67,7 +68,18 @@ class TopicView(TypedDict):
             )
         ),
     ]
-    behind: Annotated[int, Meta(ge=0, description="Commits that the peer has and this node has not.")]
+    behind: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=STATED_COUNT_MAX,
+            description="Commits that the peer states to have and this node has not, at least.",
+        ),
+    ]
+    progress: Annotated[
+        SyncProgress | None,
+        Meta(description="Of what comes from the peer, else of what is sent to it. Null: nothing is."),
+    ]
     bodiless: Annotated[bool, Meta(description="The peer has erased bodies that commits are judged by.")]
     to_send: Count
     sent: Count

@@ -16,6 +16,7 @@ from node.contract.values import (
     PersonText,
     Request,
     RootCommit,
+    SyncProgress,
     UserText,
     one_of,
 )
@@ -73,7 +74,18 @@ class RepoStanding(TypedDict):
     since: Annotated[
         int | None, Meta(description="Unix seconds since when the first of them does, as far as was looked.")
     ]
-    behind: Annotated[int, Meta(ge=0, description="Commits that a connected peer has and this node has not.")]
+    behind: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Commits that a connected peer states to have and this node has not; of one that sends none for ten "
+            "minutes they do not count.",
+        ),
+    ]
+    progress: Annotated[
+        SyncProgress | None,
+        Meta(description="Of the fastest transfer from a peer, else of one to a peer. Null: there is none."),
+    ]
     unheld: Annotated[
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),

@@ -78,6 +78,39 @@ class NameRequest(Request, frozen=True):
     ]
 
 
+class SyncProgress(TypedDict):
+    """How far a transfer of commits is, as far as this node knows."""
+
+    direction: Annotated[
+        str,
+        one_of(
+            "receiving", "sending", description="`receiving`: from a peer to this node. `sending`: to it."
+        ),
+    ]
+    done: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or "
+            "had before. After a cut it goes on from there.",
+        ),
+    ]
+    total: Annotated[
+        int | None,
+        Meta(
+            description="`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond "
+            "them. It is at least that much, and grows while others write. Null: the peer states more than is believed.",
+        ),
+    ]
+    rate: Annotated[
+        int | None,
+        Meta(
+            description="Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet.",
+        ),
+    ]
+    seconds_left: Annotated[int | None, Meta(description="If it goes on at that rate. Null: nothing tells.")]
+
+
 class Empty(TypedDict):
     """No fields: the action is done."""
 

@@ -15,11 +15,15 @@ import trio
 from sqlalchemy import bindparam, func, select
 
 from node.contract.repos import RepoStanding
+from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
+from node.runtime.durations import duration_text
 from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
+from node.sync.sync_progress import TransferRates, progress_of, seconds_left
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
+from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.blobs.unfetched import count_unfetched, drop_unfetched, find_of_others
@@ -39,6 +43,11 @@ HOLDERS_MAX: Final = 8
 """Peers of one repo, those that held most of it, of which the store keeps when they held all."""
 SAVE_SECONDS: Final = 60.0
 """Seconds between two times that they are stored: a crash makes what was written and sent since count as unheld."""
+BELIEVED_SECONDS: Final = 600
+"""For how long a peer is believed that states to have commits and sends none: other topics may be compared before, or come
+on a slow line."""
+_QUIET_SAID_SECONDS: Final = 30
+"""From when on it is said that none comes."""
 _LOOK_SECONDS: Final = 5.0
 _PEERS_NAMED_MAX: Final = 3
 _ID_SHOWN_SIZE: Final = 12
@@ -90,9 +99,21 @@ class Link:
     is_level: bool
     """The peer and this node hold the same of every branch."""
     behind: int
+    """Commits that the peer states to have and that are not here; STATED_COUNT_MAX of a topic stands for any number."""
     unsent: int | None
     """Commits that are here and not known to be durable there; None while that is being compared."""
     refused: str
+    coming: float | None = None
+    """Commits of those that come in a second; 0.0: none any more; None: not known."""
+    going: float | None = None
+    """The same of those that are sent."""
+    quiet_seconds: int = 0
+    """Since when none has come, while the peer states that it has more."""
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether the peer has more, as far as it can be believed: who sends none of it for long may have none."""
+        return self.behind > 0 and self.quiet_seconds < BELIEVED_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,11 +351,11 @@ def _note_level(memory: _Memory, level: Sequence[PeerId], now_ms: int, upto: int
 
 
 def describe_standing(
-    facts: Facts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+    facts: Facts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str], here: int = 0
 ) -> RepoStanding:
     """The standing as an answer: its state, and the sentence that people read.
 
-    `name_of` gives what this user calls a peer, empty for nothing.
+    `name_of` gives what this user calls a peer, empty for nothing. `here` are the repo's commits on this node.
     """
     state, sentence = _membership_part(facts)
     link_state, link_sentence = _network_part(outlook, unheld, name_of)
@@ -349,7 +370,8 @@ def describe_standing(
         else "; ".join(filter(None, (sentence, link_sentence, _requests_part(facts)))),
         "in_sync_with": [id_text(peer) for peer in level],
         "since": min(outlook.level_since.values(), default=None),
-        "behind": max((link.behind for link in outlook.links), default=0),
+        "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
+        "progress": None if outlook.level_since else _progress(outlook, here),
         "unheld": unheld.commits,
         "unfetched_files": unheld.files,
         "held_at": None if outlook.last is None else outlook.last.held_at // 1000,
@@ -426,17 +448,53 @@ def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], 
     if not outlook.links:
         count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
         return "not_shared", f"{count} connected, and none follows this repo{alone}"
-    link = min(outlook.links, key=lambda one: (bool(one.refused), one.behind, one.unsent or 0))
+    link = _told_link(outlook)
     who = _called(link.peer, name_of, is_relay=link.is_relay)
     if link.refused:
         return "syncing", f"{who} takes no more of it: {link.refused}{alone}"
     if link.unsent is None:
         return "syncing", f"comparing with {who}{alone}"
     if link.behind:
-        return "syncing", f"behind by {_commits(link.behind)}, to come from {who}{alone}"
+        return "syncing", f"behind by {_behind_part(link, who)}{alone}"
     if not link.unsent:
         return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
-    return "syncing", f"sending {_commits(link.unsent)} to {who}{alone}"
+    return "syncing", f"sending {_commits(link.unsent)} to {who}{_pace(link.unsent, link.going)}{alone}"
+
+
+def _told_link(outlook: Outlook) -> Link:
+    """The one that people are told of: what comes goes before what is sent, the fastest before others."""
+    coming = [link for link in outlook.links if link.is_coming and not link.refused]
+    if coming:
+        return max(coming, key=lambda one: (one.coming or 0.0, -one.behind))
+    return min(outlook.links, key=lambda one: (bool(one.refused), one.behind, one.unsent or 0))
+
+
+def _progress(outlook: Outlook, here: int) -> SyncProgress | None:
+    if not outlook.links:
+        return None
+    link = _told_link(outlook)
+    if link.is_coming:
+        return progress_of(here, link.behind, link.coming, is_receiving=True)
+    if link.unsent and not link.refused:
+        return progress_of(here, link.unsent, link.going, is_receiving=False)
+    return None
+
+
+def _behind_part(link: Link, who: str) -> str:
+    least = "at least " if link.behind >= STATED_COUNT_MAX else ""
+    what = f"{least}{_commits(link.behind)}"
+    if link.quiet_seconds >= _QUIET_SAID_SECONDS:
+        return f"{what} as {who} states, which has sent none for {duration_text(link.quiet_seconds)}"
+    return f"{what}, to come from {who}{_pace(link.behind, link.coming)}"
+
+
+def _pace(left: int, rate: float | None) -> str:
+    """In brackets: how fast it goes, and how long the rest takes. Empty where nothing tells."""
+    if not rate:
+        return ""
+    seconds = seconds_left(left, rate)
+    rest = "" if seconds is None else f", {duration_text(seconds)} left"
+    return f" ({rate:.0f} a second{rest})" if rate >= 1 else ""
 
 
 def _alone_part(unheld: Unheld) -> str:
@@ -489,11 +547,22 @@ def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Br
     assert state.connection is not None, "the caller looked"
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)
+    rates, now = state.connection.transfer_rates, trio.current_time()
+    coming = [one.topic for one in each if one.behind]
     return Link(
         state.peer,
         state.connection.peer_is_relay,
         is_level and {one.topic for one in each}.issuperset(one.topic for one in branches),
         sum(one.behind for one in each),
-        sum(one.to_send + one.sent - one.confirmed for one in each) if is_compared else None,
+        sum(one.unconfirmed for one in each) if is_compared else None,
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
+        _sum_rates(rates.arriving, coming, now),
+        _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
+        int(now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)),
     )
+
+
+def _sum_rates(rates: TransferRates, topics: Sequence[TopicKey], now: float) -> float | None:
+    """Of all that are known; None where none is."""
+    known = [rate for topic in topics if (rate := rates.rate(topic, now)) is not None]
+    return sum(known) if known else None

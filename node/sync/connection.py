@@ -26,6 +26,7 @@ from node.sync.rate_limit import MessageRates
 from node.sync.relay_port import RelayOutput, RelayPort
 from node.sync.send_queue import SendQueue
 from node.sync.session_queries import topic_place
+from node.sync.sync_progress import ConnectionRates
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
 from protocol.circuits import SessionCircuits
@@ -161,6 +162,7 @@ class Connection:
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._rates = MessageRates()
+        self.transfer_rates = ConnectionRates()
         self._presence = PresencePort(self, self._session)
         self._joined_count = 0
 

@@ -27,6 +27,7 @@ from node.sync.session_queries import (
     reconcile,
     topic_set,
 )
+from node.sync.sync_progress import ConnectionRates
 from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
 from protocol.reconciliation.reconciler import Reconciler
@@ -49,6 +50,7 @@ class TopicOwner(Listener, Hashable, Protocol):
     """A connection, as far as work on topics goes."""
 
     account: WorkAccount
+    transfer_rates: ConnectionRates
 
     @property
     def peer_is_relay(self) -> bool:
@@ -119,7 +121,22 @@ class TopicWork:
         previous, done = self._turns.next(output.topic, is_root=output.is_root)
         self._owner.start(self._ingest_batch, output, previous, done)
 
+    def _note_arriving(self, topic: TopicKey) -> None:
+        progress = self._session.progress_of(topic)
+        if progress is not None:
+            rates = self._owner.transfer_rates.arriving
+            rates.note(topic, progress.came, progress.behind, trio.current_time())
+
+    def _note_leaving(self, topic: TopicKey) -> None:
+        """A batch is read whenever the peer has confirmed one, as long as there is more to send."""
+        progress = self._session.progress_of(topic)
+        if progress is not None:
+            rates = self._owner.transfer_rates.leaving
+            rates.note(topic, progress.confirmed, progress.unconfirmed, trio.current_time())
+
     async def _load(self, load: Load) -> None:
+        if isinstance(load, LoadBatch):
+            self._note_leaving(load.topic)
         followed = self._hub.find_followed(load.topic)
         if followed is None:
             self._owner.part("topic_forgotten")
@@ -174,6 +191,7 @@ class TopicWork:
                 bill.earn(sum(map(is_fruitful, answers)) / len(answers))
                 for answer in answers:
                     self._owner.happen(answer)
+                    self._note_arriving(answer.topic)
         finally:
             self._is_planning = False
 
@@ -210,7 +228,8 @@ class TopicWork:
         owner, bill = self._owner, WorkBill(self._owner.account)
         if isinstance(followed, Branch):
             ingested = await self._hub.ingest(followed, output.items, previous, owner, bill)
-            useful, repeated = ingested.count_useful(), ingested.already
+            useful = ingested.count_useful()
+            known = self._pop_expected(output.topic, ingested.already)
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
                     owner.want(topic, tuple(ids))
@@ -221,19 +240,21 @@ class TopicWork:
                 accepted,
                 wanted,
                 dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                known=known,
                 bodiless=dropped["bare"],
             )
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._relaying.visitor()
             relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, owner, bill)
-            taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused)
             dropped, useful = relayed.dropped, len(relayed.nums) + relayed.completed
-            repeated = len(output.items) - useful - dropped.total()
+            known = self._pop_expected(output.topic, len(output.items) - useful - dropped.total())
+            taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused, known=known)
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
-        bill.earn((useful + self._pop_expected(output.topic, repeated)) / max(1, len(output.items)))
+        bill.earn((useful + known) / max(1, len(output.items)))
         done.set()
         owner.happen(taken)
+        self._note_arriving(output.topic)
         if fault := _carrier_fault(dropped):
             owner.part(fault)
 

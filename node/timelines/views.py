@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+import trio
 from sqlalchemy import Connection
 
 from node.contract.branches import BranchView
@@ -12,6 +13,7 @@ from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
+from node.sync.sync_progress import ConnectionRates, topic_progress
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.body import Permission
@@ -91,6 +93,8 @@ def peer_view(
     `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
     """
     topics = state.connection.topics if state.connection is not None else []
+    rates = ConnectionRates() if state.connection is None else state.connection.transfer_rates
+    at = trio.current_time()
     return {
         "peer": id_text(state.peer),
         "name": petname,
@@ -113,6 +117,7 @@ def peer_view(
                 "name": branches[topic.topic].name,
                 "state": topic.state,
                 "behind": topic.behind,
+                "progress": topic_progress(topic, rates, at),
                 "bodiless": topic.bodiless > 0,
                 "to_send": topic.to_send,
                 "sent": topic.sent,

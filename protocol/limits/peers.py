@@ -38,6 +38,9 @@ would come at once."""
 SUMMARY_HEAD_COUNT_MAX: Final = 64
 """Heads named in one summary, 1 KB: as much as to find twenty differences by reconciliation, which finds what more leave
 open. Of a topic with more the newest are named."""
+STATED_COUNT_MAX: Final = 1_000_000_000
+"""Commits beyond this node's that a peer is believed to hold of one topic: a hundred times the largest branch that was
+tried. A summary may state any number: what is more is told as unknown."""
 SUMMARIES_AT_ONCE: Final = 32
 """Summaries of a peer's topics that are read by one look into the store: some 10 ms, of the 50 that a slice may take."""
 SUMMARY_ROUND_MAX: Final = 4

@@ -121,7 +121,7 @@ def test_mistakes_get_a_message_for_people(home: Path) -> None:
     done = run_command(("--home", str(home), "repo", "sync", "notes", "--timeout", "0"))
     assert done.returncode == 24
     assert "waiting: no peer is connected, and this node dials none" in done.stderr
-    assert "received" not in done.stderr
+    assert "synced" not in done.stderr
     asked = run_command(("--home", str(home), "peer", "add", "--relay", "127.0.0.1:9", peer)).stdout
     assert "to be asked" in asked
 

@@ -4,6 +4,15 @@ import { many, ofNode } from "./en_node.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
 
+const lasting = (seconds) => {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+};
+
+const transferred = ({ done, total, rate, seconds_left }) =>
+  `${done} of ${total ?? "an unknown number of"} commits${rate ? `, ${rate}/s` : ""}${seconds_left === null ? "" : `, ${lasting(seconds_left)} left`}`;
+
 export const text = {
   ...ofNode,
   // The whole page
@@ -495,7 +504,8 @@ export const text = {
   topics: (inSync, shared, behind) => `${inSync} of ${many(shared, "shared topic")} in sync, ${many(behind, "commit")} behind`,
   rates: (sent, sentRate, received, receivedRate) => `commits: ${sent} sent (${sentRate}/s), ${received} received (${receivedRate}/s)`,
   transfer: (topic) =>
-    `${topic.state}${topic.to_send ? `, ${topic.to_send} to send` : ""}${topic.behind ? `, ${topic.behind} behind` : ""}${topic.stalled_because ? ", stalled" : ""}`,
+    `${topic.state}${topic.progress ? `, ${transferred(topic.progress)}` : ""}${topic.stalled_because ? ", stalled" : ""}`,
+  transferred,
   lastError: (error) => `last error: ${error}`,
   known: (count) => `${many(count, "known address", "known addresses")}, not connected`,
   reached: (time) => `reached ${time}`,

@@ -6,6 +6,7 @@ import { html } from "../parts/html.js";
 import { isLive, peers } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { Transfer } from "./timeline.js";
 
 export function Peers() {
   const lists = useLoaded(() => api.listPeers(), []);
@@ -43,7 +44,7 @@ function Peer({ peer, again }) {
     <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}${peer.websocket && !peer.address.includes("://") ? ` · ${text.byWebSocket}` : ""}${peer.path === "punched" ? ` · ${text.punched}` : ""}</p>
     ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
       <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
-      ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)}</p>`)}`}
+      ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)} <${Transfer} of=${topic.progress} /></p>`)}`}
     ${peer.last_error && html`<p class="facts">${text.lastError(peer.last_error)}</p>`}
     <details class="more"><summary>${text.change}</summary>
       <${Form} button=${text.save_} keep send=${async ({ name: said }) => {

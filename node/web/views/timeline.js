@@ -102,6 +102,7 @@ function Heading({ repo, branch }) {
     <h2 id="branch-name"><bdi>${repo.name}</bdi>${branch && html` : <bdi>${branch.name}</bdi>`}</h2>
     <p id="branch-facts" class="facts">${facts.join(" · ")}</p>
     <p id="standing" class=${isBad ? "error" : "facts"}>${isOnlyYou ? html`${text.onlyYou} <a href=${panel("members")}>${text.inviteOthers}</a>` : html`<${Standing} said=${standing.sentence} />`}</p>
+    <${Transfer} of=${standing.progress} />
     ${branch && html`<${Jump} />`}
     <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
   </div>`;
@@ -111,6 +112,12 @@ function Heading({ repo, branch }) {
 export function Standing({ said }) {
   const parts = text.sentence(said).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
   return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
+}
+
+/** How far a transfer between nodes is, where it is known what there is. */
+export function Transfer({ of }) {
+  if (!of?.total) return null;
+  return html`<progress class="transfer" max=${of.total} value=${of.done} aria-label=${text.transferred(of)} title=${text.transferred(of)}></progress>`;
 }
 
 /** A member who has stated no name sees how others see them. */

@@ -19,6 +19,7 @@ from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
+    STATED_COUNT_MAX,
     TOPIC_COUNT_MANY_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
@@ -552,6 +553,43 @@ def test_what_was_dropped_is_nothing_that_this_node_is_behind() -> None:
     assert session.topics[0].behind == 2
     session.handle(BatchIngested(MAIN, 1, (), dropped=1))
     assert (session.topics[0].behind, session.topics[0].received) == (0, 1)
+
+
+def test_what_others_brought_meanwhile_is_nothing_that_this_node_is_behind() -> None:
+    session = _summarised((7, b"a" * 32), (12, b"b" * 32))
+    session.handle(INEXACT)
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"new", b"known", b"known"))))
+    session.handle(BatchIngested(MAIN, 1, (), known=2))
+    (topic,) = session.topics
+    assert (topic.behind, topic.here, topic.came, topic.received) == (2, 10, 3, 1)
+
+
+def test_in_a_later_round_what_came_before_it_is_counted_once() -> None:
+    session = _summarised((7, b"a" * 32), (9, b"b" * 32))
+    session.handle(INEXACT)
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"one", b"two"))))
+    session.handle(BatchIngested(MAIN, 2, ()))
+    session.handle(MessageReceived(Summary(BLIND_MAIN, 1, (ShortId(b"t" * 32),), 14, Digest(b"c" * 32))))
+    session.handle(SummaryLoaded(MAIN, (as_commit_id(b"h" * 32),), 9, Digest(b"d" * 32), 9))
+    (topic,) = session.topics
+    assert (topic.behind, topic.here) == (5, 9)
+    session.handle(PlanLoaded(MAIN, array("q"), 9))
+    session.handle(MessageReceived(Publications(BLIND_MAIN, (b"three",))))
+    session.handle(BatchIngested(MAIN, 1, ()))
+    assert (topic.behind, topic.here) == (4, 10)
+
+
+@pytest.mark.parametrize(
+    "stated, behind",
+    [
+        (STATED_COUNT_MAX + 6, STATED_COUNT_MAX - 1),
+        (STATED_COUNT_MAX + 7, STATED_COUNT_MAX),
+        (2**53 - 1, STATED_COUNT_MAX),
+    ],
+)
+def test_a_peer_is_believed_to_have_so_many_commits_and_no_more(stated: int, behind: int) -> None:
+    session = _summarised((7, b"a" * 32), (stated, b"b" * 32))
+    assert session.topics[0].behind == behind
 
 
 def test_what_a_relay_refuses_is_not_sent_any_more() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ravel.types.values import SyncProgress
+
 
 class PeerList(TypedDict):
     """Peers, learned addresses and banned peers."""
@@ -172,7 +174,9 @@ class TopicView(TypedDict):
     state: str
     """`comparing`, `sending`, `receiving`, `in sync`, `not joined`, or `refused: ` and a relay's quota."""
     behind: int
-    """Commits that the peer has and this node has not."""
+    """Commits that the peer states to have and this node has not, at least."""
+    progress: SyncProgress | None
+    """Of what comes from the peer, else of what is sent to it. Null: nothing is."""
     bodiless: bool
     """The peer has erased bodies that commits are judged by."""
     to_send: int

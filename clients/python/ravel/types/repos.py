@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ravel.types.values import SyncProgress
+
 
 class RepoList(TypedDict):
     """The repos of this node."""
@@ -83,7 +85,11 @@ class RepoStanding(TypedDict):
     since: int | None
     """Unix seconds since when the first of them does, as far as was looked."""
     behind: int
-    """Commits that a connected peer has and this node has not."""
+    """Commits that a connected peer states to have and this node has not; of one that sends none for ten minutes
+    they do not count.
+    """
+    progress: SyncProgress | None
+    """Of the fastest transfer from a peer, else of one to a peer. Null: there is none."""
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
     unfetched_files: int

@@ -25,3 +25,22 @@ class RootCommit(TypedDict):
 
     commit: str
     repo: str
+
+
+class SyncProgress(TypedDict):
+    """How far a transfer of commits is, as far as this node knows."""
+
+    direction: str
+    """`receiving`: from a peer to this node. `sending`: to it."""
+    done: int
+    """`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or had before.
+    After a cut it goes on from there.
+    """
+    total: int | None
+    """`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond them. It is at
+    least that much, and grows while others write. Null: the peer states more than is believed.
+    """
+    rate: int | None
+    """Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet."""
+    seconds_left: int | None
+    """If it goes on at that rate. Null: nothing tells."""

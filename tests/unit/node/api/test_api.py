@@ -57,6 +57,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "in_sync_with": [],
                 "since": None,
                 "behind": 0,
+                "progress": None,
                 "unheld": None,
                 "unfetched_files": 0,
                 "held_at": None,

@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 import node
 from node.cli import main as main_module
+from node.cli import progress as progress_module
 from node.cli.main import app
-from node.cli.progress import show_progress
+from node.cli.progress import progress_line, show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields, print_table
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from ravel.types.values import SyncProgress
 from tests.support.processes import RAVEL
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -171,3 +173,34 @@ def test_an_import_of_unknown_length_says_at_its_end_how_far_it_came(
         progress(1000)
         progress(1234)
     assert capsys.readouterr().err.splitlines()[-1] == "imported 1234 commits"
+
+
+def test_a_total_and_a_time_that_become_known_are_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a cut most is here already: from what this command has seen, no time could be told."""
+    monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
+    with show_progress("synced", "commits", None) as progress:
+        progress(25_000, None, None)
+        progress(25_030, 60_001, 130)
+        progress(60_001, 60_001)
+    assert capsys.readouterr().err.splitlines() == [
+        "synced 25000 commits",
+        "synced 25030 of 60001 commits, 2 min left",
+        "synced 60001 of 60001 commits",
+    ]
+
+
+def test_a_transfer_between_nodes_is_one_line() -> None:
+    whole: SyncProgress = {
+        "direction": "receiving",
+        "done": 25_030,
+        "total": 60_001,
+        "rate": 5600,
+        "seconds_left": 7,
+    }
+    assert progress_line(whole) == "receiving, 25030 of 60001 commits, 5600 a second, 7 s left"
+    unknown: SyncProgress = {**whole, "total": None, "rate": None, "seconds_left": None}
+    assert progress_line(unknown) == "receiving, 25030 of an unknown number of commits"
+    still: SyncProgress = {**whole, "direction": "sending", "rate": 0, "seconds_left": None}
+    assert progress_line(still) == "sending, 25030 of 60001 commits, standing still"

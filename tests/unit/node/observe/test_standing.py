@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.lowlevel
+from msgspec import structs
 from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.authoring.write_group import WriteRequest
+from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.observe import standing
 from node.observe.standing import (
+    BELIEVED_SECONDS,
     HOLDERS_MAX,
     NO_OUTLOOK,
     SAVE_SECONDS,
@@ -31,8 +35,11 @@ from node.observe.standing import (
 )
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
+from node.sync.sync_progress import topic_progress
+from protocol import transfer
 from protocol.content import Post
 from protocol.ids import PeerId
+from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
 from storage.engine.errors import StorageError
 from storage.peers.holders import Holder, load_holders, put_holders
@@ -40,6 +47,7 @@ from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, meet, members_of, open_nodes, share, until_equal
 
 PEER = PeerId(bytes([1]) * 32)
+OTHER = PeerId(bytes([2]) * 32)
 SHORT = id_text(PEER)[:12]
 MEMBER = Facts(
     is_member=True, was_member=True, is_joining=False, is_damaged=False, is_behind=False, has_members=True
@@ -134,6 +142,56 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "syncing",
         f"behind by 7 commits, to come from peer {SHORT}",
+    ),
+    "behind_with_its_pace": (
+        MEMBER,
+        _with(replace(LINK, behind=7000, coming=99.6)),
+        0,
+        "syncing",
+        f"behind by 7000 commits, to come from peer {SHORT} (100 a second, 1 min left)",
+    ),
+    "behind_a_peer_that_sends_none": (
+        MEMBER,
+        _with(replace(LINK, behind=7000, coming=0.0, quiet_seconds=150)),
+        0,
+        "syncing",
+        f"behind by 7000 commits as peer {SHORT} states, which has sent none for 2 min",
+    ),
+    "behind_an_absurd_number": (
+        MEMBER,
+        _with(replace(LINK, behind=STATED_COUNT_MAX, coming=5000.0)),
+        0,
+        "syncing",
+        f"behind by at least 1000000000 commits, to come from peer {SHORT} (5000 a second)",
+    ),
+    "behind_one_and_sending_to_another": (
+        MEMBER,
+        Outlook((replace(LINK, behind=7, unsent=0), replace(LINK, peer=OTHER, unsent=9)), 2, {}, None),
+        0,
+        "syncing",
+        f"behind by 7 commits, to come from peer {SHORT}",
+    ),
+    "sending_beside_a_peer_that_is_not_believed": (
+        MEMBER,
+        Outlook(
+            (
+                replace(LINK, peer=OTHER, behind=STATED_COUNT_MAX, quiet_seconds=BELIEVED_SECONDS),
+                replace(LINK, unsent=4),
+            ),
+            2,
+            {},
+            None,
+        ),
+        0,
+        "syncing",
+        f"sending 4 commits to peer {SHORT}",
+    ),
+    "sending_with_its_pace": (
+        MEMBER,
+        _with(replace(LINK, unsent=20_000, going=4000.0)),
+        0,
+        "syncing",
+        f"sending 20000 commits to peer {SHORT} (4000 a second, 5 s left)",
     ),
     "sending": (MEMBER, _with(replace(LINK, unsent=4)), 0, "syncing", f"sending 4 commits to peer {SHORT}"),
     "follows_an_earlier_epoch": (
@@ -271,6 +329,83 @@ def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
     assert (shown["state"], shown["in_sync_with"]) == (state, [])
     assert SHORT not in shown["sentence"]
     assert shown["sentence"]
+
+
+def test_progress_is_that_of_the_fastest_transfer_of_what_is_not_here() -> None:
+    slow, fast = replace(LINK, behind=50, coming=1.0), replace(LINK, behind=60, coming=20.0)
+    outlook = Outlook((replace(LINK, unsent=5, going=9.0), slow, fast), 3, {}, None)
+    assert describe_standing(MEMBER, outlook, Unheld(), lambda _: "", 40)["progress"] == {
+        "direction": "receiving",
+        "done": 40,
+        "total": 100,
+        "rate": 20,
+        "seconds_left": 3,
+    }
+
+
+def test_what_a_peer_states_and_does_not_send_ends_as_no_progress() -> None:
+    """Else one peer could show a repo as behind for ever."""
+    for quiet, behind in ((BELIEVED_SECONDS - 1, STATED_COUNT_MAX), (BELIEVED_SECONDS, 0)):
+        liar = replace(LINK, behind=STATED_COUNT_MAX, coming=0.0, quiet_seconds=quiet)
+        said = describe_standing(MEMBER, _with(liar), Unheld(), lambda _: "", 40)
+        assert (said["state"], said["behind"]) == ("syncing", behind)
+        progress = said["progress"]
+        assert (progress is None) == (behind == 0)
+        assert progress is None or (progress["total"], progress["seconds_left"]) == (None, None)
+
+
+@pytest.mark.slow
+async def test_a_peer_is_believed_for_ten_minutes_after_it_has_sent_something(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60 + 2 * BELIEVED_SECONDS), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice) as (of_bob, _):
+            await until_equal(alice, bob)
+            await trio.sleep(1)
+            progress, standings = of_bob.progress_of(alice.branch().topic), _seen(bob, of_bob)
+            assert progress is not None
+            assert progress.rounds.peer is not None
+            progress.rounds.peer = structs.replace(progress.rounds.peer, count=2**53 - 1)  # as a liar says it
+            for pause, is_believed in ((BELIEVED_SECONDS - 10, True), (20, False)):
+                await trio.sleep(pause)
+                (link,) = standings.outlooks()[bob.repo().num].links
+                assert (link.behind, link.is_coming, link.is_level) == (STATED_COUNT_MAX, is_believed, False)
+
+
+@pytest.mark.slow
+async def test_a_first_sync_shows_on_both_sides_how_far_it_is(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "BATCH_COUNT_MAX", 10)
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(100):
+            alice.write(branch, f"post {number}")
+        await bob.joiner.begin(alice.invite(repo))
+        async with connected(bob, alice) as (of_bob, of_alice):
+            topic, standings = alice.branch().topic, _seen(bob, of_bob)
+
+            def look(connection: Connection) -> SyncProgress | None:
+                progress = connection.progress_of(topic)
+                rates = connection.transfer_rates
+                return None if progress is None else topic_progress(progress, rates, trio.current_time())
+
+            seen: list[tuple[SyncProgress, SyncProgress]] = []
+            while not seen or seen[-1][0]["done"] < 90:
+                receiving, sending = look(of_bob), look(of_alice)
+                if receiving is not None and sending is not None:
+                    seen.append((receiving, sending))
+                    (link,) = standings.outlooks()[bob.repo().num].links
+                    assert link.behind == 101 - receiving["done"]
+                await trio.lowlevel.checkpoint()
+            assert {(one["direction"], one["total"]) for one, _ in seen} == {("receiving", 101)}
+            assert {(one["direction"], one["total"]) for _, one in seen} == {("sending", 101)}
+            assert len({one["done"] for one, _ in seen}) > 5
+            assert len({one["done"] for _, one in seen}) > 5
+            await until_equal(alice, bob)
+            await trio.sleep(1)
+            assert (look(of_bob), look(of_alice)) == (None, None)
 
 
 def _seen(node: Node, connection: Connection | None) -> Standings:
