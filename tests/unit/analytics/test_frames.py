@@ -433,12 +433,23 @@ def test_spark_follows_an_export_by_its_format(spark: SparkSession, world: World
 
 
 @pytest.mark.slow
+def test_the_notebook_answers_its_questions(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAVEL_EXPORT", str(export))
+    names = runpy.run_path(str(ROOT / "examples" / "figures_notebook.py"))
+    assert names["timeline"]["rank"].tolist() == [0, 0, 1, 1, 2]
+    assert names["widest"]["width_max"].tolist() == [2]
+    assert names["waits"]["waited_p50"].tolist() == [2 * DAY_MS]
+    assert names["members"]["members"].tolist() == [1]
+    assert names["stores"]["commits"].tolist() == [len(ROWS)]
+
+
+@pytest.mark.slow
 @pytest.mark.extended
-def test_the_notebook_answers_its_questions(
+def test_the_notebook_with_spark_answers_its_questions(
     spark: SparkSession, export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAVEL_EXPORT", str(export))
-    names = runpy.run_path(str(ROOT / "examples" / "figures_notebook.py"))
+    names = runpy.run_path(str(ROOT / "examples" / "spark_notebook.py"))
     assert names["spark"] is spark or names["spark"].version == spark.version
     assert names["timeline"]["rank"].tolist() == [0, 0, 1, 1, 2]
     assert names["widest"]["width"].tolist() == [2]
