@@ -35,6 +35,7 @@ from ravel.exports.spark_source import RavelSource
 from ravel.exports.tables import OpenExport, Table
 from tests.support.analyses import Counted
 from tests.support.builders import World
+from tests.support.connect_figures import FIGURES
 from tests.support.drawn_exports import exports, write
 from tests.support.exports import (
     DAY_MS,
@@ -210,6 +211,28 @@ def test_every_figure_is_the_same_by_spark(spark: SparkSession, export: Path, tm
         assert _rows(found[name]) == _rows(expected), name
         assert _types(found[name]) == _types(expected), name
     assert found["replication"].num_rows > 1
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_spark_connect_counts_the_same_and_refuses_giants(export: Path, tmp_path: Path) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-m", "tests.support.connect_figures", export, tmp_path],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    session, refused = asked.stdout.splitlines()
+    assert session == "pyspark.sql.connect.session"
+    assert "has 6 commits, and by Spark Connect branches have less than 2" in refused
+    read = ravel.open_export(export)
+    order = figures.order(read.table("commits").arrow(), read.table("voids").arrow())
+    for name, expected in {"order": order, **{name: figures.table(name, order) for name in FIGURES}}.items():
+        found = pq.read_table(tmp_path / f"{name}.parquet")
+        assert _rows(found) == _rows(expected), name
+        assert _types(found) == _types(expected), name
 
 
 @pytest.mark.slow
