@@ -16,12 +16,15 @@ from analytics.reading.export_reader import local_rows, one_row_per_id
 
 def order_commits(commits: DataFrame, voids: DataFrame | None, giant_from: int | None) -> DataFrame:
     """Commits as exported in their order. Raises LargeBranchRefused, ValueError, TypeError."""
-    found = one_row_per_id(_fit("commits", commits).drop("node"), has_authors=True)
+    return _order(_fit("commits", commits), None if voids is None else _fit("voids", voids), giant_from)
+
+
+def _order(commits: DataFrame, voids: DataFrame | None, giant_from: int | None) -> DataFrame:
+    found = one_row_per_id(commits, has_authors=True)
     if voids is None:
         marked = found.withColumn("is_void", F.lit(False))  # a column's value
     else:
-        ids = _fit("voids", voids).select("commit_id").distinct()
-        void = ids.withColumn("is_void", F.lit(True))  # as above
+        void = voids.select("commit_id").distinct().withColumn("is_void", F.lit(True))  # as above
         marked = found.join(void, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
     stated = marked.withColumn(ORDERED, F.col("rank"))
     return linearize(stated, giant_from, carried=CARRIED_ON, with_shapes=True)
@@ -35,7 +38,6 @@ class SparkFrames(SparkQueries):
         commits = given["commits"]
         self._is_ordered = ORDERED in commits.columns
         self._has_node = "node" in commits.columns and not self._is_ordered
-        self._stated = given
         self._given = {
             name: _fit(name, frame, is_ordered=self._is_ordered and name == "commits")
             for name, frame in given.items()
@@ -57,7 +59,7 @@ class SparkFrames(SparkQueries):
         """See Engine."""
         placed = self._given["commits"]
         if not self._is_ordered:
-            placed = order_commits(self._stated["commits"], self._stated.get("voids"), giant_from)
+            placed = _order(placed, self._given.get("voids"), giant_from)
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
 

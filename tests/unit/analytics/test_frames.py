@@ -358,6 +358,16 @@ def test_arguments_that_do_not_fit_each_other_are_refused(export: Path) -> None:
         figures.widths(order.drop_columns(["author"]))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_without_rows_give_none(kind: str, tmp_path: Path) -> None:
+    commits = KINDS[kind](ravel.open_export(write_export(tmp_path / "empty", [])).table("commits"))
+    order = figures.order(commits)
+    assert _arrow(order).num_rows == _arrow(figures.branches(order)).num_rows == 0
+    assert _arrow(figures.stores(commits)).num_rows == 0
+
+
+@pytest.mark.slow
 def test_columns_that_older_exports_lack_may_be_absent(export: Path) -> None:
     commits = ravel.open_export(export).table("commits").arrow()
     older = commits.drop_columns(
@@ -369,6 +379,7 @@ def test_columns_that_older_exports_lack_may_be_absent(export: Path) -> None:
     assert figures.stores(older).to_pylist()[0]["node"] == ""
 
 
+@pytest.mark.slow
 def test_a_branch_too_large_for_this_process_is_refused(
     export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +390,7 @@ def test_a_branch_too_large_for_this_process_is_refused(
     assert figures.stores(commits).num_rows == 1  # which needs no order
 
 
+@pytest.mark.slow
 def test_pandas_keeps_numbers_that_floats_cannot_hold(tmp_path: Path) -> None:
     late = 2**62 + 1
     rows = [Row("a", time=late), Row("b", time=late + 1), Row("m", ("a", "b"), time=late + 2)]
@@ -389,6 +401,7 @@ def test_pandas_keeps_numbers_that_floats_cannot_hold(tmp_path: Path) -> None:
     assert figures.branches(order)["merges"].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_result_of_duckdb_is_of_the_connection_that_was_given(export: Path) -> None:
     with duckdb.connect() as connection:
         commits = ravel.open_export(export).table("commits").duckdb(connection)
