@@ -1,48 +1,50 @@
-"""Ravel's figures from a notebook with Spark: editors and jupytext open its cells (`# %%`).
+"""Ravel's figures from a notebook with pandas: editors and jupytext open its cells (`# %%`).
 
-Needs `pip install 'ravel-node[analytics]'` and Java 17. RAVEL_EXPORT is the folder or URL of an export. With few commits
-`spark.conf.set("spark.sql.shuffle.partitions", 2)` spares minutes.
+Needs `pip install 'ravel-node[analytics-local]' 'ravel-client[pandas]'`, and no Java. RAVEL_EXPORT is the folder or URL of
+an export. `.arrow()` and `.duckdb()` do as well as `.pandas()`, and polars takes what `.arrow()` gives.
 """
 
-# %% Read commits. Each part is checked by the task that reads it.
+# %% Open the export. Every file is checked against the manifest.
 import os
-import sys
-
-from pyspark.sql import SparkSession
 
 import analytics.frames as figures
-from ravel.exports.spark_source import RavelSource
+import ravel
 
-url = os.environ["RAVEL_EXPORT"]
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else tasks run the first python3 of the PATH
-spark = SparkSession.Builder().getOrCreate()
-spark.dataSource.register(RavelSource)
-commits = spark.read.format("ravel").load(url)
-voids = spark.read.format("ravel").option("table", "voids").load(url)
+export = ravel.open_export(os.environ["RAVEL_EXPORT"])
+commits = export.table("commits").pandas()
+voids = export.table("voids").pandas()
 
-# %% The canonical order, from parents alone. All other figures start from it, so it is kept.
-order = figures.order(commits, voids).persist()
-timeline = (
-    order.where("fault IS NULL")
-    .orderBy("branch_id", "position")
-    .select("branch_name", "rank", "author", "time")
-    .toPandas()
-)
+# %% The canonical order, from parents alone. All other figures start from it.
+order = figures.order(commits, voids)
+placed = order[order["fault"].isna()].sort_values(["branch_id", "position"])
+timeline = placed[["branch_name", "rank", "author", "time"]]
 print(timeline)
 
 # %% How many commits share a rank, at most, in each branch?
-widest = (
-    figures.branches(order).where("merges > 0").select("branch_name", "width_max", "concurrency").toPandas()
-)
-widest = widest.rename(columns={"width_max": "width"})
+branches = figures.branches(order)
+widest = branches.loc[branches["merges"] > 0, ["branch_name", "width_max", "concurrency"]]
 print(widest)
 
+# %% How wide is each branch as it grows?
+widths = figures.widths(order).sort_values(["branch_id", "rank"])
+print(widths.groupby("width")["rank"].count())
+
 # %% How long do merges wait for what they merge?
-waits = figures.merges(order).toPandas()
+waits = figures.merges(order)
 print(waits[["merges", "waited_p50", "waited_p90"]])
 
 # %% Which places have no commit, and why?
-print(figures.faults(order).toPandas())
+print(figures.faults(order))
 
-# %% Let go of what was kept.
-order.unpersist()
+# %% Who came and went? Figures of members need the tables that tell of them.
+members = figures.membership(
+    order,
+    memberships=export.table("memberships").pandas(),
+    members=export.table("members").pandas(),
+    topics=export.table("topics").pandas(),
+)
+print(members[["time", "operation", "permission", "members"]])
+
+# %% What does each node have? This is asked of commits as exported, and not as ordered.
+stores = figures.stores(commits, voids=voids)
+print(stores[["node", "commits"]])

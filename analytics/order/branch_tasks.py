@@ -50,6 +50,9 @@ _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
     "time": _INT,
     "exported_rank": _INT,
     "is_disputed": pa.bool_(),
+    "acks": pa.list_(pa.binary()),
+    "feed_sequence": _INT,
+    "is_void": pa.bool_(),
 }
 """The others are ids."""
 
@@ -58,8 +61,8 @@ class LargeBranchRefused(Exception):
     """A branch cannot be ordered within the memory that tasks have; the message says what to do."""
 
 
-def placed_schema() -> pa.Schema:
-    """The columns of `linearize_batches` with shapes, digests and all of CARRIED."""
+def placed_schema(carried: Sequence[str] = CARRIED, *, with_digests: bool = True) -> pa.Schema:
+    """The columns of `linearize_batches` with shapes."""
     ids: list[tuple[str, pa.DataType]] = [("branch_id", pa.binary()), ("commit_id", pa.binary())]
     order: list[tuple[str, pa.DataType]] = [
         ("passed", _INT),
@@ -72,10 +75,10 @@ def placed_schema() -> pa.Schema:
         ("acked_at", pa.list_(_INT)),
         ("causes_from", _INT),
         ("causes_until", _INT),
-        ("digest", pa.string()),
     ]
-    carried = [(name, _CARRIED_KINDS.get(name, pa.binary())) for name in CARRIED]
-    return pa.schema([*ids, *order, *shape, *carried])
+    digest = [("digest", pa.string())] if with_digests else []
+    more = [(name, _CARRIED_KINDS.get(name, pa.binary())) for name in carried]
+    return pa.schema([*ids, *order, *shape, *digest, *more])
 
 
 def linearize_batches(
@@ -84,11 +87,15 @@ def linearize_batches(
     """The order of all branches of these batches (branch_id, commit_id, acks, sequence, mark, and what is carried).
 
     Rows leave branch by branch, each in its order, what has no place last. With digests, a branch's last commit that has a
-    place bears that of the branch. Raises ValueError as the kernel does.
+    place bears that of the branch. Raises ValueError as the kernel does, and where a commit lacks its branch or a number.
     """
     table = columns.gather(batches, ("branch_id", *carried))
     if table is None:
         return
+    for name in ("branch_id", "sequence", *(["time"] if with_shapes else [])):
+        # numpy takes numbers beside absent ones for floats, and the order would be another.
+        if table[name].null_count:
+            raise ValueError(f"{name} is null in {table[name].null_count:,} commits, which no export has")
     branches: Any = table["branch_id"].combine_chunks()
     commit_ids = columns.ids(table["commit_id"])
     acks, ack_offsets = columns.id_lists(table["acks"])

@@ -1,25 +1,42 @@
-"""Figures as functions of DataFrames give what `ravel analyze` writes, on whatever way the DataFrame came."""
+"""Figures as functions of DataFrames give what `ravel analyze` writes, whatever the kind of the DataFrame."""
 
+import os
 import runpy
 import shutil
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import analytics.frames as figures
 import ravel
+from analytics.engines import local_queries
+from analytics.engines.given_tables import FURTHER, closure_of
 from analytics.engines.spark_tables import collect_together
+from analytics.order.branch_tasks import LargeBranchRefused, placed_schema
 from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
 from ravel.exports.spark_source import RavelSource
+from ravel.exports.tables import OpenExport, Table
 from tests.support.analyses import Counted
 from tests.support.builders import World
+from tests.support.connect_figures import FIGURES
+from tests.support.drawn_exports import exports, write
 from tests.support.exports import (
     DAY_MS,
     T0_MS,
@@ -70,8 +87,45 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_export(folder, ROWS[:3], ROWS[3:], voids=["v"], tables=MORE)
 
 
+KINDS: Final[Mapping[str, Callable[[Table], Any]]] = MappingProxyType(
+    {
+        "pyarrow": lambda table: table.arrow(),
+        "pandas": lambda table: table.pandas(),
+        "polars": lambda table: pl.from_arrow(table.arrow()),
+        "duckdb": lambda table: table.duckdb(),
+    }
+)
+"""Kinds that are counted in this process."""
+OF_NODES: Final = ("edits", "lags", "replication", "store_growth", "stores")
+"""Figures of what each node has."""
+TOLD_BY_MANIFESTS: Final = ("relay_topics", "relays", "stores")
+"""Figures with quotas and holdings, which are in no table."""
+
+
+def _arrow(frame: Any) -> pa.Table:  # noqa: ANN401  # of any kind
+    if isinstance(frame, pd.DataFrame):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if isinstance(frame, pl.DataFrame):
+        return frame.to_arrow()
+    rows: pa.Table = frame.to_arrow_table() if isinstance(frame, duckdb.DuckDBPyRelation) else frame
+    return rows
+
+
 def _rows(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
+    return sorted(map(repr, map(_sorted_times, table.to_pylist())))
+
+
+def _sorted_times(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of an order, whose list of times stands in no order."""
+    return row | {"acked_at": sorted(row["acked_at"])} if "acked_at" in row else row
+
+
+def _types(table: pa.Table) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in table.schema]
+
+
+def _further(read: OpenExport, kind: str) -> dict[str, Any]:
+    return {name: KINDS[kind](read.table(name)) for name in FURTHER}
 
 
 def test_each_table_has_a_function_that_says_what_it_gives() -> None:
@@ -82,28 +136,285 @@ def test_each_table_has_a_function_that_says_what_it_gives() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.extended
-def test_figures_are_those_of_an_analysis(spark: SparkSession, export: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Path, tmp_path: Path) -> None:
     read = ravel.open_export(export)
-    given = {name: read.table(name).spark(spark) for name in figures.FURTHER}
-    commits = read.table("commits").spark(spark)
-    order = figures.order(commits, given["voids"]).persist()
-    order.count()
-    # Some of each kind: what is counted of the order, of further tables, and of what each node has.
-    tables = {name: figures.table(name, order, **given) for name in ("merges", "faults", "epochs", "relays")}
-    tables["stores"] = figures.stores(commits, **given)
-    found = collect_together(spark, tables)
-    order.unpersist()
+    commits, further = KINDS[kind](read.table("commits")), _further(read, kind)
+    order = figures.order(commits, further["voids"])
+    assert type(order) is type(commits)
     with Counted([read_export(export)], tmp_path / "out") as counted:
         counted.catalog.write(name for name in TABLES if name != "linearization")
-        for name in tables:
-            rows = counted.engine.rows(f"SELECT * FROM {name}")  # noqa: S608  # a name of ours
-            assert _rows(found[name]) == sorted(map(repr, rows)), name
-    assert found["merges"].num_rows == 1
+        for number, name in enumerate(TABLES):
+            written = pq.read_table(tmp_path / "out" / "tables" / name)
+            # Commits as exported are ordered first, which takes time: a few figures will do.
+            found = figures.table(name, commits if name in OF_NODES or number % 5 == 0 else order, **further)
+            assert type(found) is type(commits)
+            assert _rows(_arrow(found)) == _rows(written), name
+            if kind == "pyarrow":
+                assert _types(found) == _types(written), name
+        placed = counted.engine.rows("SELECT * EXCLUDE digest FROM placed")
+    told = pa.Table.from_pylist(placed, schema=placed_schema(with_digests=False))
+    assert _rows(_arrow(order).select(told.column_names)) == _rows(told)
+
+
+@pytest.mark.slow
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(exports(), st.data())
+def test_kinds_agree_row_by_row_on_whatever_is_exported(
+    told: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folders = write(Path(name), told)
+        read = ravel.open_export(folders)
+        given_as = {kind: (KINDS[kind](read.table("commits")), _further(read, kind)) for kind in KINDS}
+        orders = {kind: figures.order(commits, more["voids"]) for kind, (commits, more) in given_as.items()}
+        for order in orders.values():
+            assert _rows(_arrow(order)) == _rows(orders["pyarrow"])
+        commits, further = given_as["pyarrow"]
+        for table in data.draw(st.lists(st.sampled_from([*TABLES]), unique=True, min_size=4, max_size=6)):
+            expected = _rows(figures.table(table, commits, **further))
+            kind = data.draw(st.sampled_from([*KINDS]))
+            is_ordered = table not in OF_NODES and data.draw(st.booleans())
+            frame = orders[kind] if is_ordered else given_as[kind][0]
+            assert _rows(_arrow(figures.table(table, frame, **given_as[kind][1]))) == expected, table
+            # Of several exports of one node, or that speak of one repo, an analysis knows more than their rows.
+            if len(told) == 1 and table not in TOLD_BY_MANIFESTS:
+                with Counted([read_export(folders[0])], Path(name, "out")) as counted:
+                    counted.catalog.write({*closure_of(table)} - {"linearization"})
+                    assert _rows(pq.read_table(Path(name, "out", "tables", table))) == expected, table
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_every_figure_is_the_same_by_spark(spark: SparkSession, export: Path, tmp_path: Path) -> None:
+    # Another node has some of the commits, contradicts one, and tells of the same repo.
+    other = [*ROWS[:4], replace(ROWS[4], rank=9), Row("later", ("m",), author="cleo", received=T0_MS + 9)]
+    write_export(tmp_path / "other", other, node="other", tables=MORE)
+    read = ravel.open_export([export, tmp_path / "other"])
+    further = {name: read.table(name).spark(spark).coalesce(1) for name in FURTHER}
+    commits = read.table("commits").spark(spark).coalesce(1)
+    order = figures.order(commits, further["voids"]).persist()
+    order.count()
+    found = collect_together(
+        spark,
+        {
+            name: figures.table(name, commits if name in {*OF_NODES, "heads"} else order, **further)
+            for name in TABLES
+        },
+    )
+    placed: Any = order.toArrow()
+    order.unpersist()
+    ours, more = read.table("commits").arrow(), _further(read, "pyarrow")
+    assert _rows(placed) == _rows(figures.order(ours, more["voids"]))
+    for name in TABLES:
+        expected = figures.table(name, ours, **more)
+        assert _rows(found[name]) == _rows(expected), name
+        assert _types(found[name]) == _types(expected), name
+    assert found["replication"].num_rows > 1
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_spark_connect_counts_the_same_and_refuses_giants(export: Path, tmp_path: Path) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-m", "tests.support.connect_figures", export, tmp_path],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    session, refused = asked.stdout.splitlines()
+    assert session == "pyspark.sql.connect.session"
+    assert "has 6 commits, and by Spark Connect branches have less than 2" in refused
+    read = ravel.open_export(export)
+    order = figures.order(read.table("commits").arrow(), read.table("voids").arrow())
+    for name, expected in {"order": order, **{name: figures.table(name, order) for name in FIGURES}}.items():
+        found = pq.read_table(tmp_path / f"{name}.parquet")
+        assert _rows(found) == _rows(expected), name
+        assert _types(found) == _types(expected), name
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_spark_says_what_frames_lack(spark: SparkSession, export: Path) -> None:
+    read = ravel.open_export(export)
+    commits: Any = read.table("commits").spark(spark)
+    with pytest.raises(ValueError, match=r"commits lacks the columns acks: give ravel\.open_export"):
+        figures.order(commits.drop("acks"))
+    with pytest.raises(TypeError, match="voids: column commit_id is of type string, and must be binary"):
+        figures.order(commits, spark.createDataFrame([("a",)], "commit_id string"))
+    with pytest.raises(TypeError, match=r"voids is a pyarrow.Table, and commits a pyspark.sql.DataFrame"):
+        figures.table("widths", commits, voids=read.table("voids").arrow())
+    order = figures.order(commits)
     with pytest.raises(ValueError, match="give commits as exported"):
         figures.stores(order)
-    with pytest.raises(TypeError, match="takes no table people"):
-        figures.widths(order, people=commits)
+    with pytest.raises(ValueError, match="ordered already"):
+        figures.order(order)
+
+
+@pytest.mark.slow
+def test_frames_are_counted_without_spark_java_and_libraries_that_nobody_uses(export: Path) -> None:
+    code = """
+import os, sys
+class Absent:
+    def find_spec(name, path, target=None):
+        if name in ("pandas", "polars", "pyspark"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent)
+import analytics.frames as figures
+import ravel
+read = ravel.open_export(os.environ["RAVEL_EXPORT"])
+order = figures.order(read.table("commits").arrow(), read.table("voids").arrow())
+print(figures.widths(order).num_rows, figures.stores(read.table("commits").duckdb()).fetchall()[0][0])
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"RAVEL_EXPORT": str(export), "PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout == "4 node\n"
+
+
+def _drop(name: str) -> Callable[[pa.Table], object]:
+    return lambda commits: commits.drop_columns([name])
+
+
+def _with(name: str, cell: object, kind: pa.DataType | None = None) -> Callable[[pa.Table], object]:
+    """Commits with this in one column."""
+    return lambda commits: commits.set_column(
+        commits.column_names.index(name), name, pa.array([cell] * len(commits), kind)
+    )
+
+
+def _pandas_with(name: str, cell: Any) -> Callable[[pa.Table], object]:  # noqa: ANN401  # as in _with
+    return lambda commits: commits.to_pandas().assign(**{name: cell})
+
+
+@pytest.mark.parametrize(
+    "change, error, says",
+    [
+        (lambda _: "export", TypeError, "commits is a builtins.str, and must be one of pyarrow.Table"),
+        (lambda commits: pl.DataFrame(commits).lazy(), TypeError, r"call its collect\(\)"),
+        (_drop("acks"), ValueError, "commits lacks the columns acks: give ravel.open_export"),
+        (_with("rank", "1"), TypeError, "commits: column rank is of type string, and must be bigint"),
+        (_with("commit_id", "aa"), TypeError, "column commit_id is of type string.*without text_ids"),
+        (_with("acks", ["aa"]), TypeError, "column acks is of type array<string>.*without text_ids"),
+        (_with("time", None), ValueError, "commits: column time is null in 7 rows"),
+        (_with("branch_id", None), ValueError, "commits: column branch_id is null in 7 rows"),
+        (
+            _with("commit_id", b"short"),
+            ValueError,
+            "commits: column commit_id holds ids that are not 32 bytes",
+        ),
+        (
+            _with("acks", [None], pa.list_(pa.binary())),
+            ValueError,
+            "commits: column acks holds ids that are not 32 bytes",
+        ),
+        (
+            _with("sequence", 2**64 - 1, pa.uint64()),
+            ValueError,
+            "commits: column sequence holds a value that does not fit",
+        ),
+        (
+            _pandas_with("time", 1.5),
+            ValueError,
+            "commits: column time holds floats that are no whole numbers",
+        ),
+        (_pandas_with("size", [1, "2", b"3", 4, 5, 6, 7]), TypeError, "commits: .* several types.*size"),
+        (lambda commits: commits.append_column("acks", commits["acks"]), ValueError, "columns acks twice"),
+    ],
+)
+def test_frames_that_are_no_tables_of_exports_are_refused(
+    export: Path, change: Callable[[pa.Table], Any], error: type[Exception], says: str
+) -> None:
+    frame = change(ravel.open_export(export).table("commits").arrow())
+    with pytest.raises(error, match=says):
+        figures.order(frame)
+
+
+def test_arguments_that_do_not_fit_each_other_are_refused(export: Path) -> None:
+    read = ravel.open_export(export)
+    commits: Any = read.table("commits").arrow()
+    with pytest.raises(
+        TypeError, match=r"voids is a pandas.DataFrame, and commits a pyarrow.Table: give all"
+    ):
+        figures.order(commits, read.table("voids").pandas())
+    with pytest.raises(ValueError, match=r"members lacks the columns repo_id.*table\('members'\)"):
+        figures.repos(commits, members=read.table("voids").arrow())
+    with pytest.raises(TypeError, match="widths\\(\\) takes no table people"):
+        figures.widths(commits, people=commits)
+    with pytest.raises(KeyError, match="nothing"):
+        figures.table("nothing", commits)
+    order = figures.order(commits)
+    with pytest.raises(ValueError, match="give commits as exported, and not as ordered"):
+        figures.stores(order)
+    with pytest.raises(ValueError, match="commits are ordered already"):
+        figures.order(order)
+    with pytest.raises(ValueError, match="lacks the columns author: give what `order` gave"):
+        figures.widths(order.drop_columns(["author"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_without_rows_give_none(kind: str, tmp_path: Path) -> None:
+    commits = KINDS[kind](ravel.open_export(write_export(tmp_path / "empty", [])).table("commits"))
+    order = figures.order(commits)
+    assert _arrow(order).num_rows == _arrow(figures.branches(order)).num_rows == 0
+    assert _arrow(figures.stores(commits)).num_rows == 0
+
+
+@pytest.mark.slow
+def test_columns_that_older_exports_lack_may_be_absent(export: Path) -> None:
+    commits = ravel.open_export(export).table("commits").arrow()
+    older = commits.drop_columns(
+        ["feed_sequence", "source_author", "arrived_at", "blocks", "position", "node"]
+    )
+    told = figures.order(older)
+    assert told["feed_sequence"].null_count == len(told) == 7
+    assert told.drop_columns(["feed_sequence"]) == figures.order(commits).drop_columns(["feed_sequence"])
+    assert figures.stores(older).to_pylist()[0]["node"] == ""
+
+
+@pytest.mark.slow
+def test_a_branch_too_large_for_this_process_is_refused(
+    export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_queries, "LOCAL_BRANCH_COMMITS_MAX", 5)
+    commits = ravel.open_export(export).table("commits").arrow()
+    with pytest.raises(LargeBranchRefused, match=r"6 commits.*give analytics\.frames a DataFrame of Spark"):
+        figures.order(commits, giant_from=2)
+    assert figures.stores(commits).num_rows == 1  # which needs no order
+
+
+@pytest.mark.slow
+def test_pandas_keeps_numbers_that_floats_cannot_hold(tmp_path: Path) -> None:
+    late = 2**62 + 1
+    rows = [Row("a", time=late), Row("b", time=late + 1), Row("m", ("a", "b"), time=late + 2)]
+    folder = write_export(tmp_path / "late", rows)
+    order = figures.order(ravel.open_export(folder).table("commits").pandas())
+    (merge,) = order[order["acks_count"] == 2].to_dict("records")
+    assert (merge["causes_from"], merge["causes_until"]) == (late, late + 1)
+    assert figures.branches(order)["merges"].tolist() == [1]
+
+
+@pytest.mark.slow
+def test_a_result_of_duckdb_is_of_the_connection_that_was_given(export: Path) -> None:
+    with duckdb.connect() as connection:
+        commits = ravel.open_export(export).table("commits").duckdb(connection)
+        widths = figures.widths(commits)
+        counted = commits.aggregate("branch_id, count(*) AS commits").set_alias("counted")
+        joined = widths.join(counted, "branch_id")
+        assert sorted(joined.project("rank, width, commits").fetchall()) == [
+            (0, 1, 1), (0, 1, 6), (1, 2, 6), (2, 1, 6), (3, 1, 6),
+        ]  # fmt: skip
+        assert connection.sql("SHOW ALL TABLES").fetchall() == []
+        connection.execute("SET python_enable_replacements = false")
+        with pytest.raises(ValueError, match="SET python_enable_replacements = true"):
+            figures.widths(commits)
 
 
 @pytest.mark.slow
@@ -158,12 +469,23 @@ def test_spark_follows_an_export_by_its_format(spark: SparkSession, world: World
 
 
 @pytest.mark.slow
+def test_the_notebook_answers_its_questions(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAVEL_EXPORT", str(export))
+    names = runpy.run_path(str(ROOT / "examples" / "figures_notebook.py"))
+    assert names["timeline"]["rank"].tolist() == [0, 0, 1, 1, 2]
+    assert names["widest"]["width_max"].tolist() == [2]
+    assert names["waits"]["waited_p50"].tolist() == [2 * DAY_MS]
+    assert names["members"]["members"].tolist() == [1]
+    assert names["stores"]["commits"].tolist() == [len(ROWS)]
+
+
+@pytest.mark.slow
 @pytest.mark.extended
-def test_the_notebook_answers_its_questions(
+def test_the_notebook_with_spark_answers_its_questions(
     spark: SparkSession, export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAVEL_EXPORT", str(export))
-    names = runpy.run_path(str(ROOT / "examples" / "figures_notebook.py"))
+    names = runpy.run_path(str(ROOT / "examples" / "spark_notebook.py"))
     assert names["spark"] is spark or names["spark"].version == spark.version
     assert names["timeline"]["rank"].tolist() == [0, 0, 1, 1, 2]
     assert names["widest"]["width"].tolist() == [2]

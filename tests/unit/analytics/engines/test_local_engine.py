@@ -9,7 +9,7 @@ import pytest
 from blake3 import blake3
 
 from analytics import __main__, analyze, command
-from analytics.engines import local_engine
+from analytics.engines import local_engine, local_queries
 from analytics.order.branch_tasks import LargeBranchRefused
 from tests.support.exports import Row, id_of, naive_order, write_export
 
@@ -42,7 +42,7 @@ def _analyze(export: Path, out: Path) -> analyze.AnalysisResult:
 def test_branches_are_ordered_some_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
-    monkeypatch.setattr(local_engine, "LOCAL_ORDER_COMMITS", 9)  # two branches at once
+    monkeypatch.setattr(local_queries, "LOCAL_ORDER_COMMITS", 9)  # two branches at once
     monkeypatch.setattr(local_engine, "are_small", lambda _: is_small)  # else in a file
     export = write_export(tmp_path / "it's [an] {export}*?", CHAINS, node="it's \\ a node")
     result = _analyze(export, tmp_path / "out")
@@ -61,14 +61,14 @@ def test_a_branch_over_the_limit_is_sparks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export = write_export(tmp_path / "export", CHAINS)
-    monkeypatch.setattr(local_engine, "LOCAL_BRANCH_COMMITS_MAX", 4)
+    monkeypatch.setattr(local_queries, "LOCAL_BRANCH_COMMITS_MAX", 4)
     assert _analyze(export, tmp_path / "four").is_right
-    monkeypatch.setattr(local_engine, "LOCAL_BRANCH_COMMITS_MAX", 3)
+    monkeypatch.setattr(local_queries, "LOCAL_BRANCH_COMMITS_MAX", 3)
     with pytest.raises(LargeBranchRefused, match="has 4 commits, and the local engine orders at most 3"):
         _analyze(export, tmp_path / "three")
     arguments = [str(export), "--out", str(tmp_path / "out"), "--engine", "local"]
     assert __main__.main(arguments) == command.EXIT_TOO_LARGE
-    assert "Leave out --engine local" in capsys.readouterr().err
+    assert "leave out --engine local" in capsys.readouterr().err
 
 
 def test_it_needs_no_spark_and_without_duckdb_says_what_to_install(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from pyspark.sql import SparkSession
 
 from analytics import analyze
-from analytics.engines import local_engine
+from analytics.engines import local_queries
 from analytics.engines.engine import NARROWED
 from analytics.incremental import increment, state
 from analytics.incremental.increment import Increment
@@ -141,7 +141,7 @@ def test_only_branches_with_news_are_ordered(tmp_path: Path, monkeypatch: pytest
         ordered.append(sum(batch.num_rows for batch in held))
         return order(iter(held), *options, **more)
 
-    monkeypatch.setattr(local_engine, "linearize_batches", count)
+    monkeypatch.setattr(local_queries, "linearize_batches", count)
     out = tmp_path / "out"
     assert _analyze(write_export(tmp_path / "one", BRANCHES), out).full_because == ""
     one_more = _analyze(write_export(tmp_path / "two", BRANCHES, MORE), out)

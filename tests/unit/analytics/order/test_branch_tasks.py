@@ -48,6 +48,22 @@ def test_branches_without_a_place_have_no_digest(commits: list[Commit], faults: 
     )
 
 
+@pytest.mark.parametrize("name", ["branch_id", "sequence", "time"])
+def test_commits_without_a_branch_or_a_number_are_refused(name: str) -> None:
+    columns = {
+        "branch_id": pa.array([b"x", b"x"], pa.binary()),
+        "commit_id": pa.array([A, B], pa.binary()),
+        "acks": pa.array([[], [A]], pa.list_(pa.binary())),
+        "sequence": pa.array([1, 2], pa.int64()),
+        "time": pa.array([1, 2], pa.int64()),
+        "mark": pa.array([0, 0], pa.int8()),
+    }
+    columns[name] = pa.array([columns[name][0].as_py(), None], columns[name].type)
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pytest.raises(ValueError, match=f"{name} is null in 1 commits, which no export has"):
+        [*linearize_batches(iter([batch]), (), with_shapes=True, with_digests=False)]
+
+
 def test_a_branch_without_a_place_changes_no_digest_of_another() -> None:
     commits: list[Commit] = [(b"x", A, [], 0), (b"y", C, [GONE], 0), (b"z", A, [], 0), (b"z", B, [A], 0)]
     digests = {

@@ -51,7 +51,7 @@ def run(code: str, folder: Path) -> dict[str, Any]:
 
 
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (9, 5)
+    assert (len(CODE), len(QUERIES)) == (10, 5)
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_the_queries_find_rows(folder: Path) -> None:
 @pytest.mark.slow
 def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(run(CODE[0], folder)["commits"].arrow()) == 9
-    pandas, arrow, delta, manifest = CODE[2], CODE[3], CODE[4], CODE[8]
+    pandas, arrow, delta, manifest = CODE[2], CODE[3], CODE[4], CODE[9]
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
     assert run(arrow, folder)["commits"].count_rows() == 9
     assert run(delta, folder)["commits"].version() == 1
@@ -86,8 +86,15 @@ def test_polars_finds_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
+def test_figures_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = run(CODE[7], folder)
+    assert len(names["timeline"]) == 9
+    assert "waited_p50" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
     assert run(CODE[6], folder)["commits"].count() == 9
-    names = run(CODE[7], folder)
+    names = run(CODE[8], folder)
     assert names["order"].where("fault IS NULL").count() == 9
     assert names["spark"] is spark or names["spark"].version == spark.version
