@@ -263,9 +263,14 @@ class ShownTables:
         # By number of a branch, and by topic: the tick of the last change, the latest last.
         self._changed: dict[int, int] = {}
         self._moved: dict[TopicKey, int] = {}
+        # The same by the number of a repo: of what the store has of it, and of what is known of it besides.
+        self._touched: dict[int, int] = {}
+        self._restated: dict[int, int] = {}
         self._counting = threading.Lock()
         # Tables that were shown, the same with newer counts, and the tick up to which.
         self._counted = (tables, tables, 0)
+        # Tables that were shown, the tick up to which commits were counted, their sum, and newer counts by branch.
+        self._total: tuple[Tables | None, int, int, dict[int, int]] = (None, 0, 0, {})
 
     def stale(self) -> set[int]:
         """Branches whose counts in `tables` are old."""
@@ -273,11 +278,17 @@ class ShownTables:
             return set(self._changed)
 
     def show(
-        self, tables: Tables, changed: Iterable[int], moved: Iterable[TopicKey] = (), *, is_counted: bool
+        self,
+        tables: Tables,
+        changed: Iterable[int],
+        moved: Iterable[TopicKey] = (),
+        touched: Iterable[int] = (),
+        *,
+        is_counted: bool,
     ) -> None:
         """Show these tables; branches that `changed` have got commits since, and topics have `moved` (`renew_tables`).
 
-        `is_counted`: the counts of all other branches are new.
+        `touched` are repos of which anything is otherwise. `is_counted`: the counts of all other branches are new.
         """
         with self._lock:
             self._tick += 1
@@ -286,12 +297,76 @@ class ShownTables:
                 self._changed = {}
             _note(self._changed, changed, self._tick)
             _note(self._moved, moved, self._tick)
+            _note(self._touched, touched, self._tick)
+
+    def touch(self, repo_nums: Iterable[int]) -> None:
+        """Note that the store has got more of these repos than these tables show: commits that wait, or were rejected."""
+        with self._lock:
+            self._tick += 1
+            _note(self._touched, repo_nums, self._tick)
+
+    def restate(self, repo_nums: Iterable[int]) -> None:
+        """Note that these repos are to be described anew, for a reason that is in no branch of theirs."""
+        with self._lock:
+            self._tick += 1
+            _note(self._restated, repo_nums, self._tick)
+
+    def repos_since(self, tick: int | None) -> tuple[int, list[int], list[int]]:
+        """The tick of now, and repos that were touched after a tick, then those that were restated.
+
+        Some may be gone. After None: all there are were touched.
+        """
+        with self._lock:
+            if tick is None:
+                return self._tick, list(self.tables.repos), []
+            return self._tick, _since(self._touched, tick), _since(self._restated, tick)
 
     def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Branch], list[TopicKey]]:
         """The tick of now, branches by topic, and topics that have moved after a tick; after None: all there are."""
         with self._lock:
             by_topic = self.tables.by_topic
             return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
+
+    def count_in(self, database: Database, repo_nums: Collection[int]) -> dict[int, list[Branch]]:
+        """Branches of these repos with counts of this moment: reads those that have changed. Raises StorageError."""
+        with self._lock:
+            tables = self.tables
+            due = {
+                num
+                for repo_num in repo_nums
+                for num in tables.branches_of_repo.get(repo_num, ())
+                if num in self._changed
+            }
+        counted = {}
+        if due:
+            with database.read() as connection:
+                found = _counted(connection, tables, due)
+            counted = {(one.num, one.topic_num): one for one in found}
+        return {
+            repo_num: [counted.get((one.num, one.topic_num), one) for one in tables.branches_in(repo_num)]
+            for repo_num in repo_nums
+        }
+
+    def count_all(self, database: Database) -> int:
+        """Commits of all branches that are not void now: reads what has changed since the last call. Raises StorageError."""
+        with self._counting:
+            with self._lock:
+                tables, tick = self.tables, self._tick
+                of, upto, _, _ = self._total
+                due = _since(self._changed, upto if of is tables else 0)
+            if of is not tables:
+                total = sum(one.commit_count - one.void_count for one in tables.branches.values())
+                self._total = tables, 0, total, {}
+            _, _, total, newer = self._total
+            if due:
+                with database.read() as connection:
+                    found = _counted(connection, tables, due)
+                for num, count in {one.num: one.commit_count - one.void_count for one in found}.items():
+                    shown = tables.branches[num]
+                    total += count - newer.get(num, shown.commit_count - shown.void_count)
+                    newer[num] = count
+            self._total = tables, tick, total, newer
+            return total
 
     def count(self, database: Database) -> Tables:
         """The tables with counts of this moment: reads what has changed since the last call. Raises StorageError."""

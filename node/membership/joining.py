@@ -219,6 +219,7 @@ class Joiner:
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
             self.refused[repo.repo_id] = _why_refused(error)
+            self._hub.replica.shown.restate([repo.num])
             await self._hub.write(self._forget_link, repo)
             self._hub.changes.ring()  # nothing was stored, and who joins waits to hear of it
             return

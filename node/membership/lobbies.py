@@ -80,7 +80,8 @@ def find_requests(replica: Replica, lobby: Repo) -> list[FoundRequest]:
 
 def find_repo(replica: Replica, repo_id: RepoId) -> Repo | None:
     """A repo that is here whole, by its id."""
-    return next((one for one in replica.repos.values() if one.repo_id == repo_id and one.has_members), None)
+    root = replica.tables.roots.get(repo_id)  # only repos that are here whole have one
+    return None if root is None else replica.repos.get(root.repo_num)
 
 
 def find_asked(replica: Replica) -> list[tuple[Repo, AskLink]]:
