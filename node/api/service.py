@@ -48,7 +48,7 @@ from node.importers.imports import Imports
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
-from node.membership.lobbies import find_repo, is_lobby
+from node.membership.lobbies import count_lobbies, find_repo
 from node.membership.members import Members, find_user
 from node.membership.merging import Merging
 from node.membership.names import Names, check_name
@@ -185,7 +185,7 @@ class NodeService:
             "router": {"state": self._addresses.router.state, "detail": self._addresses.router.detail},
             "relay": self._hub.relay is not None,
             "uptime_seconds": int(self._clock() - self._started_at),
-            "repos": sum(not is_lobby(replica, repo) for repo in replica.repos.values()),
+            "repos": len(replica.repos) - count_lobbies(replica),
             "commits": await self._hub.run_blocking(replica.shown.count_all, replica.database),
             "pending": waiting,
             "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},

@@ -215,14 +215,26 @@ class Replica:
         """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
         return self._persons.get(repo_id, {})
 
+    @property
+    def with_devices(self) -> list[RepoId]:
+        """Repos in which anything is said of devices, as they were last committed."""
+        return list(self._persons)
+
     def find_persons(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Mapping[UserId, UserId]]:
-        """Look again who is whose device in these repos; gives that of all. To be used while `membership_lock` is held."""
-        changed = {}
+        """Look again who is whose device in these repos; gives that of all that say anything of devices.
+
+        To be used while `membership_lock` is held.
+        """
+        found, gone = {}, set()
         for repo_id in repo_ids:
             membership = self._memberships.get(repo_id)
-            words = membership.device_statements if membership is not None else ()
-            changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
-        return {**self._persons, **changed} if changed else self._persons
+            if membership is not None and membership.device_statements:
+                found[repo_id] = find_persons(membership.now(), membership.device_statements)
+            elif repo_id in self._persons:
+                gone.add(repo_id)
+        if not found and not gone:
+            return self._persons
+        return {repo_id: one for repo_id, one in {**self._persons, **found}.items() if repo_id not in gone}
 
     def find_stated(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Stated]:
         """Look again what members of these repos state of themselves; gives that of all. Hold `membership_lock`."""
@@ -277,7 +289,12 @@ class Replica:
     ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
         self.shown.show(
-            change.tables, change.uncounted, change.moved, change.touched, is_counted=change.is_counted
+            change.tables,
+            change.uncounted,
+            change.moved,
+            change.touched,
+            change.rooted,
+            is_counted=change.is_counted,
         )
         self._persons, self._stated = persons, stated
         self._hidden = change.hidden
@@ -337,6 +354,8 @@ class Change:
         """Repos whose membership it has changed."""
         self.touched: set[int] = set()
         """Numbers of repos of which it has changed anything."""
+        self.rooted: set[int] = set()
+        """Of these, such whose rows or root branches it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         self._stated: Mapping[RepoId, Stated] = {}
         self.hidden: Mapping[RepoId, Hidden] = {}
@@ -362,6 +381,7 @@ class Change:
         self.tables, moved = renew_tables(self.connection, self.tables, changes)
         self.moved |= moved
         self.touched |= changes.repos
+        self.rooted |= changes.repos
         self._touch(changes.branches | counted, before)
         self.is_counted = True
         forget_row_changes(self.connection)
@@ -374,7 +394,8 @@ class Change:
         self._touch(self.uncounted, self.tables)
         for tables in (self._replica.tables, self.tables):
             roots = (tables.roots.get(repo_id) for repo_id in self.changed_repos)
-            self.touched.update(root.repo_num for root in roots if root is not None)
+            self.rooted.update(root.repo_num for root in roots if root is not None)
+        self.touched |= self.rooted
         self._persons = self._replica.find_persons(self.changed_repos)
         self._stated = self._replica.find_stated(self.changed_repos)
         self.hidden = self._replica.find_hidden(self.changed_repos)
@@ -386,6 +407,8 @@ class Change:
             branch = self.tables.branches.get(num) or before.branches.get(num)
             if branch is not None:
                 self.touched.add(branch.repo_num)
+                if branch.facts.is_root_branch:
+                    self.rooted.add(branch.repo_num)
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""

@@ -29,6 +29,8 @@ class Tables:
     """Repos, epochs and branches as one moment of the store has them. Each table is in the order of its numbers."""
 
     repos: Mapping[int, Repo]
+    of_id: Mapping[RepoId, Repo]
+    invited: Mapping[int, Repo]  # of these, such as keep the link that they were joined or asked for by
     epochs: Mapping[int, Epoch]
     branches: Mapping[int, Branch]  # on the topic that this node writes to
     on_topics: Mapping[int, Branch]  # on each topic, by its number
@@ -87,7 +89,7 @@ class Tables:
         return found
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -97,6 +99,8 @@ def load_tables(connection: Connection) -> Tables:
     tables = replace(
         _NOTHING,
         repos=repos,
+        of_id={repo.repo_id: repo for repo in repos.values()},
+        invited=_invited(repos),
         epochs=epochs,
         epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
     )
@@ -150,11 +154,21 @@ def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -
     return replace(
         before,
         repos=_replaced(before.repos, nums, repos),
+        of_id=_replaced(
+            before.of_id,
+            [before.repos[num].repo_id for num in nums if num in before.repos],
+            {repo.repo_id: repo for repo in repos.values()},
+        ),
+        invited=_replaced(before.invited, nums, _invited(repos)),
         epochs=_replaced(before.epochs, old_epochs, epochs),
         epochs_of_repo=_replaced(
             before.epochs_of_repo, nums, _numbers((one.repo_num, one.num) for one in epochs.values())
         ),
     )
+
+
+def _invited(repos: Mapping[int, Repo]) -> dict[int, Repo]:
+    return {num: repo for num, repo in repos.items() if repo.invitation is not None}
 
 
 def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
@@ -266,6 +280,9 @@ class ShownTables:
         # The same by the number of a repo: of what the store has of it, and of what is known of it besides.
         self._touched: dict[int, int] = {}
         self._restated: dict[int, int] = {}
+        self._rooted: dict[
+            int, int
+        ] = {}  # of those that were touched: their rows, or their root branches, are others
         self._counting = threading.Lock()
         # Tables that were shown, the same with newer counts, and the tick up to which.
         self._counted = (tables, tables, 0)
@@ -283,12 +300,14 @@ class ShownTables:
         changed: Iterable[int],
         moved: Iterable[TopicKey] = (),
         touched: Iterable[int] = (),
+        rooted: Iterable[int] = (),
         *,
         is_counted: bool,
     ) -> None:
         """Show these tables; branches that `changed` have got commits since, and topics have `moved` (`renew_tables`).
 
-        `touched` are repos of which anything is otherwise. `is_counted`: the counts of all other branches are new.
+        `touched` are repos of which anything is otherwise; of those that are `rooted` their rows or root branches.
+        `is_counted`: the counts of all other branches are new.
         """
         with self._lock:
             self._tick += 1
@@ -298,12 +317,15 @@ class ShownTables:
             _note(self._changed, changed, self._tick)
             _note(self._moved, moved, self._tick)
             _note(self._touched, touched, self._tick)
+            _note(self._rooted, rooted, self._tick)
 
-    def touch(self, repo_nums: Iterable[int]) -> None:
-        """Note that the store has got more of these repos than these tables show: commits that wait, or were rejected."""
+    def touch(self, branch: Branch) -> None:
+        """Note that the store has got more of a branch than these tables show: commits that wait, or were rejected."""
         with self._lock:
             self._tick += 1
-            _note(self._touched, repo_nums, self._tick)
+            _note(self._touched, [branch.repo_num], self._tick)
+            if branch.facts.is_root_branch:
+                _note(self._rooted, [branch.repo_num], self._tick)
 
     def restate(self, repo_nums: Iterable[int]) -> None:
         """Note that these repos are to be described anew, for a reason that is in no branch of theirs."""
@@ -326,6 +348,14 @@ class ShownTables:
         with self._lock:
             by_topic = self.tables.by_topic
             return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
+
+    def roots_since(self, tick: int | None) -> tuple[int, list[int]]:
+        """The tick of now, and repos whose rows or root branches have changed after a tick, also such as are gone.
+
+        After None: all there are.
+        """
+        with self._lock:
+            return self._tick, list(self.tables.repos) if tick is None else _since(self._rooted, tick)
 
     def count_in(self, database: Database, repo_nums: Collection[int]) -> dict[int, list[Branch]]:
         """Branches of these repos with counts of this moment: reads those that have changed. Raises StorageError."""

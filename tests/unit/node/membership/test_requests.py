@@ -338,7 +338,7 @@ async def test_an_expired_link_asks_nothing_and_its_requests_are_over(
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS + 1
     assert people.ann.joiner.lobbies.forget_ended()
     assert lobby_of(people.ann, link) is None
-    assert people.ann.joiner.lobbies.find_stated() == []
+    assert people.ann.joiner.lobbies.find_stated(people.ann.replica.repos.values()) == []
 
 
 @pytest.mark.slow
