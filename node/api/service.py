@@ -292,7 +292,8 @@ class NodeService:
         target = self._repo(repo)
 
         def read() -> list[BranchView]:
-            branches = self._hub.replica.read_tables().branches_in(target.num)
+            replica = self._hub.replica
+            branches = replica.shown.count_in(replica.database, [target.num])[target.num]
             return self._branch_views([branch for branch in branches if not branch.facts.is_root_branch])
 
         return {"branches": await self._hub.run_blocking(read)}
