@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from node.ingest.layered_map import LayeredMap
 from protocol.epochs import EpochInit
 from protocol.ids import BranchId, EpochId, RepoId, TopicKey
 from storage.engine.database import Database
@@ -43,6 +44,7 @@ class Tables:
         BranchId, tuple[int, ...]
     ]  # numbers of branches by their ids, which two repos may state
     branches_named: Mapping[str, tuple[int, ...]]  # and by their names
+    commit_count: int  # of all branches, without void ones
 
     def branches_in(self, repo_num: int) -> list[Branch]:
         """Branches of a repo, on the topics that this node writes to."""
@@ -89,7 +91,7 @@ class Tables:
         return found
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -182,18 +184,22 @@ def _with_branches(before: Tables, nums: Collection[int], found: Collection[Bran
     new = sorted((one for each in of_branch.values() for one in each), key=lambda one: one.topic_num)
     current = {num: _current(before.repos[each[0].repo_num], each) for num, each in of_branch.items()}
     roots = {one.facts.repo_id: one for one in current.values() if one.facts.is_root_branch}
+    replaced = [num for num in nums if num in before.branches]
     return replace(
         before,
         branches=_replaced(before.branches, nums, current),
         on_topics=_replaced(
-            before.on_topics, (one.topic_num for one in old), {one.topic_num: one for one in new}
+            before.on_topics, [one.topic_num for one in old], {one.topic_num: one for one in new}
         ),
-        by_topic=_replaced(before.by_topic, (one.topic for one in old), {one.topic: one for one in new}),
-        roots=_replaced(before.roots, (one.facts.repo_id for one in old if one.facts.is_root_branch), roots),
+        by_topic=_replaced(before.by_topic, [one.topic for one in old], {one.topic: one for one in new}),
+        roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
         topics_of=_replaced(before.topics_of, nums, of_branch),
         branches_of_repo=_grouped(before.branches_of_repo, old, current.values(), lambda one: one.repo_num),
         branches_of_id=_grouped(before.branches_of_id, old, current.values(), lambda one: one.branch_id),
         branches_named=_grouped(before.branches_named, old, current.values(), lambda one: one.name),
+        commit_count=before.commit_count
+        + sum(one.commit_count - one.void_count for one in current.values())
+        - sum(before.branches[num].commit_count - before.branches[num].void_count for num in replaced),
     )
 
 
@@ -238,17 +244,12 @@ def _numbers(pairs: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
     return {key: tuple(sorted(nums)) for key, nums in found.items()}
 
 
-def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> Mapping[K, V]:
+def _replaced(before: Mapping[K, V], gone: Collection[K], new: Mapping[K, V]) -> Mapping[K, V]:
     """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
-    old = [key for key in gone if key in before]
-    if not old and not new:
+    if not new and not any(key in before for key in gone):
         return before
-    made = dict(before)
-    for key in old:
-        if key not in new:
-            made.pop(key, None)
-    made.update(new)
-    return made
+    layered = before if isinstance(before, LayeredMap) else LayeredMap(before)
+    return layered.replaced(gone, new)
 
 
 def _note(log: dict[K, int], keys: Iterable[K], tick: int) -> None:
@@ -385,8 +386,7 @@ class ShownTables:
                 of, upto, _, _ = self._total
                 due = _since(self._changed, upto if of is tables else 0)
             if of is not tables:
-                total = sum(one.commit_count - one.void_count for one in tables.branches.values())
-                self._total = tables, 0, total, {}
+                self._total = tables, 0, tables.commit_count, {}
             _, _, total, newer = self._total
             if due:
                 with database.read() as connection:
