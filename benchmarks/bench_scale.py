@@ -60,6 +60,8 @@ def measure_looks(peer: Peer, **more: object) -> None:
     repo = repos[len(repos) // 2]["repo"]
     branch = client.list_branches(repo)["branches"][0]["branch"]
     _repeat("wide_list_repos", peer, client.list_repos, **more)
+    cursor = client.list_repos()["cursor"]
+    _repeat("wide_list_changes", peer, lambda: client.list_repos(since=cursor), **more)
     _repeat("wide_list_branches", peer, lambda: client.list_branches(repo), **more)
     _repeat("wide_status", peer, client.show_status, **more)
     _repeat("wide_unseen", peer, client.list_unseen, **more)
@@ -77,7 +79,7 @@ def _measure_page(peer: Peer, branch: str, **more: object) -> None:
     sizes: list[int] = []
 
     def listen() -> None:
-        with closing(connect(peer.home)) as client, client.watch_node() as events:
+        with closing(connect(peer.home)) as client, client.watch_node(changes=True) as events:
             for event in events:
                 sizes.append(len(str(event.data)))
                 if is_over.is_set():

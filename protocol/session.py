@@ -155,6 +155,7 @@ class Session:
             AnnouncedTopic, BlindTopic
         ] = {}  # how the peer would announce a followed topic -> blinded topic
         self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
+        self._changed: set[TopicKey] = set()
         self._is_dead = False
         self.joined_count = 0
         """Topics that were joined so far."""
@@ -192,6 +193,11 @@ class Session:
         blind = self._blind.get(topic)
         return None if blind is None else self._topics[blind]
 
+    def take_changed(self) -> set[TopicKey]:
+        """Topics whose progress may have changed since the last call: of thousands, most have not."""
+        changed, self._changed = self._changed, set()
+        return changed
+
     def has_joined(self, topic: TopicKey) -> bool:
         """Whether both sides follow a topic."""
         progress = self.progress_of(topic)
@@ -216,10 +222,22 @@ class Session:
         if self._is_dead:
             return []
         try:
-            return self._handle(event)
+            outputs = self._handle(event)
         except PeerFault as fault:
             self._is_dead = True
             return [Close(fault.reason)]
+        self._note_changed(event, outputs)
+        return outputs
+
+    def _note_changed(self, event: Event, outputs: list[Output]) -> None:
+        """An event is about one topic. Where it moves others on, an output says what is to be done for each of them."""
+        if isinstance(event, MessageReceived):
+            progress = self._topics.get(getattr(event.message, "topic", None))  # type: ignore[arg-type]  # None is no key
+            topics = [None if progress is None else progress.topic]
+        else:
+            topics = [getattr(event, "topic", None)]
+        topics += [getattr(output, "topic", None) for output in outputs]
+        self._changed.update(topic for topic in topics if topic in self._blind)
 
     def _handle(self, event: Event) -> list[Output]:
         match event:

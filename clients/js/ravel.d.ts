@@ -203,6 +203,9 @@ export interface LogLines {
 /** Peers and repos. */
 export interface NodeLists {
   banned: string[];
+  complete: boolean;
+  cursor: string;
+  gone: string[];
   known: LearnedAddress[];
   peers: PeerView[];
   repos: RepoView[];
@@ -226,6 +229,7 @@ export interface RepoView {
   permission: "owner" | "admin" | "manage" | "write" | "read" | "former" | "joining" | "damaged";
   repo: string;
   requests: number;
+  revision: number;
   standing: RepoStanding;
   whole: boolean;
 }
@@ -253,6 +257,9 @@ export interface PeerList {
 
 /** The repos of this node. */
 export interface RepoList {
+  complete: boolean;
+  cursor: string;
+  gone: string[];
   repos: RepoView[];
 }
 
@@ -1975,8 +1982,8 @@ export class Ravel {
   /** Show the latest lines of the daemon's log. */
   showLog(values?: {}, options?: RequestOptions): Promise<LogLines>;
   /** Show peers and repos, or follow them as they change. */
-  followNode(values?: {}, options?: RequestOptions): Promise<NodeLists>;
-  followNodeStream(values?: {}, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
+  followNode(values?: { changes?: boolean }, options?: RequestOptions): Promise<NodeLists>;
+  followNodeStream(values?: { changes?: boolean }, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
   /** Export what is new. The answer comes when it is written. */
   exportStore(values?: {}, options?: RequestOptions): Promise<ExportResult>;
   /** Show when the export that is there was made, and its size. */
@@ -1991,7 +1998,7 @@ export class Ravel {
   describeApi(values?: {}, options?: RequestOptions): Promise<Record<string, unknown>>;
   // Repos
   /** List the repos of this node. */
-  listRepos(values?: {}, options?: RequestOptions): Promise<RepoList>;
+  listRepos(values?: { since?: string }, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
   createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
   /** Join a repo by a bearer link, or ask to be let in by a link that asks. */

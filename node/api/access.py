@@ -22,8 +22,10 @@ _SHOWN_MAX: Final = 100
 """Characters of a name that a refusal repeats."""
 _PEERS: Final = ("peers", "known", "banned")
 """Keys of lists of peers, which the action `node` shows."""
-LISTS: Final = frozenset({"repos", "branches", *_PEERS})
+LISTS: Final = frozenset({"repos", "gone", "branches", *_PEERS})
 """Keys of answers that `keep_readable` knows."""
+OF_LISTS: Final = frozenset({"cursor", "complete"})
+"""Keys beside these that say nothing of what is listed."""
 
 
 class Access:
@@ -90,6 +92,8 @@ def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(answer)
     if caller.is_limited and "repos" in found:
         found["repos"] = [one for one in found["repos"] if caller.is_for_repo(one["repo"])]
+    if caller.is_limited and "gone" in found:
+        found["gone"] = [one for one in found["gone"] if caller.is_for_repo(one)]
     if caller.is_limited and "branches" in found:
         found["branches"] = [
             one for one in found["branches"] if caller.is_for_branch(one["repo"], one["branch"])
@@ -163,6 +167,7 @@ class _CallerSource:
         self._caller = caller
         self._callers = callers
         self._sent: dict[str, Mapping[str, object]] = {}
+        self._repos: dict[str, object] | None = None  # as they were sent last, by id
 
     def start(self) -> None:
         """Begin to notice."""
@@ -189,7 +194,25 @@ class _CallerSource:
             return None
         found = Event(event.name, event.cursor, keep_readable(self._caller, event.data))
         # That something happens in other repos must not show either.
+        if event.name == "repos":
+            return self._keep_repos(found)
         if self._sent.get(event.name) == found.data:
             return None
         self._sent[event.name] = found.data
         return found
+
+    def _keep_repos(self, event: Event) -> Event | None:
+        """What of a list of repos is new for the caller: of a complete one all, if any is."""
+        data: dict[str, Any] = dict(event.data)
+        shown = {one["repo"]: one for one in data["repos"]}
+        if data["complete"]:
+            before, self._repos = self._repos, shown
+            return event if shown != before else None
+        sent = self._repos = self._repos if self._repos is not None else {}
+        changed = {repo: one for repo, one in shown.items() if sent.get(repo) != one}
+        sent.update(changed)
+        for repo in data["gone"]:
+            sent.pop(repo, None)
+        if not changed and not data["gone"]:
+            return None
+        return Event(event.name, event.cursor, {**data, "repos": list(changed.values())})

@@ -9,6 +9,7 @@ from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, json_response, read_json, read_query
 from node.api.service import NodeService
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
+from node.contract.node import FOLLOW_NODE
 from node.contract.timelines import FOLLOW_EDITS
 
 
@@ -49,8 +50,10 @@ class EventEndpoints:
     async def node(self, request: Request) -> Response:
         """Peers and repos, now or as they change: those that the caller may see."""
         caller = caller_of(request)
+        query = read_query(request, FOLLOW_NODE.query)
         if _wants_stream(request):
-            return self._streams.open(self._access.follow(self._service.look_on(), caller))
+            source = self._service.look_on(request.headers.get("last-event-id", ""), **query)
+            return self._streams.open(self._access.follow(source, caller))
         return json_response(keep_readable(caller, await self._service.list_all()))
 
 

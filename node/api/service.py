@@ -4,7 +4,7 @@ Methods take and give plain values ready for JSON, and raise ServiceError for wh
 the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
 from node.api.relay_overview import RelayOverview
 from node.api.remote import Remote
+from node.api.repo_list import ListedRepos
+from node.api.repo_views import RepoViews
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
@@ -35,7 +37,7 @@ from node.contract.branches import BranchList, BranchView
 from node.contract.commits import CommitView, VerdictView, VoidList
 from node.contract.members import InvitationLinkView
 from node.contract.node import NodeLists, NodeStatus, QrCode
-from node.contract.repos import RepoFork, RepoList, RepoView
+from node.contract.repos import RepoFork, RepoView
 from node.contract.timelines import PastCommits, TangleView
 from node.contract.values import Capability, Empty
 from node.exports.archives import Archives
@@ -46,7 +48,7 @@ from node.importers.imports import Imports
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
-from node.membership.lobbies import find_asked, find_repo, is_lobby
+from node.membership.lobbies import count_lobbies, find_repo
 from node.membership.members import Members, find_user
 from node.membership.merging import Merging
 from node.membership.names import Names, check_name
@@ -55,12 +57,12 @@ from node.membership.peers import Peers
 from node.membership.profiles import People
 from node.membership.quorums import Quorums
 from node.membership.relay_joining import RelayJoining
-from node.membership.requests import Requests, describe_ask
+from node.membership.requests import Requests
 from node.membership.sharing import Sharing, reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.observe.disk_use import StorageView
-from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, Unheld, describe_standing
+from node.observe.standing import Outlook, Standings
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
@@ -71,12 +73,11 @@ from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle
 from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
 from node.timelines.unseen import UnseenCommits
-from node.timelines.views import branch_view, repo_view
+from node.timelines.views import branch_view
 from node.timelines.why import explain, list_voids
 from protocol.ids import PeerId
 from protocol.links import find_kept_ask
 from protocol.text import id_text
-from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
@@ -154,6 +155,8 @@ class NodeService:
         self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.standings = Standings(hub, network)
+        views = RepoViews(hub, author, joiner, self.standings, self.requests, self.inbox)
+        self.repo_list = ListedRepos(hub, self.standings, views)
         self.watching = Watching(hub, network, home, clock, exports)
         self.storage = StorageView(hub, home)
         self.background = Background()
@@ -182,10 +185,8 @@ class NodeService:
             "router": {"state": self._addresses.router.state, "detail": self._addresses.router.detail},
             "relay": self._hub.relay is not None,
             "uptime_seconds": int(self._clock() - self._started_at),
-            "repos": sum(not is_lobby(replica, repo) for repo in replica.repos.values()),
-            "commits": sum(
-                branch.commit_count - branch.void_count for branch in await self._fresh_branches()
-            ),
+            "repos": len(replica.repos) - count_lobbies(replica),
+            "commits": await self._hub.run_blocking(replica.shown.count_all, replica.database),
             "pending": waiting,
             "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},
             "lost_writes": {
@@ -205,7 +206,7 @@ class NodeService:
         create = partial(self._author.create_repo, name, "main", is_unique=True)
         repo, ingested = await self._hub.write(create)
         self._hub.announce(ingested)
-        return await self._repo_view(repo)
+        return await self.repo_list.show(repo)
 
     async def fork_repo(self, repo: str, name: str) -> RepoFork:
         """Create a repo of this user's own that continues another."""
@@ -252,18 +253,13 @@ class NodeService:
             change.changed_repos.add(repo.repo_id)
             replica.forget_membership(repo.repo_id)
 
-    async def list_repos(self) -> RepoList:
-        """All repos of this node."""
-        repos = list(self._hub.replica.repos.values())
-        return {"repos": await self._hub.run_blocking(self._repo_views, repos, self.standings.outlooks())}
-
     async def list_all(self) -> NodeLists:
         """Peers and repos of this node."""
-        return {**await self.peers.list_all(), **await self.list_repos()}
+        return {**await self.peers.list_all(), **await self.repo_list.list()}
 
-    def look_on(self) -> NodeSource:
-        """Peers and repos as they change."""
-        return NodeSource(self._hub, self.peers.list_all, self.list_repos)
+    def look_on(self, cursor: str = "", *, changes: bool = False) -> NodeSource:
+        """Peers and repos as they change: with `changes` only those that have, since a cursor."""
+        return NodeSource(self.peers.list_all, self.repo_list.list, cursor, only_changes=changes)
 
     async def invite(
         self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str, renews: bool
@@ -277,7 +273,7 @@ class NodeService:
         joined = await self.sharing.join(invitation, follow=follow)
         ask = find_kept_ask(joined.invitation)  # accepted meanwhile, the repo itself is here
         target = None if ask is None else find_repo(self._hub.replica, ask.repo)
-        return await self._repo_view(target or joined)
+        return await self.repo_list.show(target or joined)
 
     async def capability(self, repo: str) -> Capability:
         """A repo's read capability as a link."""
@@ -289,14 +285,15 @@ class NodeService:
 
     async def follow(self, capability: str) -> RepoView:
         """Read and replicate a repo, or one of its branches, by a read capability."""
-        return await self._repo_view(await self.sharing.follow(capability))
+        return await self.repo_list.show(await self.sharing.follow(capability))
 
     async def list_branches(self, repo: str) -> BranchList:
         """Branches of a repo, without the root branch."""
         target = self._repo(repo)
 
         def read() -> list[BranchView]:
-            branches = self._hub.replica.read_tables().branches_in(target.num)
+            replica = self._hub.replica
+            branches = replica.shown.count_in(replica.database, [target.num])[target.num]
             return self._branch_views([branch for branch in branches if not branch.facts.is_root_branch])
 
         return {"branches": await self._hub.run_blocking(read)}
@@ -390,96 +387,6 @@ class NodeService:
     def _count_pending(self) -> tuple[int, DamagedCount]:
         with self._hub.replica.database.read() as connection:
             return count_pending(connection), count_damaged(connection)
-
-    async def _fresh_branches(self) -> list[Branch]:
-        tables = await self._hub.run_blocking(self._hub.replica.read_tables)
-        return list(tables.branches.values())
-
-    async def _repo_view(self, repo: Repo) -> RepoView:
-        for view in await self._hub.run_blocking(
-            self._repo_views, [repo], {repo.num: self.standings.outlook(repo)}
-        ):
-            return view
-        raise ServiceError("not_found", "the repo was forgotten meanwhile")
-
-    def _repo_views(self, repos: Sequence[Repo], outlooks: Mapping[int, Outlook]) -> list[RepoView]:
-        """Those of these repos that are here still. Only counts of commits that have changed are read."""
-        replica = self._hub.replica
-        tables = replica.read_tables()
-        seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
-        unheld = self.standings.count_unheld(self._author.user, seen)
-        asked = {link.repo for _, link in find_asked(replica)}
-        views = []
-        for repo in repos:
-            permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
-            waiting, offers = 0, 0
-            if is_lobby(replica, repo):
-                views += self._ask_views(repo, seen[repo.num])
-                continue
-            try:
-                if repo.is_behind:
-                    newest_epoch_at = replica.newest_epoch_at(repo)
-                permission = self.sharing.permission(repo)
-                was_member = replica.was_member(repo, self._author.user)
-                waiting, offers = self.requests.count_waiting(repo), self.inbox.count_waiting(repo)
-            except DamagedBlock:
-                is_damaged = True
-            current = tables.repos.get(repo.num)
-            if current is not None:
-                is_joining = permission is None and (current.invitation is not None or repo.repo_id in asked)
-                facts = Facts(
-                    permission is not None,
-                    was_member,
-                    is_joining=is_joining,
-                    is_damaged=is_damaged,
-                    is_behind=current.is_behind,
-                    has_members=current.has_members,
-                    refused=self._joiner.refused.get(repo.repo_id, ""),
-                    newest_epoch_at=newest_epoch_at,
-                    requests=waiting,
-                )
-                views.append(
-                    repo_view(
-                        current,
-                        tables.branches_in(repo.num),
-                        permission,
-                        was_member=was_member,
-                        standing=describe_standing(
-                            facts,
-                            seen[repo.num],
-                            unheld[repo.num],
-                            self._hub.replica.people.peer_name,
-                            sum(one.commit_count - one.void_count for one in tables.branches_in(repo.num)),
-                        ),
-                        is_joining=is_joining,
-                        requests=waiting,
-                        offers=offers,
-                        is_damaged=is_damaged,
-                    )
-                )
-        return views
-
-    def _ask_views(self, lobby: Repo, outlook: Outlook) -> list[RepoView]:
-        """A repo that this user asked for, while nothing of it is here; no lobby of others."""
-        ask = self.requests.made_in(lobby)
-        here = {id_text(one.repo_id) for one in self._hub.replica.repos.values() if one.has_members}
-        if ask is None or ask["status"] == "withdrawn" or ask["repo"] in here:
-            return []
-        sentence = describe_ask(ask)
-        facts = Facts(False, False, True, False, False, True, asking=sentence)
-        return [
-            {
-                "repo": ask["repo"],
-                "name": ask["repo_name"],
-                "permission": "joining",
-                "whole": True,
-                "branches": 0,
-                "commits": 0,
-                "requests": 0,
-                "offers": 0,
-                "standing": describe_standing(facts, outlook, Unheld(), self._hub.replica.people.peer_name),
-            }
-        ]
 
     async def _branch_view(self, branch: Branch) -> BranchView:
         (view,) = await self._hub.run_blocking(self._branch_views, [branch])

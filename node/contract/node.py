@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, TypedDict
 from msgspec import Meta
 
 from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, PERSON, READ_LISTS
-from node.contract.endpoint import Endpoint, StreamedEvent
+from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent
 from node.contract.peers import PeerList, PeerView
 from node.contract.repos import RepoList
 from node.contract.search import SearchIndexView
@@ -253,9 +253,20 @@ FOLLOW_NODE: Final = Endpoint(
     needs=READ_LISTS,
     summary="Show peers and repos, or follow them as they change.",
     answer=NodeLists,
+    query=(
+        QueryParameter(
+            name="changes",
+            type=bool,
+            description="Whether a `repos` event has only the repos that have changed since the one before. The first has "
+            "all, or with a cursor in `Last-Event-ID` those that have changed since.",
+        ),
+    ),
+    headers=(HeaderParameter("Last-Event-ID", "Of a stream with `changes`: the cursor to continue from."),),
     events=(
         StreamedEvent("peers", PeerList, "The whole list, when it has changed."),
-        StreamedEvent("repos", RepoList, "The whole list, when it has changed."),
+        StreamedEvent(
+            "repos", RepoList, "The whole list, when it has changed; with `changes` only what has changed."
+        ),
         StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
     ),
     errors=("busy",),

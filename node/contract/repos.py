@@ -140,6 +140,12 @@ class RepoView(TypedDict):
         int, Meta(ge=0, description="How many users ask to be let in, and wait for an answer of this user.")
     ]
     offers: Annotated[int, Meta(ge=0, description="How many offers wait for an answer of this user.")]
+    revision: Annotated[
+        int,
+        Meta(
+            ge=0, description="Another one after each change of what is stored of the repo and its branches."
+        ),
+    ]
     standing: RepoStanding
 
 
@@ -147,6 +153,13 @@ class RepoList(TypedDict):
     """The repos of this node."""
 
     repos: list[RepoView]
+    gone: Annotated[list[Id], Meta(description="Repos that are no longer there, where `complete` is false.")]
+    cursor: Annotated[
+        str, Meta(description="Of this moment: names it in `since` to get what has changed after it.")
+    ]
+    complete: Annotated[
+        bool, Meta(description="True: these are all repos. False: those that have changed since the cursor.")
+    ]
 
 
 class ForkedBranch(TypedDict):
@@ -220,7 +233,16 @@ LIST_REPOS: Final = Endpoint(
     stability="stable",
     needs=READ_LISTS,
     summary="List the repos of this node.",
-    service="list_repos",
+    service="repo_list.list",
+    query=(
+        QueryParameter(
+            name="since",
+            type=str,
+            description="The `cursor` of an earlier answer: only what has changed since. One from before a restart, or "
+            "older than the latest 1,000 repos that went, gets the whole list.",
+            default="",
+        ),
+    ),
     answer=RepoList,
 )
 CREATE_REPO: Final = Endpoint(

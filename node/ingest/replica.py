@@ -215,14 +215,26 @@ class Replica:
         """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
         return self._persons.get(repo_id, {})
 
+    @property
+    def with_devices(self) -> list[RepoId]:
+        """Repos in which anything is said of devices, as they were last committed."""
+        return list(self._persons)
+
     def find_persons(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Mapping[UserId, UserId]]:
-        """Look again who is whose device in these repos; gives that of all. To be used while `membership_lock` is held."""
-        changed = {}
+        """Look again who is whose device in these repos; gives that of all that say anything of devices.
+
+        To be used while `membership_lock` is held.
+        """
+        found, gone = {}, set()
         for repo_id in repo_ids:
             membership = self._memberships.get(repo_id)
-            words = membership.device_statements if membership is not None else ()
-            changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
-        return {**self._persons, **changed}
+            if membership is not None and membership.device_statements:
+                found[repo_id] = find_persons(membership.now(), membership.device_statements)
+            elif repo_id in self._persons:
+                gone.add(repo_id)
+        if not found and not gone:
+            return self._persons
+        return {repo_id: one for repo_id, one in {**self._persons, **found}.items() if repo_id not in gone}
 
     def find_stated(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Stated]:
         """Look again what members of these repos state of themselves; gives that of all. Hold `membership_lock`."""
@@ -260,15 +272,14 @@ class Replica:
 
     def find_lobbies(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, RepoId]:
         """Look again which of these repos are lobbies; gives all that are. To be used while `membership_lock` is held."""
-        found = dict(self.lobbies)
+        found = {}
         for repo_id in repo_ids:
             membership = self._memberships.get(repo_id)
-            target = None if membership is None else membership.lobbies.target(membership.operations)
-            if target is None:
-                found.pop(repo_id, None)
-            else:
-                found[repo_id] = target
-        return found
+            found[repo_id] = None if membership is None else membership.lobbies.target(membership.operations)
+        if all(self.lobbies.get(repo_id) == target for repo_id, target in found.items()):
+            return self.lobbies
+        both = {**self.lobbies, **found}
+        return {repo_id: target for repo_id, target in both.items() if target is not None}
 
     def show(
         self,
@@ -277,7 +288,14 @@ class Replica:
         stated: Mapping[RepoId, Stated],
     ) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
-        self.shown.show(change.tables, change.uncounted, change.moved, is_counted=change.is_counted)
+        self.shown.show(
+            change.tables,
+            change.uncounted,
+            change.moved,
+            change.touched,
+            change.rooted,
+            is_counted=change.is_counted,
+        )
         self._persons, self._stated = persons, stated
         self._hidden = change.hidden
         self.lobbies = change.lobbies
@@ -334,6 +352,10 @@ class Change:
         """Topics that are new, gone, or of another number."""
         self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
+        self.touched: set[int] = set()
+        """Numbers of repos of which it has changed anything."""
+        self.rooted: set[int] = set()
+        """Of these, such whose rows or root branches it has changed."""
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         self._stated: Mapping[RepoId, Stated] = {}
         self.hidden: Mapping[RepoId, Hidden] = {}
@@ -353,10 +375,14 @@ class Change:
     def reload(self) -> Tables:
         """The same, and counts of commits as they are now."""
         changes = row_changes(self.connection)
+        before, counted = self.tables, set(changes.counted)
         if not self.is_counted:
             changes.counted |= self._replica.shown.stale()
         self.tables, moved = renew_tables(self.connection, self.tables, changes)
         self.moved |= moved
+        self.touched |= changes.repos
+        self.rooted |= changes.repos
+        self._touch(changes.branches | counted, before)
         self.is_counted = True
         forget_row_changes(self.connection)
         return self.tables
@@ -365,10 +391,24 @@ class Change:
         """Read and compute what memory will show, while it can still fail with the transaction."""
         self.refresh()
         self.uncounted = row_changes(self.connection).counted
+        self._touch(self.uncounted, self.tables)
+        for tables in (self._replica.tables, self.tables):
+            roots = (tables.roots.get(repo_id) for repo_id in self.changed_repos)
+            self.rooted.update(root.repo_num for root in roots if root is not None)
+        self.touched |= self.rooted
         self._persons = self._replica.find_persons(self.changed_repos)
         self._stated = self._replica.find_stated(self.changed_repos)
         self.hidden = self._replica.find_hidden(self.changed_repos)
         self.lobbies = self._replica.find_lobbies(self.changed_repos)
+
+    def _touch(self, branch_nums: Iterable[int], before: Tables) -> None:
+        """Note the repos of branches, some of which may be new or gone."""
+        for num in branch_nums:
+            branch = self.tables.branches.get(num) or before.branches.get(num)
+            if branch is not None:
+                self.touched.add(branch.repo_num)
+                if branch.facts.is_root_branch:
+                    self.rooted.add(branch.repo_num)
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from node.ingest.layered_map import LayeredMap
 from protocol.epochs import EpochInit
 from protocol.ids import BranchId, EpochId, RepoId, TopicKey
 from storage.engine.database import Database
@@ -29,6 +30,8 @@ class Tables:
     """Repos, epochs and branches as one moment of the store has them. Each table is in the order of its numbers."""
 
     repos: Mapping[int, Repo]
+    of_id: Mapping[RepoId, Repo]
+    invited: Mapping[int, Repo]  # of these, such as keep the link that they were joined or asked for by
     epochs: Mapping[int, Epoch]
     branches: Mapping[int, Branch]  # on the topic that this node writes to
     on_topics: Mapping[int, Branch]  # on each topic, by its number
@@ -41,6 +44,7 @@ class Tables:
         BranchId, tuple[int, ...]
     ]  # numbers of branches by their ids, which two repos may state
     branches_named: Mapping[str, tuple[int, ...]]  # and by their names
+    commit_count: int  # of all branches, without void ones
 
     def branches_in(self, repo_num: int) -> list[Branch]:
         """Branches of a repo, on the topics that this node writes to."""
@@ -87,7 +91,7 @@ class Tables:
         return found
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -97,6 +101,8 @@ def load_tables(connection: Connection) -> Tables:
     tables = replace(
         _NOTHING,
         repos=repos,
+        of_id={repo.repo_id: repo for repo in repos.values()},
+        invited=_invited(repos),
         epochs=epochs,
         epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
     )
@@ -150,11 +156,21 @@ def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -
     return replace(
         before,
         repos=_replaced(before.repos, nums, repos),
+        of_id=_replaced(
+            before.of_id,
+            [before.repos[num].repo_id for num in nums if num in before.repos],
+            {repo.repo_id: repo for repo in repos.values()},
+        ),
+        invited=_replaced(before.invited, nums, _invited(repos)),
         epochs=_replaced(before.epochs, old_epochs, epochs),
         epochs_of_repo=_replaced(
             before.epochs_of_repo, nums, _numbers((one.repo_num, one.num) for one in epochs.values())
         ),
     )
+
+
+def _invited(repos: Mapping[int, Repo]) -> dict[int, Repo]:
+    return {num: repo for num, repo in repos.items() if repo.invitation is not None}
 
 
 def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
@@ -168,18 +184,22 @@ def _with_branches(before: Tables, nums: Collection[int], found: Collection[Bran
     new = sorted((one for each in of_branch.values() for one in each), key=lambda one: one.topic_num)
     current = {num: _current(before.repos[each[0].repo_num], each) for num, each in of_branch.items()}
     roots = {one.facts.repo_id: one for one in current.values() if one.facts.is_root_branch}
+    replaced = [num for num in nums if num in before.branches]
     return replace(
         before,
         branches=_replaced(before.branches, nums, current),
         on_topics=_replaced(
-            before.on_topics, (one.topic_num for one in old), {one.topic_num: one for one in new}
+            before.on_topics, [one.topic_num for one in old], {one.topic_num: one for one in new}
         ),
-        by_topic=_replaced(before.by_topic, (one.topic for one in old), {one.topic: one for one in new}),
-        roots=_replaced(before.roots, (one.facts.repo_id for one in old if one.facts.is_root_branch), roots),
+        by_topic=_replaced(before.by_topic, [one.topic for one in old], {one.topic: one for one in new}),
+        roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
         topics_of=_replaced(before.topics_of, nums, of_branch),
         branches_of_repo=_grouped(before.branches_of_repo, old, current.values(), lambda one: one.repo_num),
         branches_of_id=_grouped(before.branches_of_id, old, current.values(), lambda one: one.branch_id),
         branches_named=_grouped(before.branches_named, old, current.values(), lambda one: one.name),
+        commit_count=before.commit_count
+        + sum(one.commit_count - one.void_count for one in current.values())
+        - sum(before.branches[num].commit_count - before.branches[num].void_count for num in replaced),
     )
 
 
@@ -224,17 +244,12 @@ def _numbers(pairs: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
     return {key: tuple(sorted(nums)) for key, nums in found.items()}
 
 
-def _replaced(before: Mapping[K, V], gone: Iterable[K], new: Mapping[K, V]) -> Mapping[K, V]:
+def _replaced(before: Mapping[K, V], gone: Collection[K], new: Mapping[K, V]) -> Mapping[K, V]:
     """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
-    old = [key for key in gone if key in before]
-    if not old and not new:
+    if not new and not any(key in before for key in gone):
         return before
-    made = dict(before)
-    for key in old:
-        if key not in new:
-            made.pop(key, None)
-    made.update(new)
-    return made
+    layered = before if isinstance(before, LayeredMap) else LayeredMap(before)
+    return layered.replaced(gone, new)
 
 
 def _note(log: dict[K, int], keys: Iterable[K], tick: int) -> None:
@@ -263,9 +278,17 @@ class ShownTables:
         # By number of a branch, and by topic: the tick of the last change, the latest last.
         self._changed: dict[int, int] = {}
         self._moved: dict[TopicKey, int] = {}
+        # The same by the number of a repo: of what the store has of it, and of what is known of it besides.
+        self._touched: dict[int, int] = {}
+        self._restated: dict[int, int] = {}
+        self._rooted: dict[
+            int, int
+        ] = {}  # of those that were touched: their rows, or their root branches, are others
         self._counting = threading.Lock()
         # Tables that were shown, the same with newer counts, and the tick up to which.
         self._counted = (tables, tables, 0)
+        # Tables that were shown, the tick up to which commits were counted, their sum, and newer counts by branch.
+        self._total: tuple[Tables | None, int, int, dict[int, int]] = (None, 0, 0, {})
 
     def stale(self) -> set[int]:
         """Branches whose counts in `tables` are old."""
@@ -273,10 +296,18 @@ class ShownTables:
             return set(self._changed)
 
     def show(
-        self, tables: Tables, changed: Iterable[int], moved: Iterable[TopicKey] = (), *, is_counted: bool
+        self,
+        tables: Tables,
+        changed: Iterable[int],
+        moved: Iterable[TopicKey] = (),
+        touched: Iterable[int] = (),
+        rooted: Iterable[int] = (),
+        *,
+        is_counted: bool,
     ) -> None:
         """Show these tables; branches that `changed` have got commits since, and topics have `moved` (`renew_tables`).
 
+        `touched` are repos of which anything is otherwise; of those that are `rooted` their rows or root branches.
         `is_counted`: the counts of all other branches are new.
         """
         with self._lock:
@@ -286,12 +317,86 @@ class ShownTables:
                 self._changed = {}
             _note(self._changed, changed, self._tick)
             _note(self._moved, moved, self._tick)
+            _note(self._touched, touched, self._tick)
+            _note(self._rooted, rooted, self._tick)
+
+    def touch(self, branch: Branch) -> None:
+        """Note that the store has got more of a branch than these tables show: commits that wait, or were rejected."""
+        with self._lock:
+            self._tick += 1
+            _note(self._touched, [branch.repo_num], self._tick)
+            if branch.facts.is_root_branch:
+                _note(self._rooted, [branch.repo_num], self._tick)
+
+    def restate(self, repo_nums: Iterable[int]) -> None:
+        """Note that these repos are to be described anew, for a reason that is in no branch of theirs."""
+        with self._lock:
+            self._tick += 1
+            _note(self._restated, repo_nums, self._tick)
+
+    def repos_since(self, tick: int | None) -> tuple[int, list[int], list[int]]:
+        """The tick of now, and repos that were touched after a tick, then those that were restated.
+
+        Some may be gone. After None: all there are were touched.
+        """
+        with self._lock:
+            if tick is None:
+                return self._tick, list(self.tables.repos), []
+            return self._tick, _since(self._touched, tick), _since(self._restated, tick)
 
     def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Branch], list[TopicKey]]:
         """The tick of now, branches by topic, and topics that have moved after a tick; after None: all there are."""
         with self._lock:
             by_topic = self.tables.by_topic
             return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
+
+    def roots_since(self, tick: int | None) -> tuple[int, list[int]]:
+        """The tick of now, and repos whose rows or root branches have changed after a tick, also such as are gone.
+
+        After None: all there are.
+        """
+        with self._lock:
+            return self._tick, list(self.tables.repos) if tick is None else _since(self._rooted, tick)
+
+    def count_in(self, database: Database, repo_nums: Collection[int]) -> dict[int, list[Branch]]:
+        """Branches of these repos with counts of this moment: reads those that have changed. Raises StorageError."""
+        with self._lock:
+            tables = self.tables
+            due = {
+                num
+                for repo_num in repo_nums
+                for num in tables.branches_of_repo.get(repo_num, ())
+                if num in self._changed
+            }
+        counted = {}
+        if due:
+            with database.read() as connection:
+                found = _counted(connection, tables, due)
+            counted = {(one.num, one.topic_num): one for one in found}
+        return {
+            repo_num: [counted.get((one.num, one.topic_num), one) for one in tables.branches_in(repo_num)]
+            for repo_num in repo_nums
+        }
+
+    def count_all(self, database: Database) -> int:
+        """Commits of all branches that are not void now: reads what has changed since the last call. Raises StorageError."""
+        with self._counting:
+            with self._lock:
+                tables, tick = self.tables, self._tick
+                of, upto, _, _ = self._total
+                due = _since(self._changed, upto if of is tables else 0)
+            if of is not tables:
+                self._total = tables, 0, tables.commit_count, {}
+            _, _, total, newer = self._total
+            if due:
+                with database.read() as connection:
+                    found = _counted(connection, tables, due)
+                for num, count in {one.num: one.commit_count - one.void_count for one in found}.items():
+                    shown = tables.branches[num]
+                    total += count - newer.get(num, shown.commit_count - shown.void_count)
+                    newer[num] = count
+            self._total = tables, tick, total, newer
+            return total
 
     def count(self, database: Database) -> Tables:
         """The tables with counts of this moment: reads what has changed since the last call. Raises StorageError."""

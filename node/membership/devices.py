@@ -52,8 +52,8 @@ def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
     """The devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
     found: list[DevicesHome] = []
     with replica.membership_lock:
-        for repo in replica.repos.values():
-            if not repo.has_members:
+        for repo in map(replica.tables.of_id.get, replica.with_devices):
+            if repo is None or not repo.has_members:
                 continue
             membership = replica.membership(repo.repo_id)
             now, person = membership.now(), _founder(membership)

@@ -65,6 +65,7 @@ class _Kept:
 
     has_secrets: bool = False
     follows_more: bool = False
+    is_whole: bool = True
     ingested: list[IngestResult] = field(default_factory=list)
 
 
@@ -81,6 +82,9 @@ class Joiner:
         self.lobbies = LobbyKeeper(hub.replica, author, hub.clock_ms, lambda: self.profiles.me)
         """Follows lobbies, asks there, and takes up what comes of it."""
         self._wake = trio.Event()
+        self._tick: int | None = None
+        self._due: set[int] = set()
+        """Repos to be kept up: they have changed since they were, or that did not come to an end."""
         self.refused: dict[RepoId, str] = {}
         """Repos whose invitation the rules refused since the daemon's start, and why: their user reads, and is no member."""
 
@@ -91,16 +95,18 @@ class Joiner:
             while True:
                 self._wake = trio.Event()  # what changes from here on is looked at in the next round
                 has_failed = False
-                for repo in list(self._hub.replica.repos.values()):
-                    if not repo.has_members:
+                changed = self._look()
+                for num in sorted(changed):
+                    repo = self._hub.replica.repos.get(num)
+                    if repo is None or not repo.has_members:
+                        self._due.discard(num)
                         continue
+                    is_certain = repo.repo_id not in self._hub.replica.own_feeds.uncertain
                     try:
-                        if (
-                            repo.invitation is not None
-                            and repo.repo_id not in self._hub.replica.own_feeds.uncertain
-                        ):
+                        if repo.invitation is not None and is_certain:
                             await self._try(repo)
-                        await self._keep_epochs(repo)
+                        if await self._keep_epochs(repo) and is_certain:
+                            self._due.discard(num)
                     except StorageError as error:
                         log.error(
                             "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
@@ -111,7 +117,7 @@ class Joiner:
                     ):  # the border of one repo: whatever others wrote there, the daemon goes on
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
-                has_failed |= not await self._keep_lobbies()
+                has_failed |= not await self._keep_lobbies(changed)
                 has_failed |= not await self._keep_devices()
                 wait = await self._state_names()
                 self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
@@ -119,6 +125,17 @@ class Joiner:
                     await self._wake.wait()
         finally:
             self._hub.remove(self)
+
+    def _look(self) -> set[int]:
+        """Repos to be kept up in this round. Of thousands, most have not changed since the last.
+
+        Where one has gone it is all: an accepted offer, or a lobby, may be of it.
+        """
+        replica = self._hub.replica
+        self._tick, changed = replica.shown.roots_since(self._tick)
+        here = replica.repos
+        self._due |= set(changed) if all(num in here for num in changed) else here.keys()
+        return set(self._due)
 
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word; what root branches get comes by `topics_changed`."""
@@ -181,9 +198,9 @@ class Joiner:
         """Keep a branch that this node follows by itself; its topics are followed from now on."""
         await self._hub.write(self._store_alone, capability)
         self._hub.topics_changed()
-        for repo in self._hub.replica.repos.values():
-            if repo.repo_id == capability.repo and not repo.has_members:
-                return repo
+        repo = self._hub.replica.tables.of_id.get(capability.repo)
+        if repo is not None and not repo.has_members:
+            return repo
         raise ServiceError("bad_link", "the branch is here already, as another repo's than the link says")
 
     async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
@@ -219,6 +236,7 @@ class Joiner:
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
             self.refused[repo.repo_id] = _why_refused(error)
+            self._hub.replica.shown.restate([repo.num])
             await self._hub.write(self._forget_link, repo)
             self._hub.changes.ring()  # nothing was stored, and who joins waits to hear of it
             return
@@ -228,12 +246,13 @@ class Joiner:
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
         await self._hub.write(self._forget_link, repo)
 
-    async def _keep_epochs(self, repo: Repo) -> None:
-        """Take up what others offer, and hand on what others lack."""
+    async def _keep_epochs(self, repo: Repo) -> bool:
+        """Take up what others offer, and hand on what others lack; whether nothing was refused."""
         kept = _Kept()
         try:
             await self._hub.write(self._keep_up, repo, kept)
         except ServiceError as error:
+            kept.is_whole = False  # tried again after the next change
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
         finally:  # what was stored before something failed is told all the same
             if kept.has_secrets:
@@ -242,6 +261,7 @@ class Joiner:
                 self._hub.topics_changed()
             for ingested in kept.ingested:
                 self._hub.announce(ingested)
+        return kept.is_whole
 
     def _keep_up(self, repo: Repo, kept: "_Kept") -> None:
         """All steps in one thread job, which notes what each stored. Of hundreds of repos, jobs took most of the time."""
@@ -266,20 +286,24 @@ class Joiner:
             return False
         return True
 
-    async def _keep_lobbies(self) -> bool:
+    async def _keep_lobbies(self, changed: set[int]) -> bool:
         """Follow lobbies and what was accepted there, and forget those that are over; whether that went well."""
-        run = self._hub.run_blocking
+        run, repos = self._hub.run_blocking, self._hub.replica.repos
+        targets = [repos[num] for num in changed if num in repos]
         try:
-            for repo, epoch in [*await run(self.lobbies.find_stated), *await run(self.lobbies.find_admitted)]:
+            stated = await run(self.lobbies.find_stated, targets)
+            for repo, epoch in [*stated, *await run(self.lobbies.find_admitted)]:
                 await self._keep(repo, epoch)
                 self.lobbies.note_taken(repo.repo_id, epoch.epoch_id)
             if await self._hub.write(self.lobbies.forget_ended):
                 self._hub.topics_changed()
         except StorageError as error:
             log.error("lobbies cannot be kept up, to be tried again", error=str(error))
+            self._due |= changed
             return False
         except Exception:  # the border of what is done for lobbies: repos are kept up all the same
             log.exception("lobbies cannot be kept up")
+            self._due |= changed
             return False
         return True
 

@@ -7,7 +7,7 @@ and the kept link, so a restart loses nothing. `node.membership.requests` has wh
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,6 +57,13 @@ def is_lobby(replica: Replica, repo: Repo) -> bool:
     return repo.repo_id in replica.lobbies or find_kept_ask(repo.invitation) is not None
 
 
+def count_lobbies(replica: Replica) -> int:
+    """How many repos are lobbies."""
+    tables = replica.tables
+    asking = {repo.repo_id for repo, _ in find_asked(replica)}
+    return len(asking.union(replica.lobbies) & tables.of_id.keys())
+
+
 def find_lobbies_of(replica: Replica, target: Repo) -> list[MadeLobby]:
     """Lobbies of a repo that count: their makers are admins still. The latest first. Takes `membership_lock`."""
     with replica.membership_lock:
@@ -80,12 +87,13 @@ def find_requests(replica: Replica, lobby: Repo) -> list[FoundRequest]:
 
 def find_repo(replica: Replica, repo_id: RepoId) -> Repo | None:
     """A repo that is here whole, by its id."""
-    return next((one for one in replica.repos.values() if one.repo_id == repo_id and one.has_members), None)
+    repo = replica.tables.of_id.get(repo_id)
+    return repo if repo is not None and repo.has_members else None
 
 
 def find_asked(replica: Replica) -> list[tuple[Repo, AskLink]]:
     """The links by which this user asks, with their lobbies."""
-    kept = [(repo, find_kept_ask(repo.invitation)) for repo in replica.repos.values()]
+    kept = [(repo, find_kept_ask(repo.invitation)) for repo in replica.tables.invited.values()]
     return [(repo, link) for repo, link in kept if link is not None]
 
 
@@ -162,22 +170,23 @@ class LobbyKeeper:
 
     # --- who is asked ---
 
-    def find_stated(self) -> list[tuple[Repo, Epoch]]:
-        """Lobbies of this user's repos that are open and not here; to be followed, at most LOBBY_COUNT_MAX in all."""
+    def find_stated(self, targets: Iterable[Repo]) -> list[tuple[Repo, Epoch]]:
+        """Lobbies of these repos that are open and not here; to be followed, at most LOBBY_COUNT_MAX in all."""
         replica, me, now_ms = self._replica, self._author.user, self._clock_ms()
-        here = {repo.repo_id for repo in replica.repos.values()}
-        room = LOBBY_COUNT_MAX - sum(is_lobby(replica, repo) for repo in replica.repos.values())
+        here = replica.tables.of_id
+        new: set[RepoId] = set()
+        room = LOBBY_COUNT_MAX - count_lobbies(replica)
         found: list[tuple[Repo, Epoch]] = []
-        for target in replica.repos.values():
+        for target in targets:
             if not target.has_members or (replica.permission(target, me) or 0) < Permission.ADMIN:
                 continue
             for made in find_lobbies_of(replica, target):
                 body = made.body
-                if body.lobby in here or now_ms > body.expires_at or len(found) >= room:
+                if body.lobby in here or body.lobby in new or now_ms > body.expires_at or len(found) >= room:
                     continue
                 opened = self._open_lobby(made)
                 if opened is not None:
-                    here.add(body.lobby)
+                    new.add(body.lobby)
                     found.append(opened)
         return found
 
@@ -200,7 +209,11 @@ class LobbyKeeper:
 
     def forget_ended(self) -> bool:
         """Forget lobbies that are over: joined, expired long ago, or of a repo in which they count no more; whether any."""
-        ended = [repo for repo in self._replica.repos.values() if self._has_ended(repo)]
+        replica = self._replica
+        lobbies = [repo for repo, _ in find_asked(replica)]
+        found = (replica.tables.of_id.get(repo_id) for repo_id in replica.lobbies)
+        lobbies += [repo for repo in found if repo is not None]
+        ended = [repo for repo in {one.num: one for one in lobbies}.values() if self._has_ended(repo)]
         self.forget(ended)
         return bool(ended)
 

@@ -30,12 +30,12 @@ def follow_accepted(replica: Replica, repo: Repo) -> bool:
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
         accepted = membership.offers.find(membership.operations, membership.now(), accepted=True)
-    whole = {one.repo_id for one in replica.repos.values() if one.has_members}
+    here = replica.tables.of_id
     found = [
         (one, capability)
         for one in accepted[-OFFERS_FOLLOWED_MAX:]
         if (capability := decode_link(one.body)) is not None
-        and capability.repo not in whole
+        and not (capability.repo in here and here[capability.repo].has_members)
         and not all(channel.topic in replica.by_topic for channel in capability.channels)
     ]
     if not found:

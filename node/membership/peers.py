@@ -232,6 +232,7 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             forget_peer(connection, key)
             forget_relayed(connection, key)
+        self._hub.replica.shown.restate(self._hub.replica.repos)
 
 
 def check_dialable(address: str, code: str) -> None:

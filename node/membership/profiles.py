@@ -57,6 +57,9 @@ class ProfileKeeper:
         self._home = home
         self._file = read_people(home)
         self._replica.people.set_petnames(*self._file.names())
+        self._tick: int | None = None
+        self._left: set[int] = set()
+        """Repos in which it may be due: they were not looked at since they changed, or have to wait."""
 
     @property
     def me(self) -> OwnProfile:
@@ -66,6 +69,8 @@ class ProfileKeeper:
     def keep(self, people: PeopleFile) -> None:
         """Put names in place of those that are there. Raises ServiceError."""
         write_people(self._home, people)
+        if people.me != self._file.me:
+            self._left = set(self._replica.repos)
         self._file = people
         self._replica.people.set_petnames(*people.names())
 
@@ -73,10 +78,6 @@ class ProfileKeeper:
     def file(self) -> PeopleFile:
         """All names."""
         return self._file
-
-    def find_due(self) -> list[Repo]:
-        """Repos that do not have what this user calls itself now."""
-        return [repo for repo in self._replica.repos.values() if self.stand(repo) == "due"]
 
     def stand(self, repo: Repo) -> str:
         """How a repo stands: `stated`, `due`, or `not_permitted` where this user may not write."""
@@ -96,11 +97,17 @@ class ProfileKeeper:
     def state(self) -> tuple[IngestResult, float | None]:
         """State it where it is due, in some repos at once; and in how many seconds some more can be stated.
 
+        Looks at repos that have changed since the last call, and at those in which it could not be stated then.
         Raises StorageError. What the rules refuse is logged, and tried again after the next change.
         """
         wait: float | None = None
         written = 0
-        for repo in self.find_due():
+        self._tick, changed = self._replica.shown.roots_since(self._tick)
+        self._left |= set(changed)
+        here = [repo for num in sorted(self._left) if (repo := self._replica.repos.get(num)) is not None]
+        due = [repo for repo in here if self.stand(repo) == "due"]
+        self._left = {repo.num for repo in due}
+        for repo in due:
             now_ms = self._clock_ms()
             if repo.is_behind or repo.repo_id in self._replica.own_feeds.uncertain:
                 continue  # until the secrets or the feed's end have come, which is a change
@@ -115,6 +122,7 @@ class ProfileKeeper:
             try:
                 self._author.hold(self._author.write_many(root, partial(_give, drafts))[1])
                 written += 1
+                self._left.discard(repo.num)
             except ServiceError as error:
                 log.warning("a name is not stated", repo=id_text(repo.repo_id), reason=error.message)
         return self._author.pop_begun(), wait

@@ -7,7 +7,7 @@ is given.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -19,6 +19,7 @@ from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.runtime.durations import duration_text
+from node.sync.connection import Connection
 from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
 from node.sync.sync_progress import TransferRates, progress_of, seconds_left
@@ -108,12 +109,17 @@ class Link:
     going: float | None = None
     """The same of those that are sent."""
     quiet_seconds: int = 0
-    """Since when none has come, while the peer states that it has more."""
+    """For how long none has come, while the peer states that it has more: in steps of 30, BELIEVED_SECONDS at most."""
 
     @property
     def is_coming(self) -> bool:
         """Whether the peer has more, as far as it can be believed: who sends none of it for long may have none."""
         return self.behind > 0 and self.quiet_seconds < BELIEVED_SECONDS
+
+    @property
+    def changes_alone(self) -> bool:
+        """Whether a look may find another rate or wait, though nothing has come or gone."""
+        return self.is_coming or bool(self.going)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +172,23 @@ class _Memory:
     is_stored: bool = True
 
 
+@dataclass(slots=True)
+class _Seen:
+    """A connection at the last look."""
+
+    is_relay: bool = False
+    repos: set[int] = field(default_factory=set)
+    """Those that it shares."""
+    moving: set[int] = field(default_factory=set)
+    """Of these, such with a transfer that goes on."""
+
+
 class Standings:
-    """Remembers since when peers hold the same. `run` looks; `outlooks` looks too, and tells. A listener of the hub."""
+    """Remembers since when peers hold the same. `run` looks; `outlook` looks too, and tells. A listener of the hub.
+
+    A look costs what has changed since the one before: topics that connections have worked on, and repos that the store
+    has touched. A node has thousands of both, and each page that is open looks each second.
+    """
 
     def __init__(self, hub: Hub, network: Network) -> None:
         """Reads the store. Raises StorageError."""
@@ -182,6 +203,16 @@ class Standings:
                     self._memories[hub.replica.repos[num].repo_id] = _Memory(holders=held)
         # By repo: the last commit's number, of those that connections were told.
         self._last: dict[int, int] = {}
+        self._brought: set[int] = set()  # repos that have got commits since the last look
+        # As the last look found them.
+        self._looked_ms = hub.clock_ms()
+        self._tick: int | None = None
+        self._relays: set[PeerId] = set()
+        self._seen: dict[Connection, _Seen] = {}
+        self._links: dict[int, dict[Connection, Link]] = {}  # by repo
+        self._outlooks: dict[int, Outlook] = {}
+        self._repo_ids: dict[int, RepoId] = {}
+        self._changed: set[int] = set()
         hub.add(self)
 
     def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
@@ -190,6 +221,7 @@ class Standings:
         if branch is not None:
             known = self._last.get(branch.repo_num, self._last_at_start)
             self._last[branch.repo_num] = max(known, *nums)
+            self._brought.add(branch.repo_num)
 
     def topics_changed(self) -> None:
         """The next look sees them."""
@@ -202,7 +234,7 @@ class Standings:
         await self._try(self._drop_files_of_others, user)
         saved_at = trio.current_time()
         while True:
-            self.outlooks()
+            self.look()
             new = self._hub.given.take_new()
             if new:
                 await self._try(self._settle_given, new)
@@ -219,6 +251,8 @@ class Standings:
         changed = {repo_id: one for repo_id, one in self._memories.items() if not one.is_stored}
         if not changed:
             return
+        for one in changed.values():
+            _note_still_held(one, self._looked_ms)
         holders = {repo_id: list(one.holders.values()) for repo_id, one in changed.items()}
         for one in changed.values():
             one.is_stored = True
@@ -261,41 +295,115 @@ class Standings:
         whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
         if whole:
             await self._hub.write(keep_fetched, replica, whole)
-
-    def outlooks(self) -> dict[int, Outlook]:
-        """What is known of each repo now, by its number. In trio's thread: connections change there."""
-        tables = self._hub.replica.tables
-        shared = [(state, _by_repo(state, tables.by_topic)) for state in self._connected()]
-        links: dict[int, list[Link]] = {num: [] for num in tables.repos}
-        for state, by_repo in shared:
-            for num, found in by_repo.items():
-                links[num].append(_link(state, found, tables.branches_in(num)))
-        here = {repo.repo_id for repo in tables.repos.values()}
-        self._memories = {repo_id: one for repo_id, one in self._memories.items() if repo_id in here}
-        return {num: self._outlook(tables.repos[num], found, len(shared)) for num, found in links.items()}
+            here = (replica.branches.get(branch_num) for branch_num, _ in whole)
+            replica.shown.restate({branch.repo_num for branch in here if branch is not None})
 
     def outlook(self, repo: Repo) -> Outlook:
-        """The same of one repo: looks at no topics of others."""
-        tables, states = self._hub.replica.tables, self._connected()
-        links = []
-        for state in states:
-            assert state.connection is not None, "it is connected"
-            progress = [state.connection.progress_of(one.topic) for one in tables.on_topics_in(repo.num)]
-            if joined := [one for one in progress if one is not None and one.is_joined]:
-                links.append(_link(state, joined, tables.branches_in(repo.num)))
-        return self._outlook(repo, links, len(states))
+        """What is known of a repo now. In trio's thread: connections change there."""
+        self.look()
+        return self._outlooks.get(repo.num, NO_OUTLOOK)
 
-    def _connected(self) -> list[PeerState]:
-        return [state for state in self._network.peers if state.connection is not None]
+    @property
+    def outlooks(self) -> Mapping[int, Outlook]:
+        """What the last look found, by number of the repo. Replaced one by one: to be copied for another thread."""
+        return self._outlooks
 
-    def _outlook(self, repo: Repo, links: Sequence[Link], connected: int) -> Outlook:
-        """Of these connections; notes who holds the same now."""
+    def take_changed(self) -> set[int]:
+        """Repos of which something else is known than at the last call, by their numbers. For one caller."""
+        self.look()
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def look(self) -> None:
+        """Look at what has changed of connections and repos. In trio's thread."""
+        self._tick, touched, _ = self._hub.replica.shown.repos_since(self._tick)
+        tables = self._hub.replica.tables
+        # A number may be given again, to another repo.
+        gone = [num for num in touched if num not in tables.repos or self._is_other(tables.repos[num])]
+        due = {*touched, *self._brought}
+        self._brought.clear()
+        states = [(one.connection, one) for one in self._network.peers if one.connection is not None]
+        is_other_count = len(states) != len(self._seen)
+        for connection in self._seen.keys() - {connection for connection, _ in states}:
+            due |= self._lose(connection)
+        for num in gone:
+            self._forget(num)
+        for connection, state in states:
+            due |= self._look_at(connection, state, touched)
+        if self._relays != self._network.relays:
+            self._relays = set(self._network.relays)
+            due |= tables.repos.keys()
+        elif is_other_count:  # where a peer is level, no matter how many others are connected
+            due.update(num for num, one in self._outlooks.items() if not one.level_since)
+        for num in due & tables.repos.keys():
+            outlook = self._outlook(tables.repos[num], len(states))
+            if self._outlooks.get(num) != outlook:
+                self._outlooks[num] = outlook
+                self._changed.add(num)
+        self._looked_ms = self._hub.clock_ms()
+
+    def _look_at(self, connection: Connection, state: PeerState, touched: Sequence[int]) -> set[int]:
+        """Look at what has changed of one connection, or at all of a new one; repos that it links otherwise now."""
+        tables, changed = self._hub.replica.tables, connection.take_changed()
+        seen = self._seen.get(connection)
+        if seen is None:
+            seen = self._seen[connection] = _Seen()
+            changed = {progress.topic for progress in connection.topics}
+        nums = {tables.by_topic[topic].repo_num for topic in changed if topic in tables.by_topic}
+        nums.update(num for num in (*touched, *seen.moving) if num in tables.repos)
+        if connection.peer_is_relay != seen.is_relay:
+            seen.is_relay = connection.peer_is_relay
+            nums |= seen.repos
+        found = set()
+        for num in nums:
+            links = self._links.setdefault(num, {})
+            progress = [connection.progress_of(one.topic) for one in tables.on_topics_in(num)]
+            joined = [one for one in progress if one is not None and one.is_joined]
+            link = _link(state, joined, tables.branches_in(num)) if joined else None
+            if links.get(connection) != link:
+                found.add(num)
+            (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
+            if link is None:
+                links.pop(connection, None)
+                seen.repos.discard(num)
+            else:
+                links[connection] = link
+                seen.repos.add(num)
+        return found
+
+    def _lose(self, connection: Connection) -> set[int]:
+        """Look no more at a connection that has ended; repos that it linked."""
+        repos = self._seen.pop(connection).repos
+        for num in repos:
+            self._links[num].pop(connection, None)
+        return repos
+
+    def _is_other(self, repo: Repo) -> bool:
+        return self._repo_ids.get(repo.num, repo.repo_id) != repo.repo_id
+
+    def _forget(self, num: int) -> None:
+        """Forget a repo that is no longer here."""
+        self._changed.add(num)
+        self._outlooks.pop(num, None)
+        self._last.pop(num, None)
+        for connection in self._links.pop(num, ()):
+            self._seen[connection].repos.discard(num)
+            self._seen[connection].moving.discard(num)
+        repo_id = self._repo_ids.pop(num, None)
+        if repo_id is not None and repo_id not in self._hub.replica.tables.roots:
+            self._memories.pop(repo_id, None)  # else it was deleted, and has come again
+
+    def _outlook(self, repo: Repo, connected: int) -> Outlook:
+        """Of the connections that were looked at; notes who holds the same now."""
         memory = self._memories.setdefault(repo.repo_id, _Memory())
+        self._repo_ids[repo.num] = repo.repo_id
+        links = tuple(self._links.get(repo.num, {}).values())
         level = [link.peer for link in links if link.is_level]
+        _note_still_held(memory, self._looked_ms)
         _note_level(memory, level, self._hub.clock_ms(), self._last.get(repo.num, self._last_at_start))
         last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
         return Outlook(
-            tuple(links),
+            links,
             connected,
             dict(memory.level_since),
             last,
@@ -331,6 +439,13 @@ class Standings:
                         wanted = {"branch": branch_num, "author": author_num, "upto": last.upto}
                         found[repo_num] = count + int(connection.execute(_OWN_SINCE, wanted).scalar_one())
         return {num: Unheld(count, files[num]) for num, count in found.items()}
+
+
+def _note_still_held(memory: _Memory, looked_ms: int) -> None:
+    """Note that peers which were level have held the same until the last look."""
+    for peer in memory.level_since:
+        if peer in memory.holders:
+            memory.holders[peer] = replace(memory.holders[peer], held_at=looked_ms)
 
 
 def _note_level(memory: _Memory, level: Sequence[PeerId], now_ms: int, upto: int) -> None:
@@ -484,7 +599,8 @@ def _behind_part(link: Link, who: str) -> str:
     least = "at least " if link.behind >= STATED_COUNT_MAX else ""
     what = f"{least}{_commits(link.behind)}"
     if link.quiet_seconds >= _QUIET_SAID_SECONDS:
-        return f"{what} as {who} states, which has sent none for {duration_text(link.quiet_seconds)}"
+        more = "more than " if link.quiet_seconds >= BELIEVED_SECONDS else ""
+        return f"{what} as {who} states, which has sent none for {more}{duration_text(link.quiet_seconds)}"
     return f"{what}, to come from {who}{_pace(link.behind, link.coming)}"
 
 
@@ -531,17 +647,6 @@ def _called(peer: PeerId, name_of: Callable[[PeerId], str], *, is_relay: bool) -
     return name_of(peer) or f"{'relay' if is_relay else 'peer'} {id_text(peer)[:_ID_SHOWN_SIZE]}"
 
 
-def _by_repo(state: PeerState, by_topic: Mapping[TopicKey, Branch]) -> dict[int, list[TopicProgress]]:
-    """A connection's shared topics, by the number of their repo."""
-    found: dict[int, list[TopicProgress]] = {}
-    assert state.connection is not None, "the caller looked"
-    for progress in state.connection.topics:
-        branch = by_topic.get(progress.topic)
-        if branch is not None and progress.is_joined:
-            found.setdefault(branch.repo_num, []).append(progress)
-    return found
-
-
 def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Branch]) -> Link:
     """Level is who follows each branch where it is written now: the excluded hold all of earlier epochs."""
     assert state.connection is not None, "the caller looked"
@@ -558,8 +663,15 @@ def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Br
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
         _sum_rates(rates.arriving, coming, now),
         _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
-        int(now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)),
+        _quiet_for(
+            now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
+        ),
     )
+
+
+def _quiet_for(seconds: float) -> int:
+    """In steps: else each look would find that something has changed."""
+    return min(int(seconds) // _QUIET_SAID_SECONDS * _QUIET_SAID_SECONDS, BELIEVED_SECONDS)
 
 
 def _sum_rates(rates: TransferRates, topics: Sequence[TopicKey], now: float) -> float | None:

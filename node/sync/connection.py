@@ -171,6 +171,10 @@ class Connection:
         """Progress of each topic on this connection."""
         return self._session.topics
 
+    def take_changed(self) -> set[TopicKey]:
+        """Topics whose progress may have changed since the last call. For one caller."""
+        return self._session.take_changed()
+
     @property
     def peer_is_relay(self) -> bool:
         """Whether the peer has said that it keeps topics for others."""

@@ -207,7 +207,9 @@ class FileDepositor:
     def _note_all(self, port: FileTaker, branch: Branch, kept: set[ShortId]) -> None:
         with self._hub.replica.database.write() as connection:
             replace_relayed(connection, port.peer, branch.topic_num, kept)
+        self._hub.replica.shown.restate([branch.repo_num])
 
     def _note(self, port: FileTaker, branch: Branch, file: OwnFile) -> None:
         with self._hub.replica.database.write() as connection:
             note_relayed(connection, port.peer, branch.topic_num, [short_file(file.object_id)])
+        self._hub.replica.shown.restate([branch.repo_num])

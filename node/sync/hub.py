@@ -532,6 +532,10 @@ class Hub:
             )
         if ingested.dropped:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
+        if ingested.waiting or ingested.rejected or ingested.unread:
+            found = None if source_topic is None else self.replica.by_topic.get(source_topic)
+            if found is not None:
+                self.replica.shown.touch(found)
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
         for topic, own in ingested.own_publications.items() if self.sources else ():

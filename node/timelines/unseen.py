@@ -13,14 +13,13 @@ from sqlalchemy import Connection
 from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
 from node.contract.values import Empty
 from node.ingest.replica import Replica
-from node.ingest.tables import count_anew
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
 from protocol.ids import UserId
 from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_numbered
-from storage.commits.seen_marks import Unseen, load_marks, load_unseen, put_mark
+from storage.commits.seen_marks import Unseen, load_mark, load_marks, load_unseen, put_mark
 from storage.repos.repos import Branch
 
 _NEVER: Final = 0
@@ -35,6 +34,7 @@ class _News:
     up_to: int
     has_more: bool
     mentions: tuple[MentioningCommit, ...]
+    is_opened: bool = True
 
 
 @dataclass(slots=True)
@@ -54,7 +54,13 @@ class UnseenCommits:
         self._user = user
         self._find_branch = find_branch
         self._clock = clock
+        self._tick: int | None = None  # up to which changes of repos were looked at
+        self._marks: dict[int, int] = {}  # branch number -> mark, as they were read
+        self._due: set[int] = (
+            set()
+        )  # branches that have changed since they were looked at, or were not opened
         self._known: dict[int, _News] = {}  # branch number -> as it was looked at last
+        self._new: set[int] = set()  # those in which there is something
         self._lock = trio.Lock()  # requests beside each other would each open the same commits
 
     async def list_all(self) -> UnseenList:
@@ -70,7 +76,11 @@ class UnseenCommits:
 
     async def mark(self, branch: str, up_to: int) -> Empty:
         """Have it seen."""
-        await self._hub.write(self._mark, self._find_branch(branch), up_to)
+        found = self._find_branch(branch)
+        await self._hub.write(self._mark, found, up_to)
+        async with self._lock:  # a list that has read the mark before would else keep it
+            self._due.add(found.num)
+            self._marks.pop(found.num, None)
         return {}
 
     def _mark(self, branch: Branch, up_to: int) -> None:
@@ -78,35 +88,67 @@ class UnseenCommits:
             put_mark(connection, branch.num, up_to, int(self._clock() * 1000))
 
     def _list(self) -> UnseenList:
+        """Looks at branches that have changed since the last list: a page asks after each commit that comes."""
         replica = self._hub.replica
-        views: list[UnseenBranch] = []
-        branches = replica.read_tables().branches
+        is_first = self._tick is None
+        self._tick, touched, _ = replica.shown.repos_since(self._tick)
+        tables = replica.tables
+        self._due.update(num for one in touched for num in tables.branches_of_repo.get(one, ()))
+        if any(one not in tables.repos for one in touched):
+            for gone in self._known.keys() - tables.branches.keys():
+                del self._known[gone]
+                self._new.discard(gone)
+                self._marks.pop(gone, None)
+        due = [tables.branches[num] for num in sorted(self._due) if num in tables.branches]
+        counted = replica.shown.count_in(replica.database, {branch.repo_num for branch in due})
+        current = {branch.num: branch for each in counted.values() for branch in each}
         budget = _Budget(UNSEEN_LIST_OPENED_MAX)
         with replica.database.read() as connection:
-            marks = load_marks(connection)
-            for branch in branches.values():
-                if branch.facts.is_root_branch or branch.is_archived:
-                    continue
-                news = self._look(connection, branch, marks.get(branch.num, _NEVER), budget)
-                if news.nums or news.has_more:
-                    views.append(
-                        {
-                            "branch": id_text(branch.branch_id),
-                            "repo": id_text(branch.facts.repo_id),
-                            "unseen": len(news.nums),
-                            "more": news.has_more,
-                            "mentions": len(news.mentions),
-                            "latest_mention": news.mentions[0] if news.mentions else None,
-                        }
-                    )
-        self._known = {num: news for num, news in [*self._known.items()] if num in branches}
-        return {"branches": views}
+            if is_first:
+                self._marks = dict(load_marks(connection))
+            for branch in due:
+                self._look_at(connection, current.get(branch.num, branch), budget)
+        return {
+            "branches": [
+                self._view(tables.branches[num]) for num in sorted(self._new) if num in tables.branches
+            ]
+        }
+
+    def _look_at(self, connection: Connection, branch: Branch, budget: _Budget) -> None:
+        """Note whether there is something new in a branch. One that the budget does not reach to stays due."""
+        self._new.discard(branch.num)
+        if not branch.facts.is_root_branch and not branch.is_archived:
+            news = self._look(connection, branch, self._mark_of(connection, branch), budget)
+            if news.nums or news.has_more:
+                self._new.add(branch.num)
+            if not news.is_opened:
+                return
+        self._due.discard(branch.num)
+
+    def _mark_of(self, connection: Connection, branch: Branch) -> int:
+        mark = self._marks.get(branch.num)
+        if mark is None:
+            mark = load_mark(connection, branch.num)
+            self._marks[branch.num] = mark = _NEVER if mark is None else mark
+        return mark
+
+    def _view(self, branch: Branch) -> UnseenBranch:
+        news = self._known[branch.num]
+        return {
+            "branch": id_text(branch.branch_id),
+            "repo": id_text(branch.facts.repo_id),
+            "unseen": len(news.nums),
+            "more": news.has_more,
+            "mentions": len(news.mentions),
+            "latest_mention": news.mentions[0] if news.mentions else None,
+        }
 
     def _show(self, branch: Branch) -> UnseenCommitList:
         replica = self._hub.replica
+        counted = replica.shown.count_in(replica.database, [branch.repo_num])[branch.repo_num]
+        current = next((one for one in counted if one.num == branch.num), branch)
         with replica.database.read() as connection:
-            current = count_anew(connection, replica.tables, [branch.num]).branches.get(branch.num, branch)
-            mark = load_marks(connection).get(branch.num, _NEVER)
+            mark = self._mark_of(connection, branch)
             news = self._look(connection, current, mark, _Budget(UNSEEN_OPENED_MAX))
             rows = load_numbered(connection, news.nums)
         return {
@@ -122,7 +164,7 @@ class UnseenCommits:
         """What is new, made again only where the branch or its mark has changed. Beyond the budget: without mentions."""
         state = (mark, branch.commit_count, branch.void_count)
         known = self._known.get(branch.num)
-        if known is not None and known.state == state:
+        if known is not None and known.state == state and known.is_opened:
             return known
         unseen, up_to, has_more = load_unseen(connection, branch.num, mark, UNSEEN_COUNT_MAX)
         replica = self._hub.replica
@@ -131,7 +173,9 @@ class UnseenCommits:
         others = [one for one in unseen if persons.get(one.author, one.author) != me]
         nums, opened = tuple(one.num for one in others), others[:UNSEEN_OPENED_MAX]
         if len(opened) > budget.left:
-            return _News(state, nums, up_to, has_more, ())  # not kept: a later list finds its mentions
+            # A later list finds its mentions.
+            news = self._known[branch.num] = _News(state, nums, up_to, has_more, (), is_opened=False)
+            return news
         budget.left -= len(opened)
         mentions = tuple(_find_mentions(connection, replica, opened, id_text(self._user)))
         news = _News(state, nums, up_to, has_more, mentions)

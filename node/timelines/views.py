@@ -36,6 +36,7 @@ def repo_view(
     is_joining: bool,
     requests: int,
     offers: int,
+    revision: int,
     is_damaged: bool = False,
 ) -> RepoView:
     """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
@@ -56,6 +57,7 @@ def repo_view(
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
         "requests": requests,
         "offers": offers,
+        "revision": revision,
         "standing": standing,
     }
 

@@ -98,6 +98,9 @@ EVENT_WINDOW: Final = 64
 """Edits read at once for an event stream."""
 EVENT_WINDOW_SIZE: Final = MIB
 """Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
+GONE_REPOS_KEPT_MAX: Final = 1000
+"""Repos that are shown no more and that readers of changes are told of, the latest: 200 bytes each. Who last looked
+before that gets the whole list."""
 EVENT_PAUSE_SECONDS: Final = 0.2
 """Seconds between two looks at the store for one event stream, while it keeps changing and many follow."""
 EVENT_PAUSE_SECONDS_MIN: Final = 0.04

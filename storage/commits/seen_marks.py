@@ -32,6 +32,11 @@ def load_marks(connection: Connection) -> Mapping[int, int]:
     return {row[0]: row[1] for row in connection.execute(select(seen_marks.c.branch_num, seen_marks.c.num))}
 
 
+def load_mark(connection: Connection, branch_num: int) -> int | None:
+    """The number of the last commit of a branch that was seen; None where it was never looked at."""
+    return connection.execute(select(seen_marks.c.num).where(seen_marks.c.branch_num == branch_num)).scalar()
+
+
 def load_unseen(
     connection: Connection, branch_num: int, mark: int, limit: int
 ) -> tuple[list[Unseen], int, bool]:

@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
 ]
 ROWS = "document.querySelectorAll('#timeline > li')"
+NAMES = "[...document.querySelectorAll('ul.repos > li > a.repo')].map((one) => one.textContent)"
 HOSTILE = "<img src=x onerror=document.title='taken'> <b>bold</b> \u202e‮"
 
 
@@ -160,6 +161,29 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
         alice.client.write_post("main", "written after")
         page.until(f"{ROWS}.length === 2")
         assert _firsts(page)[0] == "written after"
+
+
+def test_only_repos_that_have_changed_are_asked_for(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        ids = {name: alice.client.create_repo(name)["repo"] for name in ("one", "two", "three")}
+        _enter(page, alice)
+        page.until(f"{NAMES}.join() === 'one,two,three'")
+        page.until("document.querySelector('#timeline')")
+        page.events.clear()
+        alice.client.write_post("two:main", "hello")
+        page.until("document.querySelector('ul.repos > li:nth-child(2) > .facts').textContent.includes('4')")
+        alice.client.create_repo("four")
+        page.until(f"{NAMES}.join() === 'one,two,three,four'")
+        alice.client.forget_repo(ids["three"], accept_loss=True)
+        page.until(f"{NAMES}.join() === 'one,two,four'")
+        asked = [url for url in page.requested() if "/repos" in url]
+        branches = [url for url in asked if url.endswith("/branches")]
+        assert not any(ids[name] in url for url in branches for name in ("one", "three")), (
+            "nothing of it has changed"
+        )
+        assert sum(ids["two"] in url for url in branches) == 1
+        assert all("since=" in url for url in asked if "/repos?" in url or url.endswith("/repos"))
+        assert page.complaints() == []
 
 
 @pytest.mark.extended

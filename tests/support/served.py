@@ -17,7 +17,9 @@ from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.remote import Remote
+from node.api.repo_list import ListedRepos
 from node.api.service import NodeService
+from node.contract.repos import RepoView
 from node.exports.exports import Exports
 from node.home.api_config import ApiConfig
 from node.home.config import Config
@@ -63,6 +65,19 @@ def service_of(
         clock=lambda: 1_700_000_000.0,
         remote=remote,
     )
+
+
+async def assert_listed_as_new(service: NodeService) -> None:
+    """What a node keeps of its repos is what it would describe now, if it described all of them."""
+    kept = await service.repo_list.list()
+    anew = await ListedRepos(service.repo_list.hub, service.standings, service.repo_list.views).list()
+    assert [_without_revision(one) for one in kept["repos"]] == [
+        _without_revision(one) for one in anew["repos"]
+    ]
+
+
+def _without_revision(view: RepoView) -> dict[str, object]:
+    return {**view, "revision": 0, "standing": {**view["standing"], "held_at": None}}
 
 
 def app_of(service: NodeService, streams: EventStreams | None = None) -> ASGIApp:

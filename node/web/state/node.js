@@ -94,12 +94,23 @@ effect(() => {
   if (chosenBranch.value) lastBranch.value = chosenBranch.value;
 });
 
-/** Asks for repos and branches again, without waiting for the node's own news. */
-export async function refresh() {
-  takeRepos(await listed((await api.listRepos()).repos));
+let cursor = ""; // of the list that is shown
+let opened = 0; // counted up with each session: what was asked for in another is not shown in this one
+let latest = Promise.resolve();
+
+/**
+ * Asks which repos have changed, without waiting for the node's own news. One after the other: of two answers the older
+ * one would else be shown if it came last.
+ */
+export function refresh() {
+  const of = opened;
+  latest = latest.catch(() => {}).then(async () => take(await api.listRepos({ since: cursor }), of));
+  return latest;
 }
 
 onOpen(async (signal) => {
+  opened += 1;
+  cursor = "";
   batch(() => {
     repos.value = peers.value = status.value = null;
     members.value = [];
@@ -107,29 +118,43 @@ onOpen(async (signal) => {
   const onState = (live) => {
     isLive.value = live;
   };
-  for await (const { name, data } of api.followNodeStream({}, { signal, onState })) {
+  for await (const { name, data } of api.followNodeStream({ changes: true }, { signal, onState })) {
     await attemptItself(async () => {
       if (name === "peers") peers.value = withRates(data.peers);
-      if (name === "repos") takeRepos(await listed(data.repos));
+      if (name === "repos" && data.complete) await startFrom(data);
+      else if (name === "repos") await refresh();
     });
   }
 });
 
-async function listed(found) {
-  return Promise.all(found.map(async (repo) => ({ ...repo, branches: await branchesOf(repo) })));
+/** A whole list comes at first, and after a restart of the node. */
+function startFrom(list) {
+  const of = opened;
+  latest = latest.catch(() => {}).then(() => take(list, of));
+  return latest;
 }
 
-/** Of a repo that this user has only asked to join, nothing is here to be listed. */
-async function branchesOf(repo) {
-  if (repo.permission === "joining" && !repo.branches) return [];
-  return (await api.listBranches({ repo: repo.repo })).branches;
-}
-
-function takeRepos(found) {
+async function take(list, of) {
+  const before = new Map((repos.value ?? []).map((repo) => [repo.repo, repo]));
+  const changed = await Promise.all(
+    list.repos.map(async (repo) => ({ ...repo, branches: await branchesOf(repo, before.get(repo.repo)) })),
+  );
+  if (of !== opened) return;
+  const after = new Map(list.complete ? [] : before);
+  for (const id of list.gone) after.delete(id);
+  for (const repo of changed) after.set(repo.repo, repo);
+  cursor = list.cursor;
   batch(() => {
-    repos.value = found;
+    repos.value = [...after.values()];
     changes.value += 1;
   });
+}
+
+/** Asked for only where something of the repo was stored. Of one that this user has asked to join, nothing is here. */
+async function branchesOf(repo, held) {
+  if (held?.revision === repo.revision) return held.branches;
+  if (repo.permission === "joining" && !repo.branches) return [];
+  return (await api.listBranches({ repo: repo.repo })).branches;
 }
 
 effect(() => {

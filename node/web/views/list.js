@@ -32,7 +32,15 @@ function Repos() {
     return html`<${Empty} id="empty"><p class="narrow">${text.welcomeAbout}</p><p>${text.noRepos}</p>
       <p><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
   }
-  return html`<ul class="repos">${repos.value.map((repo) => html`<${Repo} key=${repo.repo} repo=${repo} />`)}</ul>`;
+  return html`<ul class="repos">${repos.value.map(draw)}</ul>`;
+}
+
+const drawn = new WeakMap();
+
+/** The same node for the same repo: Preact then passes over all repos but those that have changed. */
+function draw(repo) {
+  if (!drawn.has(repo)) drawn.set(repo, html`<${Repo} key=${repo.repo} repo=${repo} />`);
+  return drawn.get(repo);
 }
 
 function Repo({ repo }) {

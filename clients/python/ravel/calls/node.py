@@ -30,7 +30,12 @@ SHOW_LOG: Final[Operation[LogLines]] = Operation(
     name="show_log", method="GET", path="/log", answer="node.LogLines"
 )
 FOLLOW_NODE: Final[Operation[NodeLists]] = Operation(
-    name="follow_node", method="GET", path="/events", answer="node.NodeLists"
+    name="follow_node",
+    method="GET",
+    path="/events",
+    answer="node.NodeLists",
+    query=("changes",),
+    defaults={"changes": False},
 )
 EXPORT_STORE: Final[Operation[ExportResult]] = Operation(
     name="export_store", method="POST", path="/export", answer="node.ExportResult", seconds_max=21600
@@ -67,16 +72,16 @@ class NodeCalls(SyncCaller):
         """Show the latest lines of the daemon's log."""
         return self._call(SHOW_LOG, {})
 
-    def follow_node(self) -> NodeLists:
+    def follow_node(self, *, changes: bool = False) -> NodeLists:
         """Show peers and repos, or follow them as they change."""
-        return self._call(FOLLOW_NODE, {})
+        return self._call(FOLLOW_NODE, {"changes": changes})
 
-    def watch_node(self, *, reconnect: bool = True) -> EventStream:
+    def watch_node(self, *, changes: bool = False, reconnect: bool = True) -> EventStream:
         """Follow events as they come: `peers`, `repos`, `closing`.
 
         With `reconnect`, a stream that is cut goes on where it was.
         """
-        return self._watch(FOLLOW_NODE, {}, reconnect=reconnect)
+        return self._watch(FOLLOW_NODE, {"changes": changes}, reconnect=reconnect)
 
     def export_store(self) -> ExportResult:
         """Export what is new. The answer comes when it is written."""
@@ -118,16 +123,16 @@ class AsyncNodeCalls(AsyncCaller):
         """Show the latest lines of the daemon's log."""
         return await self._call(SHOW_LOG, {})
 
-    async def follow_node(self) -> NodeLists:
+    async def follow_node(self, *, changes: bool = False) -> NodeLists:
         """Show peers and repos, or follow them as they change."""
-        return await self._call(FOLLOW_NODE, {})
+        return await self._call(FOLLOW_NODE, {"changes": changes})
 
-    def watch_node(self, *, reconnect: bool = True) -> AsyncEventStream:
+    def watch_node(self, *, changes: bool = False, reconnect: bool = True) -> AsyncEventStream:
         """Follow events as they come: `peers`, `repos`, `closing`.
 
         With `reconnect`, a stream that is cut goes on where it was.
         """
-        return self._watch(FOLLOW_NODE, {}, reconnect=reconnect)
+        return self._watch(FOLLOW_NODE, {"changes": changes}, reconnect=reconnect)
 
     async def export_store(self) -> ExportResult:
         """Export what is new. The answer comes when it is written."""

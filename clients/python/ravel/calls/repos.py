@@ -12,7 +12,12 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.values import Capability, Empty, RootCommit
 
 LIST_REPOS: Final[Operation[RepoList]] = Operation(
-    name="list_repos", method="GET", path="/repos", answer="repos.RepoList"
+    name="list_repos",
+    method="GET",
+    path="/repos",
+    answer="repos.RepoList",
+    query=("since",),
+    defaults={"since": ""},
 )
 CREATE_REPO: Final[Operation[RepoView]] = Operation(
     name="create_repo", method="POST", path="/repos", answer="repos.RepoView", body=("name",)
@@ -73,9 +78,9 @@ REMOVE_TAG: Final[Operation[RootCommit]] = Operation(
 class ReposCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def list_repos(self) -> RepoList:
+    def list_repos(self, *, since: str = "") -> RepoList:
         """List the repos of this node."""
-        return self._call(LIST_REPOS, {})
+        return self._call(LIST_REPOS, {"since": since})
 
     def create_repo(self, name: str) -> RepoView:
         """Create a repo with a branch `main`."""
@@ -129,9 +134,9 @@ class ReposCalls(SyncCaller):
 class AsyncReposCalls(AsyncCaller):
     """The same to be awaited."""
 
-    async def list_repos(self) -> RepoList:
+    async def list_repos(self, *, since: str = "") -> RepoList:
         """List the repos of this node."""
-        return await self._call(LIST_REPOS, {})
+        return await self._call(LIST_REPOS, {"since": since})
 
     async def create_repo(self, name: str) -> RepoView:
         """Create a repo with a branch `main`."""

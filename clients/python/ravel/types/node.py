@@ -72,6 +72,12 @@ class NodeLists(TypedDict):
     known: list[LearnedAddress]
     banned: list[str]
     repos: list[RepoView]
+    gone: list[str]
+    """Repos that are no longer there, where `complete` is false."""
+    cursor: str
+    """Of this moment: names it in `since` to get what has changed after it."""
+    complete: bool
+    """True: these are all repos. False: those that have changed since the cursor."""
 
 
 class ExportResult(TypedDict):

@@ -11,6 +11,12 @@ class RepoList(TypedDict):
     """The repos of this node."""
 
     repos: list[RepoView]
+    gone: list[str]
+    """Repos that are no longer there, where `complete` is false."""
+    cursor: str
+    """Of this moment: names it in `since` to get what has changed after it."""
+    complete: bool
+    """True: these are all repos. False: those that have changed since the cursor."""
 
 
 class RepoView(TypedDict):
@@ -30,6 +36,8 @@ class RepoView(TypedDict):
     """How many users ask to be let in, and wait for an answer of this user."""
     offers: int
     """How many offers wait for an answer of this user."""
+    revision: int
+    """Another one after each change of what is stored of the repo and its branches."""
     standing: RepoStanding
 
 

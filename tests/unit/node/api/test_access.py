@@ -10,7 +10,7 @@ import httpx
 import pytest
 import trio
 
-from node.api.access import LISTS, Access
+from node.api.access import LISTS, OF_LISTS, Access
 from node.api.callers import Caller, Callers, caller_of_token
 from node.api.event_streams import Event
 from node.api.targets import Targets
@@ -55,7 +55,7 @@ def test_an_entry_states_what_a_token_needs(endpoint: AnyEndpoint) -> None:
     if endpoint.method == "GET":
         assert {need.action for need in endpoint.needs} <= {"read", "node"}, "what is asked changes nothing"
     if any(need.about in ("repos", "branches") for need in endpoint.needs):
-        assert set(endpoint.answer.__annotations__) <= LISTS, (
+        assert set(endpoint.answer.__annotations__) <= LISTS | OF_LISTS, (
             "what is not readable is taken out of such lists"
         )
 
@@ -243,7 +243,7 @@ class _Scripted:
 
 def _repos_event(own_commits: int, other_commits: int) -> Event:
     repos = [{"repo": "a" * 52, "commits": own_commits}, {"repo": "b" * 52, "commits": other_commits}]
-    return Event("repos", "", {"repos": repos})
+    return Event("repos", "", {"repos": repos, "gone": [], "cursor": "", "complete": True})
 
 
 async def test_that_something_happens_in_other_repos_does_not_show(tmp_path: Path) -> None:
@@ -259,7 +259,31 @@ async def test_that_something_happens_in_other_repos_does_not_show(tmp_path: Pat
         seen = access.follow(source, caller_of_token(token))
         for commits in (1, 2):
             (event,) = await seen.next()
-            assert event.data == {"repos": [{"repo": "a" * 52, "commits": commits}]}
+            assert event.data["repos"] == [{"repo": "a" * 52, "commits": commits}]
+
+
+async def test_of_changes_of_other_repos_nothing_shows(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path, lambda: NOW)
+    token = Token("chat", "0" * 64, "app", ("read",), int(NOW), int(NOW) + 60, ("a" * 52,))
+    file.replace([token])
+
+    def changes(*repos: tuple[str, int], gone: str = "") -> Event:
+        views = [{"repo": name * 52, "commits": commits} for name, commits in repos]
+        data = {"repos": views, "gone": [one * 52 for one in gone], "cursor": "", "complete": False}
+        return Event("repos", "", data)
+
+    events = (
+        changes(("b", 1), gone="c"),
+        changes(("a", 1), ("b", 2)),
+        changes(("a", 1), gone="b"),
+        changes(gone="ab"),
+    )
+    with open_nodes(tmp_path / "nodes", "alice") as (node,):
+        access = Access(Targets(node.replica), Callers("t" * 64, file), inline())
+        seen = access.follow(_Scripted(*events), caller_of_token(token))
+        (first,), (last,) = await seen.next(), await seen.next()
+        assert (first.data["repos"], first.data["gone"]) == ([{"repo": "a" * 52, "commits": 1}], [])
+        assert (last.data["repos"], last.data["gone"]) == ([], ["a" * 52])
 
 
 # --- requests ---
@@ -389,7 +413,7 @@ async def test_lists_show_what_a_token_may_read(tmp_path: Path) -> None:
             node={"may": ["read", "node"]},
         ) as (repo, branch, node):
             assert [view["name"] for view in (await repo.get("/api/v1/repos")).json()["repos"]] == ["notes"]
-            assert (await branch.get("/api/v1/repos")).json() == {"repos": []}
+            assert (await branch.get("/api/v1/repos")).json()["repos"] == []
             shown = (await repo.get("/api/v1/repos/notes/branches")).json()["branches"]
             assert {view["name"] for view in shown} == {"main", "side"}
             shown = (await branch.get("/api/v1/repos/notes/branches")).json()["branches"]

@@ -117,7 +117,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pyt
     async with _served(tmp_path) as client:
         answer = await _post(client, "/repos", {"name": "x" * 200})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+        assert (await client.get("/api/v1/repos")).json()["repos"] == []
 
 
 async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch:
             lines += [f"Authorization: {AUTH['Authorization']}", "Content-Length: 100", "", "{"]
             await stream.send_all("\r\n".join(lines).encode())
             assert b"interrupted" in b"".join([part async for part in stream])
-        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+        assert (await client.get("/api/v1/repos")).json()["repos"] == []
 
 
 async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:

@@ -145,3 +145,26 @@ def test_a_first_reading_gives_each_table_in_the_order_of_its_numbers(world: Wor
         tables = load_tables(connection)
     for table in (tables.repos, tables.epochs, tables.branches, tables.on_topics):
         assert list(table) == sorted(table)
+
+
+def test_commits_are_summed_up_as_they_stand(world: World) -> None:
+    replica = world.replica
+    branches = [one for one in replica.branches.values() if not one.facts.is_root_branch]
+
+    def stored() -> int:
+        with replica.database.read() as connection:
+            tables = load_tables(connection)
+        return sum(one.commit_count - one.void_count for one in tables.branches.values())
+
+    assert replica.shown.count_all(replica.database) == stored()
+    for branch in (branches[3], branches[5], branches[3]):
+        world.author.write(branch, Post("hello"))
+        assert replica.shown.count_all(replica.database) == stored()
+    with _statements(replica) as said:
+        replica.shown.count_all(replica.database)
+    assert said == []
+    world.author.create_repo("more", "main")
+    world.author.write(branches[3], Post("again"))
+    assert replica.shown.count_all(replica.database) == stored()
+    counted = replica.shown.count_in(replica.database, [branches[3].repo_num])
+    assert [one.commit_count for one in counted[branches[3].repo_num]][1] == branches[3].commit_count + 3

@@ -8,8 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from node.ingest.ingest_result import IngestResult
+from node.runtime.errors import ServiceError
+from protocol.content import Post
 from protocol.ids import TopicKey
 from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
 from storage.repos.repos import Repo
 from tests.support.nodes import Node, open_nodes
 
@@ -23,7 +27,7 @@ def alice(tmp_path: Path) -> Iterator[Node]:
         yield node
 
 
-async def test_each_repo_takes_one_job_of_a_thread(
+async def test_each_repo_that_has_changed_takes_one_job_of_a_thread(
     alice: Node, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs, run = list[str](), alice.hub.run_blocking
@@ -44,10 +48,49 @@ async def test_each_repo_takes_one_job_of_a_thread(
         nursery.start_soon(alice.joiner.run)
         await wait_all_tasks_blocked()
         without = await count_round()
-        for number in range(_REPOS):
-            alice.author.create_repo(f"repo {number}")
-        await count_round()  # the names of their members are stated
+        repos = [alice.author.create_repo(f"repo {number}")[0] for number in range(_REPOS)]
         assert await count_round() == without + _REPOS
+        assert await count_round() == without, "nothing has changed"
+        alice.author.create_repo("one more")
+        assert await count_round() == without + 1
+        branch, ingested = alice.author.create_branch(repos[0], "main")
+        jobs.clear()
+        alice.hub.announce(ingested)
+        await wait_all_tasks_blocked()
+        assert len(jobs) == without + 1
+        alice.author.write(branch, Post("hello"))
+        assert await count_round() == without, "root branches alone count"
+        with alice.replica.change() as change:
+            forget_repo(change.connection, repos[1].num)
+            alice.replica.forget_membership(repos[1].repo_id)
+        assert await count_round() == without + _REPOS, "it may be what another one's accepted offer is of"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_what_did_not_come_to_an_end_is_tried_in_the_next_round(
+    alice: Node, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
+) -> None:
+    repo, _ = alice.create_repo()
+    alice.create_repo("other")
+    tried: list[int] = []
+
+    def fail(of: Repo) -> IngestResult:
+        tried.append(of.num)
+        if is_refused and of.num == repo.num:
+            raise ServiceError("not_permitted", "no")
+        return IngestResult()
+
+    monkeypatch.setattr(alice.joiner._epochs, "hand_over", fail)
+    if not is_refused:
+        monkeypatch.setattr(alice.replica.own_feeds, "uncertain", frozenset({repo.repo_id}))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(alice.joiner.run)
+        await wait_all_tasks_blocked()
+        tried.clear()
+        alice.hub.topics_changed()
+        await wait_all_tasks_blocked()
+        assert tried == [repo.num]
         nursery.cancel_scope.cancel()
 
 

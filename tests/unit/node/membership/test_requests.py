@@ -24,7 +24,7 @@ from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes
-from tests.support.served import service_of
+from tests.support.served import assert_listed_as_new, service_of
 
 DAY = 86_400
 
@@ -59,6 +59,12 @@ class People:
         """Take up a link, and meet Ann."""
         await node.joiner.begin_asking(link)
         await settle(self.ann, node)
+        await self.check_lists()
+
+    async def check_lists(self) -> None:
+        """Each node shows its repos as they are: requests, too, come with commits of other repos, and go with time."""
+        for service in self.of.values():
+            await assert_listed_as_new(service)
 
     async def received(self, node: Node | None = None) -> dict[str, str]:
         """Status by name, as an admin's node shows it."""
@@ -72,7 +78,9 @@ class People:
     async def answer(self, name: str, *, accepts: bool = True, node: Node | None = None) -> str:
         """Answer a request; gives its status then."""
         service = self.service(node or self.ann)
-        return (await service.requests.answer("photos", name, accepts=accepts))["status"]
+        answered = (await service.requests.answer("photos", name, accepts=accepts))["status"]
+        await self.check_lists()
+        return answered
 
     def held(self, node: Node, by: Node | None = None) -> Permission | None:
         """What a user may do in the repo, as a node knows."""
@@ -164,8 +172,8 @@ async def test_lists_show_a_request_and_no_lobby(
 ) -> None:
     link = await people.link()
     await people.ask(people.bob, link)
-    [ann] = (await people.service(people.ann).list_repos())["repos"]
-    [bob] = (await people.service(people.bob).list_repos())["repos"]
+    [ann] = (await people.service(people.ann).repo_list.list())["repos"]
+    [bob] = (await people.service(people.bob).repo_list.list())["repos"]
     assert (ann["name"], ann["requests"]) == ("photos", 1)
     assert "1 user asks to be let in" in ann["standing"]["sentence"]
     assert (bob["repo"], bob["name"], bob["permission"]) == (ann["repo"], "photos", "joining")
@@ -330,7 +338,7 @@ async def test_an_expired_link_asks_nothing_and_its_requests_are_over(
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS + 1
     assert people.ann.joiner.lobbies.forget_ended()
     assert lobby_of(people.ann, link) is None
-    assert people.ann.joiner.lobbies.find_stated() == []
+    assert people.ann.joiner.lobbies.find_stated(people.ann.replica.repos.values()) == []
 
 
 @pytest.mark.slow

@@ -367,10 +367,14 @@ async def test_a_peer_is_believed_for_ten_minutes_after_it_has_sent_something(
             assert progress is not None
             assert progress.rounds.peer is not None
             progress.rounds.peer = structs.replace(progress.rounds.peer, count=2**53 - 1)  # as a liar says it
+            num = bob.repo().num
             for pause, is_believed in ((BELIEVED_SECONDS - 10, True), (20, False)):
                 await trio.sleep(pause)
-                (link,) = standings.outlooks()[bob.repo().num].links
+                (link,) = standings.outlook(bob.repo()).links
                 assert (link.behind, link.is_coming, link.is_level) == (STATED_COUNT_MAX, is_believed, False)
+                assert standings.take_changed() == {num}, "time alone has passed"
+            await trio.sleep(BELIEVED_SECONDS)
+            assert standings.take_changed() == set(), "nothing is looked at again for it"
 
 
 @pytest.mark.slow
@@ -396,7 +400,7 @@ async def test_a_first_sync_shows_on_both_sides_how_far_it_is(
                 receiving, sending = look(of_bob), look(of_alice)
                 if receiving is not None and sending is not None:
                     seen.append((receiving, sending))
-                    (link,) = standings.outlooks()[bob.repo().num].links
+                    (link,) = standings.outlook(bob.repo()).links
                     assert link.behind == 101 - receiving["done"]
                 await trio.lowlevel.checkpoint()
             assert {(one["direction"], one["total"]) for one, _ in seen} == {("receiving", 101)}
@@ -429,26 +433,26 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         alone = _seen(alice, None)
-        outlook = alone.outlooks()[alice.repo().num]
+        outlook = alone.outlook(alice.repo())
         assert (outlook.links, outlook.last) == ((), None)
         assert _unheld(alone, alice, outlook) is None
         async with connected(bob, alice) as (_, side):
             await until_equal(alice, bob)
             standings = _seen(alice, side)
-            while not (outlook := standings.outlooks()[alice.repo().num]).level_since:
+            while not (outlook := standings.outlook(alice.repo())).level_since:
                 await alice.hub.run_blocking(lambda: None)
             assert list(outlook.level_since) == [bob.key]
             assert _unheld(standings, alice, outlook) == 0
         standings._network._inbound.clear()
         alice.write(alice.branch(), "nobody has this")
-        outlook = standings.outlooks()[alice.repo().num]
+        outlook = standings.outlook(alice.repo())
         assert outlook.last is not None
         assert _unheld(standings, alice, outlook) == 1
         await standings.save()
         alice.replica.close()
         alice.open(1_600_000_000_000)  # a clock that was set back
         again = _seen(alice, None)
-        restarted = again.outlooks()[alice.repo().num]
+        restarted = again.outlook(alice.repo())
         assert restarted.last == outlook.last
         assert _unheld(again, alice, restarted) == 1, "a restart forgets nobody"
         assert not again.is_held(alice.repo(), restarted)
@@ -533,9 +537,9 @@ async def test_a_reader_is_cut_off_by_a_renewal_and_an_excluded_member_by_the_ex
         assert carol.repo().is_behind
         async with connected(bob, alice) as (ours, side):
             await trio.sleep(10)
-            excluded = _seen(alice, side).outlooks()[alice.repo().num]
+            excluded = _seen(alice, side).outlook(alice.repo())
             assert not excluded.level_since, "who is excluded holds nothing newer, however level the past is"
             assert [link.unsent for link in excluded.links] == [0]
-            assert _seen(bob, ours).outlooks()[bob.repo().num].level_since, "bob has what he may have"
+            assert _seen(bob, ours).outlook(bob.repo()).level_since, "bob has what he may have"
         assert bob.replica.was_member(bob.repo(), bob.author.user)
         assert not carol.replica.was_member(carol.repo(), carol.author.user)

@@ -92,7 +92,7 @@ async def test_all_repos_are_shown_with_as_many_questions_as_one(alice: Node, tm
     for name in ("one", "two", "three"):
         await service.create_repo(name)
         with _counted() as said:
-            views = (await service.list_repos())["repos"]
+            views = (await service.repo_list.list())["repos"]
         counts.append(len(said))
     assert [view["name"] for view in views] == ["one", "two", "three"]
     assert [(view["branches"], view["commits"]) for view in views] == [(1, 3)] * 3

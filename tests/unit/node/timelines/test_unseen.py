@@ -1,6 +1,6 @@
 """What a user has not seen: counted by branch from a mark, with mentions, bounded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,9 @@ from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_numbered
-from storage.commits.seen_marks import load_marks, load_unseen, put_mark
+from storage.commits.seen_marks import Unseen, load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.served import served
@@ -133,3 +134,46 @@ async def test_one_list_opens_only_so_many_commits_of_all_branches(
         assert sorted(found[0]) == [(1, 0), (1, 1)], "the second branch is counted"
         assert found[1:] == [[(1, 1), (1, 1)]] * 2, "and its mentions are found by the next list"
         assert len(opened) == len(set(opened)) == 2, "none is opened twice"
+
+
+async def test_a_list_looks_at_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def load(
+        connection: Connection, branch_num: int, mark: int, limit: int
+    ) -> tuple[list[Unseen], int, bool]:
+        looked_at.append(branch_num)
+        return load_unseen(connection, branch_num, mark, limit)
+
+    monkeypatch.setattr("node.timelines.unseen.load_unseen", load)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, _ = alice.create_repo()
+        for number in range(5):
+            alice.author.create_branch(repo, f"side {number}")
+        other, _ = alice.author.create_repo("other", "elsewhere")
+        news = _news(alice)
+        visits: list[int] = []
+        monkeypatch.setattr(news, "_look_at", _counted(news._look_at, visits))
+        await news.list_all()
+        assert (len(looked_at), len(visits)) == (7, 9), "of two root branches nothing is new"
+        await news.list_all()
+        assert (len(looked_at), len(visits)) == (7, 9)
+        alice.write(alice.branch("elsewhere"), "hello")
+        await news.list_all()
+        assert (len(looked_at), len(visits)) == (8, 11), "branches of that repo"
+        await news.mark("main", 2**53)
+        await news.list_all()
+        assert (len(looked_at), len(visits)) == (9, 12)
+        with alice.replica.change() as change:
+            forget_repo(change.connection, other.num)
+            alice.replica.forget_membership(other.repo_id)
+        await news.list_all()
+        assert len(news._known) == 6
+
+
+def _counted(look: Callable[..., None], visits: list[int]) -> Callable[..., None]:
+    def counted(connection: Connection, branch: Branch, budget: object) -> None:
+        visits.append(branch.num)
+        look(connection, branch, budget)
+
+    return counted

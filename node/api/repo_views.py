@@ -1,0 +1,147 @@
+"""Describes repos as the API shows them: what this user may do there, how much there is, and how it stands with others."""
+
+from collections.abc import Mapping, Sequence
+
+from node.authoring.author import Author
+from node.contract.repos import RepoView
+from node.membership.inbox import Inbox
+from node.membership.joining import Joiner
+from node.membership.lobbies import find_repo, is_lobby
+from node.membership.requests import Requests, describe_ask
+from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, Unheld, describe_standing
+from node.sync.hub import Hub
+from node.timelines.views import repo_view
+from protocol.ids import RepoId
+from protocol.links import find_kept_ask
+from storage.commits.blocks import DamagedBlock
+from storage.repos.repos import Branch, Repo
+
+
+class RepoViews:
+    """Describes repos for one user. `describe` is for worker threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        joiner: Joiner,
+        standings: Standings,
+        requests: Requests,
+        inbox: Inbox,
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._joiner = joiner
+        self._standings = standings
+        self._requests = requests
+        self._inbox = inbox
+
+    def describe(
+        self,
+        repos: Sequence[Repo],
+        outlooks: Mapping[int, Outlook],
+        revisions: Mapping[int, int],
+        asked: frozenset[RepoId],
+    ) -> dict[int, RepoView | None]:
+        """Each of these repos as it is shown, by its number; None: it is not, or was deleted meanwhile.
+
+        `asked` are repos that this user has asked to join. Raises StorageError.
+        """
+        replica = self._hub.replica
+        seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
+        unheld = self._standings.count_unheld(self._author.user, seen)
+        branches = replica.shown.count_in(replica.database, list(seen))
+        found: dict[int, RepoView | None] = {}
+        for repo in repos:
+            num, current = repo.num, replica.repos.get(repo.num)
+            if current is None:
+                found[num] = None
+            elif is_lobby(replica, current):
+                found[num] = self._ask_view(current, seen[num], revisions[num])
+            else:
+                found[num] = self._view(
+                    current,
+                    branches[num],
+                    seen[num],
+                    unheld[num],
+                    revision=revisions[num],
+                    is_asked=current.repo_id in asked,
+                )
+        return found
+
+    def _view(
+        self,
+        repo: Repo,
+        branches: list[Branch],
+        outlook: Outlook,
+        unheld: Unheld,
+        *,
+        revision: int,
+        is_asked: bool,
+    ) -> RepoView:
+        replica = self._hub.replica
+        permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
+        waiting, offers = 0, 0
+        try:
+            if repo.is_behind:
+                newest_epoch_at = replica.newest_epoch_at(repo)
+            permission = replica.permission(repo, self._author.user)
+            was_member = replica.was_member(repo, self._author.user)
+            waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
+        except DamagedBlock:
+            is_damaged = True
+        is_joining = permission is None and (repo.invitation is not None or is_asked)
+        facts = Facts(
+            permission is not None,
+            was_member,
+            is_joining=is_joining,
+            is_damaged=is_damaged,
+            is_behind=repo.is_behind,
+            has_members=repo.has_members,
+            refused=self._joiner.refused.get(repo.repo_id, ""),
+            newest_epoch_at=newest_epoch_at,
+            requests=waiting,
+        )
+        return repo_view(
+            repo,
+            branches,
+            permission,
+            was_member=was_member,
+            standing=describe_standing(
+                facts,
+                outlook,
+                unheld,
+                replica.people.peer_name,
+                sum(one.commit_count - one.void_count for one in branches),
+            ),
+            is_joining=is_joining,
+            requests=waiting,
+            offers=offers,
+            revision=revision,
+            is_damaged=is_damaged,
+        )
+
+    def _is_here(self, lobby: Repo) -> bool:
+        """Whether the repo that is asked for in a lobby is here, where it is shown itself."""
+        link = find_kept_ask(lobby.invitation)
+        return link is not None and find_repo(self._hub.replica, link.repo) is not None
+
+    def _ask_view(self, lobby: Repo, outlook: Outlook, revision: int) -> RepoView | None:
+        """A repo that this user asked for, while nothing of it is here; no lobby of others."""
+        replica = self._hub.replica
+        ask = self._requests.made_in(lobby)
+        if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):
+            return None
+        facts = Facts(False, False, True, False, False, True, asking=describe_ask(ask))
+        return {
+            "repo": ask["repo"],
+            "name": ask["repo_name"],
+            "permission": "joining",
+            "whole": True,
+            "branches": 0,
+            "commits": 0,
+            "requests": 0,
+            "offers": 0,
+            "revision": revision,
+            "standing": describe_standing(facts, outlook, Unheld(), replica.people.peer_name),
+        }
