@@ -254,7 +254,7 @@ def test_spark_says_what_frames_lack(spark: SparkSession, export: Path) -> None:
 
 
 @pytest.mark.slow
-def test_frames_are_counted_without_spark_java_and_libraries_that_nobody_uses(export: Path) -> None:
+def test_frames_are_counted_without_spark_java_pandas_and_polars(export: Path) -> None:
     code = """
 import os, sys
 class Absent:
