@@ -107,11 +107,11 @@ class Targets:
         def visible(some: Iterable[Repo]) -> list[Repo]:
             return [repo for repo in some if is_wanted(repo) and not is_lobby(self._replica, repo)]
 
-        repos, full = self._replica.repos.values(), _id_of(text)
-        wanted = None if full is None else RepoId(full)
-        # Most are named in full, and then the others are not looked at more closely.
-        found = visible(repo for repo in repos if repo.repo_id == wanted)
-        found = found or visible(repo for repo in repos if repo.name == text) or visible(repos)
+        tables, full = self._replica.tables, _id_of(text)
+        named = None if full is None else tables.of_id.get(RepoId(full))
+        # A prefix, or what is a mistake, is compared with all there are; an id and a name are looked up.
+        found = visible([] if named is None else [named])
+        found = found or visible(tables.repos_with_name(text)) or visible(tables.repos.values())
         return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in found))
 
 

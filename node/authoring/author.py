@@ -331,7 +331,7 @@ class Author:
         epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
         root = new_branch(facts, epoch)
         with self._lock:
-            if is_unique and any(one.name == name for one in self._replica.repos.values()):
+            if is_unique and self._replica.tables.repos_with_name(name):
                 raise ServiceError(
                     "already_exists", f"there is a repo called {name!r}", "choose another name"
                 )

@@ -5,7 +5,7 @@ branch. Here the copies share one dict, and each has the entries that differ in 
 `immutables`, keep no order, and repos and branches are listed in the order of their numbers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Final, TypeVar
 
 K = TypeVar("K")
@@ -76,13 +76,32 @@ class LayeredMap(Mapping[K, V]):
         return self._length
 
     def __iter__(self) -> Iterator[K]:
-        if not self._others:
-            yield from self._shared
-            return
+        return (key for key, _ in self._entries())
+
+    def values(self) -> ValuesView[V]:
+        """As Mapping has them, without a look-up for each key."""
+        return _Values(self)
+
+    def items(self) -> ItemsView[K, V]:
+        """Likewise."""
+        return _Items(self)
+
+    def _entries(self) -> Iterator[tuple[K, V]]:
         others, shared = self._others, self._shared
-        for key in shared:
-            if others.get(key) is not _GONE:
-                yield key
-        for key in others:
+        for key, value in shared.items():
+            found = others.get(key, value)
+            if found is not _GONE:
+                yield key, found
+        for key, value in others.items():
             if key not in shared:
-                yield key
+                yield key, value
+
+
+class _Values(ValuesView[V]):
+    def __iter__(self) -> Iterator[V]:
+        return (value for _, value in self._mapping._entries())  # type: ignore[attr-defined]  # it is a LayeredMap
+
+
+class _Items(ItemsView[K, V]):
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return self._mapping._entries()  # type: ignore[attr-defined, no-any-return]  # likewise

@@ -23,6 +23,7 @@ from verifier.membership import Membership, mark_of
 
 K = TypeVar("K")
 V = TypeVar("V")
+Row = TypeVar("Row", bound=Branch | Repo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Tables:
 
     repos: Mapping[int, Repo]
     of_id: Mapping[RepoId, Repo]
+    repos_named: Mapping[str, tuple[int, ...]]  # numbers of repos by their names
     invited: Mapping[int, Repo]  # of these, such as keep the link that they were joined or asked for by
     epochs: Mapping[int, Epoch]
     branches: Mapping[int, Branch]  # on the topic that this node writes to
@@ -53,6 +55,10 @@ class Tables:
     def on_topics_in(self, repo_num: int) -> list[Branch]:
         """Branches of a repo on each of their topics."""
         return [one for num in self.branches_of_repo.get(repo_num, ()) for one in self.topics_of[num]]
+
+    def repos_with_name(self, name: str) -> list[Repo]:
+        """Repos of a name: a user's own, and what others call theirs."""
+        return [self.repos[num] for num in self.repos_named.get(name, ())]
 
     def with_id(self, branch_id: BranchId) -> list[Branch]:
         """Branches of an id, of all repos."""
@@ -91,7 +97,7 @@ class Tables:
         return found
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -102,6 +108,7 @@ def load_tables(connection: Connection) -> Tables:
         _NOTHING,
         repos=repos,
         of_id={repo.repo_id: repo for repo in repos.values()},
+        repos_named=_numbers((repo.name, repo.num) for repo in repos.values()),
         invited=_invited(repos),
         epochs=epochs,
         epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
@@ -161,6 +168,12 @@ def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -
             [before.repos[num].repo_id for num in nums if num in before.repos],
             {repo.repo_id: repo for repo in repos.values()},
         ),
+        repos_named=_grouped(
+            before.repos_named,
+            [before.repos[num] for num in nums if num in before.repos],
+            repos.values(),
+            lambda one: one.name,
+        ),
         invited=_replaced(before.invited, nums, _invited(repos)),
         epochs=_replaced(before.epochs, old_epochs, epochs),
         epochs_of_repo=_replaced(
@@ -217,11 +230,11 @@ def _current(repo: Repo, on_topics: Iterable[Branch]) -> Branch:
 
 def _grouped(
     before: Mapping[K, tuple[int, ...]],
-    old: Iterable[Branch],
-    new: Iterable[Branch],
-    key_of: Callable[[Branch], K],
+    old: Iterable[Row],
+    new: Iterable[Row],
+    key_of: Callable[[Row], K],
 ) -> Mapping[K, tuple[int, ...]]:
-    """Numbers of branches by a key, when the old ones have been replaced by the new ones."""
+    """Numbers of branches, or of repos, by a key, when the old ones have been replaced by the new ones."""
     gone, come = (
         _numbers((key_of(one), one.num) for one in old),
         _numbers((key_of(one), one.num) for one in new),

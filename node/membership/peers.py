@@ -32,7 +32,7 @@ class Peers:
 
     def views(self) -> list[PeerView]:
         """Peers and how each topic stands with them."""
-        names = dict(self._hub.replica.by_topic)
+        names = self._hub.replica.by_topic
         now = self._hub.clock_ms() // 1000
         people = self._hub.replica.people
         return [

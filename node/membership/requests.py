@@ -25,11 +25,11 @@ from node.ingest.ingest_result import IngestResult
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import (
     MadeLobby,
+    count_lobbies,
     find_asked,
     find_lobbies_of,
     find_repo,
     find_requests,
-    is_lobby,
 )
 from node.membership.repo_actions import sealed_grant
 from node.membership.sharing import Sharing, check_inviter, reach_text
@@ -90,7 +90,7 @@ class Requests:
         target = self._find_repo(repo)
         wanted = _permission(permission)
         await self._hub.run_blocking(check_inviter, self._hub.replica, target, self._author.user)
-        followed = await self._hub.run_blocking(self._count_lobbies)
+        followed = await self._hub.run_blocking(count_lobbies, self._hub.replica)
         if followed >= LOBBY_COUNT_MAX:
             raise ServiceError(
                 "too_large",
@@ -357,16 +357,12 @@ class Requests:
         with replica.membership_lock:
             return len(replica.membership(lobby.repo_id).operations) >= LOBBY_COMMIT_COUNT_MAX
 
-    def _count_lobbies(self) -> int:
-        replica = self._hub.replica
-        return sum(is_lobby(replica, repo) for repo in replica.repos.values())
-
     def _may_withdraw(self, lobby: Repo) -> bool:
         return self._hub.replica.permission(lobby, self._author.user) is not None
 
     def list_made(self) -> list[AskView]:
         """The requests that this user made and that are not over. Reads the store."""
-        views = [self.made_in(repo) for repo in list(self._hub.replica.repos.values())]
+        views = [self.made_in(lobby) for lobby, _ in find_asked(self._hub.replica)]
         return [view for view in views if view is not None and view["status"] != "withdrawn"]
 
     def made_in(self, lobby: Repo) -> AskView | None:

@@ -241,8 +241,8 @@ class Sharing:
     async def _follow_branch(self, text: str) -> Repo:
         capability = _parse(parse_branch_capability, text, "a branch's capability")
         _check_peers(capability.peers)
-        known = [one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo]
-        if known and known[0].has_members:
+        known = self._hub.replica.tables.of_id.get(capability.repo)
+        if known is not None and known.has_members:
             raise ServiceError("already_exists", "this node follows the whole repo of that branch")
         repo = await self._joiner.follow_branch(capability)
         await self._reach(capability.peers, repo.repo_id)

@@ -31,7 +31,7 @@ class FeedRecovery:
     async def recover(self) -> None:
         """Until the own feeds of all repos that are here are certain."""
         replica = self._hub.replica
-        while not replica.own_feeds.uncertain.isdisjoint(replica.tables.roots):
+        while any(repo_id in replica.tables.roots for repo_id in replica.own_feeds.uncertain):
             level = set(self._find_level())
             # In two rounds: what came in the first may have told of branches that are not compared yet.
             for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):

@@ -1,6 +1,6 @@
 """Converts rows and values to JSON, so that all answers use the same fields."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import trio
@@ -88,7 +88,7 @@ def branch_view(
 
 
 def peer_view(
-    state: PeerState, branches: dict[TopicKey, Branch], now: int, petname: str = "", through_name: str = ""
+    state: PeerState, branches: Mapping[TopicKey, Branch], now: int, petname: str = "", through_name: str = ""
 ) -> PeerView:
     """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds.
 
