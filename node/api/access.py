@@ -14,7 +14,7 @@ from node.api.event_streams import Event, EventSource
 from node.api.targets import Targets
 from node.contract.access import ACTIONS, Need
 from node.contract.endpoint import Endpoint
-from node.observe.standing import without_peers
+from node.observe.standing_view import without_peers
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 

@@ -8,7 +8,8 @@ from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
 from node.membership.requests import Requests, describe_ask
-from node.observe.standing import NO_OUTLOOK, Facts, Outlook, Standings, Unheld, describe_standing
+from node.observe.standing import Standings
+from node.observe.standing_view import NO_OUTLOOK, Facts, Outlook, Unheld, describe_standing
 from node.sync.hub import Hub
 from node.timelines.views import repo_view
 from protocol.ids import RepoId

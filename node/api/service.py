@@ -62,7 +62,8 @@ from node.membership.sharing import Sharing, reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.observe.disk_use import StorageView
-from node.observe.standing import Outlook, Standings
+from node.observe.standing import Standings
+from node.observe.standing_view import Outlook
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION

@@ -17,19 +17,15 @@ from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.observe import standing
-from node.observe.standing import (
+from node.observe.standing import HOLDERS_MAX, SAVE_SECONDS, Standings, _Memory, _note_level
+from node.observe.standing_view import (
     BELIEVED_SECONDS,
-    HOLDERS_MAX,
     NO_OUTLOOK,
-    SAVE_SECONDS,
     UNHELD_COUNTED_MAX,
     Facts,
     Link,
     Outlook,
-    Standings,
     Unheld,
-    _Memory,
-    _note_level,
     describe_standing,
     without_peers,
 )
