@@ -9,7 +9,6 @@ the machine's own window.
 """
 
 import math
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -18,6 +17,7 @@ import trio
 
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
+from node.sync.followed_topics import FollowedTopics
 from node.sync.goodbye import LAST_WORDS_SECONDS, Ended, say_goodbye
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
@@ -25,7 +25,6 @@ from node.sync.presence import PresencePort
 from node.sync.rate_limit import MessageRates
 from node.sync.relay_port import RelayOutput, RelayPort
 from node.sync.send_queue import SendQueue
-from node.sync.session_queries import topic_place
 from node.sync.sync_progress import ConnectionRates
 from node.sync.topic_work import TopicWork
 from node.sync.transport import SecureStream, TransportError
@@ -41,7 +40,6 @@ from protocol.limits.peers import (
     STRANGER_IDLE_SECONDS,
     STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
-    TOPICS_SETTLING_MAX,
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
@@ -69,8 +67,6 @@ from protocol.session_events import (
     Event,
     MessageReceived,
     PeersFound,
-    TopicFollowed,
-    TopicsRefused,
 )
 from protocol.session_outputs import (
     Close,
@@ -131,7 +127,6 @@ class Connection:
         )
         """What pays for the work that the peer causes."""
         self.is_stranger = not is_known
-        self._may_keep = may_keep
         self.subnet = subnet
         self._introducer = introducer
         self.peer = stream.peer_key
@@ -145,9 +140,7 @@ class Connection:
         )
         self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
-        self._followed: dict[TopicKey, tuple[TopicTables, int]] = {}  # topics, and what they are here
-        self._to_follow: OrderedDict[TopicKey, None] = OrderedDict()  # topics that are announced later
-        self._topics_tick: int | None = None  # up to which changes of topics were looked at
+        self._followed = FollowedTopics(hub, self._session, may_keep)
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -195,8 +188,8 @@ class Connection:
         if self._has_ended:
             return
         self._perform_all(self._session.handle(event))
-        if self._to_follow and self._may_follow():
-            self._follow_some()
+        if self._followed.is_due:
+            self._announce()
 
     async def run(self) -> Ended:
         """Converse until either side ends it, this node stops, or something fails."""
@@ -255,52 +248,24 @@ class Connection:
         """The hub's word: commits were accepted that this peer has not sent."""
         if self._has_ended:
             return
-        if topic in self._followed:
+        if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
         self.happen(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
-        """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
-
-        What is beyond the bound of one connection is not followed on it. Looks at topics that have changed since the last
-        call, and at no others: each change of one repo comes here, on each connection.
-        """
+        """The hub's word: announce what is followed now."""
         if self._has_ended:
             return
-        self._topics_tick, by_topic, moved = self._hub.replica.shown.topics_since(self._topics_tick)
-        for topic in moved:
-            followed = self._hub.find_followed(topic)
-            if topic in self._followed and (
-                followed is None or topic_place(followed) != self._followed[topic]
-            ):
-                self.part("topic_forgotten")  # what was agreed about it does not hold any more
-                return
-        fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self._followed]
-        fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
-        self._to_follow.update((branch.topic, None) for branch in fresh)  # again, whenever they change
-        self._follow_some()
+        if not self._followed.look():
+            self.part("topic_forgotten")
+            return
+        self._announce()
         self.relaying.follow_partners()
         if self.is_stranger:
             self._look_whether_known()
 
-    def _follow_some(self) -> None:
-        """Announce topics that wait for it: TOPIC_COUNT_MAX at once, and more while few topics are being compared."""
-        outputs: list[Output] = []
-        while self._to_follow and self._may_follow():
-            topic, _ = self._to_follow.popitem(last=False)
-            branch = self._hub.replica.by_topic.get(topic)
-            if branch is None or topic in self._followed:
-                continue
-            self._followed[topic] = topic_place(branch)
-            event = TopicFollowed(topic, branch.facts.is_root_branch, self._may_keep(branch))
-            outputs += self._session.handle(event)
-        self._perform_all(say_together(outputs))
-
-    def _may_follow(self) -> bool:
-        count = len(self._followed)
-        return count < TOPIC_COUNT_MAX or (
-            count < self._session.topic_count_max and self._session.settling_count < TOPICS_SETTLING_MAX
-        )
+    def _announce(self) -> None:
+        self._perform_all(say_together(self._followed.announce()))
 
     def missed(self) -> None:
         """The hub's word: this conversation has a defect, and the next one compares everything anew."""
@@ -543,22 +508,17 @@ class Connection:
         """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
         if self._has_ended:
             return
-        outputs = self._session.handle(TopicsRefused(refused, reason))
-        for one in kept:
-            if self.topic_room and one.topic not in self._followed:
-                self._followed[one.topic] = topic_place(one)
-                event = TopicFollowed(one.topic, is_root=False, is_entrusted=self.relaying.is_partner)
-                outputs += self._session.handle(event)
+        outputs = self._followed.announce_kept(kept, refused, reason, is_entrusted=self.relaying.is_partner)
         self._perform_all(say_together(outputs))
 
     @property
     def topic_room(self) -> int:
         """How many more topics this side may announce."""
-        return max(0, TOPIC_COUNT_MAX - len(self._followed))
+        return self._followed.room
 
     def followed(self) -> Mapping[TopicKey, tuple[TopicTables, int]]:
         """Topics that this side has announced, and what they were here then."""
-        return self._followed
+        return self._followed.places
 
     def knows(self, feature: str) -> bool:
         """Whether the peer has said that it knows a feature that is younger than `features1`."""

@@ -28,9 +28,10 @@ _TOPICS = _BRANCHES + 2
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that a dozen topics press against: three topics without the profile."""
-    for place in ("node.sync.connection", "protocol.session", "node.sync.rate_limit"):
-        monkeypatch.setattr(f"{place}.TOPIC_COUNT_MAX", 3)
-    monkeypatch.setattr("node.sync.connection.TOPICS_SETTLING_MAX", 2)
+    for place in ("connection", "followed_topics", "rate_limit"):
+        monkeypatch.setattr(f"node.sync.{place}.TOPIC_COUNT_MAX", 3)
+    monkeypatch.setattr("protocol.session.TOPIC_COUNT_MAX", 3)
+    monkeypatch.setattr("node.sync.followed_topics.TOPICS_SETTLING_MAX", 2)
 
 
 async def _share_branches(alice: Node, bob: Node) -> None:
@@ -128,11 +129,11 @@ async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_chan
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
             assert len(connection.topics) == 3
-            waiting = len(connection._to_follow)
+            waiting = len(connection._followed._waiting)
             for _ in range(2):
-                connection._topics_tick = None  # all topics have changed
+                connection._followed._tick = None  # all topics have changed
                 connection.topics_changed()
-            assert (len(connection.topics), len(connection._to_follow)) == (3, waiting)
+            assert (len(connection.topics), len(connection._followed._waiting)) == (3, waiting)
 
 
 def test_announcements_are_said_together_in_messages_that_the_peer_can_read() -> None:

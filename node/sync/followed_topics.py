@@ -1,0 +1,93 @@
+"""Topics that this side announces on one connection: those of its branches, and those that it keeps for others.
+
+A node may follow more than a connection takes at once. What waits is announced as what was announced before settles.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from node.sync.hub import Hub
+from node.sync.session_queries import topic_place
+from protocol.ids import TopicKey
+from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
+from protocol.session import Session
+from protocol.session_events import TopicFollowed, TopicsRefused
+from protocol.session_outputs import Output
+from storage.relay.relay import KeptTopic
+from storage.repos.repos import Branch
+from storage.topics.difference import TopicTables
+
+
+class FollowedTopics:
+    """Says to one session what is followed here."""
+
+    def __init__(self, hub: Hub, session: Session, may_keep: Callable[[Branch], bool]) -> None:
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay."""
+        self._hub = hub
+        self._session = session
+        self._may_keep = may_keep
+        self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
+        """What was announced, and what it was here then."""
+        self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # topics that are announced later
+        self._tick: int | None = None  # up to which changes of topics were looked at
+
+    @property
+    def room(self) -> int:
+        """How many more topics may be announced."""
+        return max(0, TOPIC_COUNT_MAX - len(self.places))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether more can be announced now."""
+        return bool(self._waiting) and self._may_announce()
+
+    def look(self) -> bool:
+        """Note which topics are new. False: what was agreed about one does not hold any more.
+
+        Looks at topics that have changed since the last call, and at no others: each change of one repo comes here, on each
+        connection.
+        """
+        self._tick, by_topic, moved = self._hub.replica.shown.topics_since(self._tick)
+        for topic in moved:
+            followed = self._hub.find_followed(topic)
+            if topic in self.places and (followed is None or topic_place(followed) != self.places[topic]):
+                return False
+        fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self.places]
+        fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
+        self._waiting.update((branch.topic, None) for branch in fresh)  # again, whenever they change
+        return True
+
+    def announce(self) -> list[Output]:
+        """Announce topics that wait for it: TOPIC_COUNT_MAX at once, and more while few topics are being compared.
+
+        Root branches go first, and the latest topics before older ones. What is beyond the bound of one connection is not
+        followed on it.
+        """
+        outputs: list[Output] = []
+        while self.is_due:
+            topic, _ = self._waiting.popitem(last=False)
+            branch = self._hub.replica.by_topic.get(topic)
+            if branch is None or topic in self.places:
+                continue
+            self.places[topic] = topic_place(branch)
+            event = TopicFollowed(topic, branch.facts.is_root_branch, self._may_keep(branch))
+            outputs += self._session.handle(event)
+        return outputs
+
+    def announce_kept(
+        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str, *, is_entrusted: bool
+    ) -> list[Output]:
+        """Announce topics that this relay keeps, as far as there is room, and say which it does not keep and why."""
+        outputs = self._session.handle(TopicsRefused(refused, reason))
+        for one in kept:
+            if self.room and one.topic not in self.places:
+                self.places[one.topic] = topic_place(one)
+                event = TopicFollowed(one.topic, is_root=False, is_entrusted=is_entrusted)
+                outputs += self._session.handle(event)
+        return outputs
+
+    def _may_announce(self) -> bool:
+        count = len(self.places)
+        return count < TOPIC_COUNT_MAX or (
+            count < self._session.topic_count_max and self._session.settling_count < TOPICS_SETTLING_MAX
+        )
