@@ -72,7 +72,8 @@ class OpenExport:
     def table(self, name: str, *, text_ids: bool = False) -> "Table":
         """A table of all exports. Raises KeyError for a name that is none of `tables`.
 
-        With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark.
+        With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark. Timelines sort ids by their
+        bytes, and texts sort otherwise.
         """
         if name not in self.tables:
             raise KeyError(f"no table {name!r}; there are {', '.join(self.tables)}")
