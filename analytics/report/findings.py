@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from analytics.engines.engine import Catalog, Engine
+from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.order.branch_tasks import VOID
 from analytics.report.downloads import Download
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
+from analytics.report.labels import LABELS, label
 from analytics.report.member_findings import member_figures, store_lines
 from analytics.report.page import Names
 from analytics.report.pictures import WidthBin
@@ -42,7 +43,7 @@ Cells = Mapping[str, Any]
 
 
 class Findings:
-    """All that is found in one run, of which `commits` are there, their order, and the table `linearization`."""
+    """All that is found in one run, of which `commits` are there, their order, and the tables of FIRST."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Findings:
 
         `downloads` is called once the tables are written.
         """
-        self._catalog.write(name for name in TABLES if name != "linearization")
+        self._catalog.write(name for name in TABLES if name not in FIRST)
         period = self._catalog.period("ordered", "time")
         (total,) = self._rows(
             "SELECT sum(commits) AS commits, count(*) AS branches, count(DISTINCT repo_id) AS repos, sum(bytes) AS bytes, "
@@ -73,29 +74,30 @@ class Findings:
         )
         ((authors,),) = (row.values() for row in self._rows("SELECT count(*) AS authors FROM authors"))
         largest = self._rows(
-            f"SELECT * FROM branches ORDER BY ({_IS_TRIVIAL}), commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
+            f"SELECT * FROM branches JOIN {LABELS} USING (branch_id) "
+            f"ORDER BY ({_IS_TRIVIAL}), commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
         )
         (few,) = self._rows(f"SELECT count(*) AS trivial FROM branches WHERE {_IS_TRIVIAL}")
         told = len(largest) if few["trivial"] == total["branches"] else total["branches"] - few["trivial"]
         busiest = self._rows(f"SELECT * FROM authors ORDER BY commits DESC, author LIMIT {_AUTHOR_LINES_MAX}")
         forks = self._feed_forks([row["author"] for row in busiest])
         merged = self._rows(
-            "SELECT branch_name, merges.* FROM merges JOIN (SELECT branch_id, branch_name FROM branches) AS names "
-            f"USING (branch_id) ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
+            f"SELECT * FROM merges JOIN {LABELS} USING (branch_id) "
+            f"ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
         )
         nodes = tuple(dict.fromkeys(export.node for export in self._exports))
         exported_at = max(export.created_at for export in self._exports)
         of_receipts = self._catalog.period("receipts", "received_at")
         damaged = sum(export.unjudged_repos for export in latest_exports(self._exports))
-        merging = [(row["branch_id"], row["branch_name"]) for row in merged[:_SHAPES_MAX] if row["timed"]]
-        wide = [
-            (row["branch_id"], row["branch_name"]) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1
-        ]
+        merging = [(row["branch_id"], self._label(row)) for row in merged[:_SHAPES_MAX] if row["timed"]]
+        wide = [(row["branch_id"], self._label(row)) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1]
         return Report(
             nodes=nodes,
             exported_at=exported_at,
             names=self._names,
-            standing=find_standing(self._rows, self._before, of_receipts, nodes, exported_at, total, damaged),
+            standing=find_standing(
+                self._rows, self._before, of_receipts, nodes, exported_at, total, damaged, self._names
+            ),
             waits=self._distribution("waits", "waited_until / 1000", "merges", merging),
             widths=self._distribution("widths", "width", "1", wide),
             concurrency=self._distribution("widths", "width", "width", wide),
@@ -106,7 +108,7 @@ class Findings:
             merges=total["merges"] or 0,
             size=total["bytes"] or 0,
             verdict=verdict,
-            branch_lines=tuple(_branch_line(row) for row in largest[:told]),
+            branch_lines=tuple(_branch_line(row, self._label(row)) for row in largest[:told]),
             author_lines=tuple(
                 AuthorLine(
                     row["author"],
@@ -117,7 +119,7 @@ class Findings:
                 )
                 for row in busiest
             ),
-            merge_lines=tuple(_merge_line(row) for row in merged),
+            merge_lines=tuple(_merge_line(row, self._label(row)) for row in merged),
             replication_lines=() if len(self._exports) == 1 else self._replication_lines(),
             relay_lines=self._relay_lines(),
             store_lines=store_lines(self._rows),
@@ -127,6 +129,9 @@ class Findings:
             drawing=self._drawing(drawn),
             downloads=downloads(),
         )
+
+    def _label(self, row: Cells) -> str:
+        return label(row, self._names)
 
     def _distribution(
         self, table: str, size: str, counted: str, branches: Sequence[tuple[bytes, str]]
@@ -158,14 +163,14 @@ class Findings:
 
     def _replication_lines(self) -> tuple[ReplicationLine, ...]:
         rows = self._rows(
-            "SELECT branch_name, replication.* FROM replication "
-            f"JOIN (SELECT branch_id, branch_name, ({_IS_TRIVIAL}) AS is_trivial FROM branches) AS names "
-            "USING (branch_id) WHERE lacking > 0 OR NOT is_trivial "
+            f"SELECT * FROM replication JOIN {LABELS} USING (branch_id) "
+            f"JOIN (SELECT branch_id, ({_IS_TRIVIAL}) AS is_trivial FROM branches) AS judged USING (branch_id) "
+            "WHERE lacking > 0 OR NOT is_trivial "
             f"ORDER BY commits + lacking DESC, branch_id, node LIMIT {_REPLICATION_LINES_MAX}"
         )
         return tuple(
             ReplicationLine(
-                row["branch_name"],
+                self._label(row),
                 row["branch_id"],
                 row["node"],
                 row["commits"],
@@ -225,7 +230,7 @@ class Findings:
             points[row["branch_id"]].append((row["bucket_start"], row["heads"]))
         return tuple(
             BranchShape(
-                branch["branch_name"],
+                self._label(branch),
                 branch["depth"] + 1,
                 tuple(bins[raw]),
                 branch["concurrency"],
@@ -249,7 +254,7 @@ class Findings:
         shown = (
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
-            "shown AS (SELECT commit_id, author, acks, branch_name, fault, body_kind, "
+            "shown AS (SELECT commit_id, author, acks, fault, body_kind, "
             f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.commits_of(drawn)} "
             "JOIN found USING (branch_id, commit_id)) "
         )
@@ -268,9 +273,10 @@ class Findings:
             for row in reversed(last)
         )
         (total,) = self._rows(
-            f"SELECT placed + void AS commits FROM faults WHERE branch_id = {_ids([drawn])}"
+            f"SELECT branch_id, repo_name, branch_name, owner, namesakes, placed + void AS commits FROM faults "
+            f"JOIN {LABELS} USING (branch_id) WHERE branch_id = {_ids([drawn])}"
         )
-        return Drawing(last[0]["branch_name"], drawn, commits, total["commits"])
+        return Drawing(self._label(total), drawn, commits, total["commits"])
 
 
 def _shares(rows: Sequence[Cells]) -> tuple[tuple[float, float], ...]:
@@ -289,10 +295,10 @@ def _ids(raw: Sequence[bytes]) -> str:
     return ", ".join(f"X'{one.hex()}'" for one in raw)
 
 
-def _branch_line(row: Cells) -> BranchLine:
+def _branch_line(row: Cells, name: str) -> BranchLine:
     return BranchLine(
         branch_id=row["branch_id"],
-        name=row["branch_name"],
+        name=name,
         commits=row["commits"],
         authors=row["authors"],
         depth=row["depth"],
@@ -308,9 +314,9 @@ def _branch_line(row: Cells) -> BranchLine:
     )
 
 
-def _merge_line(row: Cells) -> MergeLine:
+def _merge_line(row: Cells, name: str) -> MergeLine:
     return MergeLine(
-        name=row["branch_name"],
+        name=name,
         branch_id=row["branch_id"],
         merges=row["merges"],
         backdated=row["backdated"],

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from analytics.report import page
 from analytics.report.page import Names
 from analytics.report.pictures import draw_members
+from ravel.exports.schema import text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def render_members(members: MemberFigures, names: Names) -> str:
     """The section's content as HTML."""
     rows = [
         (
-            f'<th scope="row">{names.of(page.text_id(line.repo_id))}</th>',
+            f'<th scope="row">{names.of(text_id(line.repo_id))}</th>',
             f"{line.members:,}",
             f"{line.persons:,}",
             f"{line.admins:,}",
@@ -131,7 +132,7 @@ def _curve(curve: MemberCurve | None, names: Names) -> str:
     if curve is None:
         return ""
     return (
-        f"<figure><h3>{names.of(page.text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
+        f"<figure><h3>{names.of(text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
         "<figcaption>Members by the time that authors state (UTC); a dashed line where an epoch begins.</figcaption>"
         "</figure>"
     )

@@ -3,7 +3,6 @@
 Every part escapes what it is given: names and authors come from anybody.
 """
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 from typing import Final
+
+from ravel.exports.schema import text_id
 
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
 
@@ -41,11 +42,6 @@ def render(title: str, subtitle: str, body: str) -> str:
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=title, subtitle=subtitle, body=body
     )
-
-
-def text_id(raw: bytes) -> str:
-    """The text form of an id: lowercase base32 without padding."""
-    return base64.b32encode(raw).decode().rstrip("=").lower()
 
 
 def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:

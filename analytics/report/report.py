@@ -25,6 +25,7 @@ from analytics.report.pictures import (
 )
 from analytics.report.standing import Standing, render_standing
 from analytics.tables.definitions import TABLES
+from ravel.exports.schema import text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +440,7 @@ def _authors(report: Report) -> str:
     most = max((line.commits for line in report.author_lines), default=1)
     rows = [
         (
-            f'<th scope="row">{report.names.of(page.text_id(line.author))}</th>',
+            f'<th scope="row">{report.names.of(text_id(line.author))}</th>',
             page.bar(line.commits, most),
             f"{line.commits / max(report.commits, 1):.1%}",
             f"{line.branches:,}",

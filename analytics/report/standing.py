@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from analytics.reading.times import DAY
 from analytics.report import page
-from analytics.report.page import Names
+from analytics.report.labels import LABELS, label
+from analytics.report.page import NO_NAMES, Names
 from analytics.report.pictures import draw_received
 from analytics.tables.periods import Period, Rows
+from ravel.exports.schema import text_id
 
 SUMMARY_NAME: Final = "summary.json"
 _SUMMARY_SIZE_MAX: Final = 1 << 20
@@ -163,6 +165,7 @@ def find_standing(
     exported_at: int,
     total: Mapping[str, Any],
     damaged: int = 0,
+    names: Names = NO_NAMES,
 ) -> Standing:
     """Ask the tables, which are written. `period` is that of receipts, `total` counts commits, branches and bytes.
 
@@ -198,23 +201,22 @@ def find_standing(
         tuple(lags[:_NODES_MAX]),
         _received(rows, period, exported_at * 1000),
         unmerged["oldest"],
-        _find_rows(rows, now),
+        _find_rows(rows, now, names),
     )
 
 
-def _find_rows(rows: Rows, now: Summary) -> StandingRows:
+def _find_rows(rows: Rows, now: Summary, names: Names) -> StandingRows:
     """Ask only for what there is: most exports have none of it."""
 
     def of(is_any: int, table: str, columns: str, order: str, where: str = "true") -> list[list[Any]]:
         if not is_any:
             return []
         found = rows(
-            f"SELECT branch_id, branch_name, {columns} FROM (SELECT * FROM {table} WHERE {where}) AS told "
-            "LEFT JOIN (SELECT branch_id, branch_name FROM branches) AS names USING (branch_id) "
+            f"SELECT branch_id, branch_name, repo_name, owner, namesakes, {columns} "
+            f"FROM (SELECT * FROM {table} WHERE {where}) AS told JOIN {LABELS} USING (branch_id) "
             f"ORDER BY {order}, branch_id LIMIT {_ROWS_MAX}"
         )
-        # A branch of which no commit has a place is not among `branches`.
-        return [[row["branch_id"], row["branch_name"] or "", *list(row.values())[2:]] for row in found]
+        return [[row["branch_id"], label(row, names), *list(row.values())[5:]] for row in found]
 
     lags = of(now.lacking, "lags", "node, lacking, since", "lacking DESC, node")
     forks = of(now.forked, "feed_forks", "author, places, first_place", "places DESC, author")
@@ -321,7 +323,7 @@ def _render_rows(standing: Standing, names: Names) -> str:
                         one.branch_id,
                         one.name,
                         one.places,
-                        names.of(page.text_id(one.author)),
+                        names.of(text_id(one.author)),
                         f"{one.first_place:,}",
                     )
                     for one in rows.forks

@@ -9,8 +9,8 @@ from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.report.page import text_id
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
+from ravel.exports.schema import text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 

@@ -4,7 +4,6 @@ Every part is checked against the manifest before anything is read. Tables of se
 each row with the node that exported it.
 """
 
-import base64
 import re
 import shutil
 import weakref
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ravel.exports.checking import READ_TABLES, Export, ExportError, read_export
 from ravel.exports.fetching import fetch_exports
-from ravel.exports.schema import BLOCK_TABLES, TABLES
+from ravel.exports.schema import BLOCK_TABLES, TABLES, text_id
 
 if TYPE_CHECKING:
     import duckdb
@@ -193,7 +192,7 @@ def _as_texts(ids: Any) -> Any:  # noqa: ANN401  # arrays of ids, or of lists of
     if pa.types.is_list(ids.type):
         return pa.ListArray.from_arrays(ids.offsets, _as_texts(ids.values))
     found = ids.dictionary_encode()  # most stand many times
-    texts = [base64.b32encode(raw).decode().rstrip("=").lower() for raw in found.dictionary.to_pylist()]
+    texts = [text_id(raw) for raw in found.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(found.indices)
 
 
