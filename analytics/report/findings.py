@@ -86,17 +86,22 @@ class Findings:
             f"ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
         )
         nodes = tuple(dict.fromkeys(export.node for export in self._exports))
-        exported_at = max(export.created_at for export in self._exports)
+        latest = latest_exports(self._exports)
+        made_at = {export.node: export.created_at for export in latest}
+        exported_at = max(export.created_at for export in latest)
+        apart = (exported_at - min(export.created_at for export in latest)) * 1000
+        (imported,) = self._rows("SELECT sum(commits) AS commits FROM kinds WHERE body_kind = 'imported'")
         of_receipts = self._catalog.period("receipts", "received_at")
-        damaged = sum(export.unjudged_repos for export in latest_exports(self._exports))
+        damaged = sum(export.unjudged_repos for export in latest)
         merging = [(row["branch_id"], self._label(row)) for row in merged[:_SHAPES_MAX] if row["timed"]]
         wide = [(row["branch_id"], self._label(row)) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1]
         return Report(
-            nodes=nodes,
+            exports=tuple((node, made_at[node]) for node in nodes),
+            imported=imported["commits"] or 0,
             exported_at=exported_at,
             names=self._names,
             standing=find_standing(
-                self._rows, self._before, of_receipts, nodes, exported_at, total, damaged, self._names
+                self._rows, self._before, of_receipts, nodes, exported_at, total, damaged, self._names, apart
             ),
             waits=self._distribution("waits", "waited_until / 1000", "merges", merging),
             widths=self._distribution("widths", "width", "1", wide),
@@ -142,15 +147,15 @@ class Findings:
             f"SELECT size, sum(number) AS number FROM ({told}) AS told GROUP BY size ORDER BY size NULLS LAST"
         )
         if len(branches) < 2:  # one is all, or nearly
-            return Distribution(_shares(everywhere))
+            return Distribution(_shares(everywhere), _total(everywhere))
         found: dict[bytes, list[Cells]] = {raw: [] for raw, _ in branches}
         for row in self._rows(
             f"SELECT branch_id, size, sum(number) AS number FROM ({told}) AS told "
             f"WHERE branch_id IN ({_ids([*found])}) GROUP BY branch_id, size ORDER BY size NULLS LAST"
         ):
             found[row["branch_id"]].append(row)
-        lines = ((name, _shares(found[raw])) for raw, name in branches)
-        return Distribution(_shares(everywhere), tuple(line for line in lines if line[1]))
+        lines = ((name, _total(found[raw]), _shares(found[raw])) for raw, name in branches)
+        return Distribution(_shares(everywhere), _total(everywhere), tuple(line for line in lines if line[2]))
 
     def _feed_forks(self, authors: Sequence[bytes]) -> dict[bytes, int]:
         """How many places of their feeds these authors have used more than once, over all branches."""
@@ -279,10 +284,13 @@ class Findings:
         return Drawing(self._label(total), drawn, commits, total["commits"])
 
 
+def _total(rows: Sequence[Cells]) -> int:
+    return sum(int(row["number"]) for row in rows)
+
+
 def _shares(rows: Sequence[Cells]) -> tuple[tuple[float, float], ...]:
     """Which share of all is at most so large. What has no size is larger than all."""
-    total = sum(int(row["number"]) for row in rows)
-    below, points = 0, []
+    total, below, points = _total(rows), 0, []
     for row in rows:
         below += int(row["number"])
         if row["size"] is not None:

@@ -94,9 +94,18 @@ FORMULA = '=HYPERLINK("x"),y'
 MANY = [
     *DIAMOND,
     *(Row(f"{branch}/root", branch=branch) for branch in ("a", "b", "c", "deep")),
-    *(Row(f"{branch}/{n}", (f"{branch}/root",), branch) for branch in ("a", "b", "c") for n in range(7)),
     *(
-        Row(f"{branch}/m{n}", (f"{branch}/{n}", f"{branch}/{n + 1}"), branch)
+        Row(f"{branch}/{n}", (f"{branch}/root",), branch, time=T0_MS + n * DAY_MS)
+        for branch in ("a", "b", "c")
+        for n in range(7)
+    ),
+    *(
+        Row(
+            f"{branch}/m{n}",
+            (f"{branch}/{n}", f"{branch}/{n + 1}"),
+            branch,
+            time=T0_MS + (2 * n + 2) * DAY_MS,
+        )
         for branch in ("a", "b", "c")
         for n in range(6)
     ),
