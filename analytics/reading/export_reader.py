@@ -49,7 +49,8 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "members": "repo_id binary, member binary, permission string, person binary",
     "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
 }
-"""The tables that are read, those of READ_TABLES; a test holds them together with `ravel.exports.schema`."""
+"""The tables that are read: all but bodies, since no figure is of what people wrote. A test holds them together with
+`ravel.exports.schema`."""
 
 
 def are_small(exports: Sequence[Export]) -> bool:
