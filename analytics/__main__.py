@@ -70,7 +70,7 @@ def _analyze(
             full=options.full,
         )
     except analyze.NoSuchBranch as error:
-        advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
+        advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
     return EXIT_MISMATCH if (options.verify != "no" or expected) and not result.is_right else EXIT_OK
@@ -108,7 +108,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add_large_branch_option(parser)
     parser.add_argument(
-        "--draw", metavar="BRANCH", help="the branch to draw: its name, or the start of its id"
+        "--draw", metavar="BRANCH", help="the branch to draw: NAME, REPO:NAME, or the start of its id"
     )
     parser.add_argument(
         "--full",

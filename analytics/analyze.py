@@ -25,12 +25,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
-from analytics.engines.engine import Catalog, Engine, NoSuchBranch
+from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.incremental.increment import Increment
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
-from analytics.report.page import NO_NAMES, Names, text_id
+from analytics.reading.branch_lookup import NoSuchBranch, find_branch
+from analytics.report.page import NO_NAMES, Names
 from ravel.exports.checking import Export, read_export
+from ravel.exports.schema import text_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,17 +105,18 @@ def run(
 
     `verify` compares the ranks that were found with those that the export states; "deep" also the places, by the engine's
     own sort. `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read
-    as one with this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits
-    and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one,
-    and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
-    pseudonyms it calls none by a name. Branches without news since an analysis that lies in `out_dir` keep its rows, unless
-    `full`.
+    as one with this. `draw` names the branch to draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from`
+    commits and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a
+    new one, and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an
+    export has pseudonyms it calls none by a name. Branches without news since an analysis that lies in `out_dir` keep its
+    rows, unless `full`.
     """
     started = time.monotonic()
     step = _Steps(progress)
     Thread(target=_prepare_report).start()
     with step("check the export"):
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
+        drawn = None if draw is None else find_branch(exports, draw, names)
         out_dir.mkdir(parents=True, exist_ok=True)
         increment = Increment(out_dir, exports, engine, verify, is_full=full)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
@@ -121,7 +124,7 @@ def run(
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
         return _Analysis(runner, exports, out_dir, step, called, increment, with_csv=with_csv).run(
-            started, verify, expected or {}, draw, giant_from
+            started, verify, expected or {}, drawn, giant_from
         )
     finally:
         runner.close()
@@ -239,7 +242,7 @@ class _Analysis:
         started: float,
         verify: Verification,
         expected: Mapping[str, str],
-        draw: str | None,
+        drawn: bytes | None,
         giant_from: int | None,
     ) -> AnalysisResult:
         with self._step("linearize"):
@@ -248,13 +251,12 @@ class _Analysis:
             if increment.reason:
                 self._step.note(f"in full, not from the earlier analysis: {increment.reason}")
             catalog.need("commits")
-            drawn = catalog.find_branch(draw) if draw is not None else None
             self._engine.order(giant_from)
             increment.take(catalog)
             kept = increment.count(self._engine)
             if increment.is_narrow:
                 self._step.note(f"{kept.branches:,} branches are as they were in the earlier analysis")
-            catalog.write(["linearization"])
+            catalog.write(FIRST)
             digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
             digests |= increment.digests()
             counted = self._engine.rows(_COUNTED)

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from analytics.engines.engine import Catalog
+from analytics.engines.engine import FIRST, Catalog
 from analytics.engines.local_engine import LocalEngine
 from analytics.order.branch_tasks import linearize_batches
 from analytics.reading.times import bucket_for
@@ -168,7 +168,7 @@ def count_nine(export: Path, out: Path) -> None:
         catalog.need("commits")
         engine.order(None)
         catalog.is_complete = True
-        catalog.write(["linearization", *statistics_sql.TABLES])
+        catalog.write([*FIRST, *statistics_sql.TABLES])
     finally:
         engine.close()
 

@@ -85,6 +85,7 @@ def write_commits(folder: Path, count: int) -> Period:
                 "topic": columns.binary(branches[own]),
                 "repo_id": columns.binary(repos[own // _BRANCHES_PER_REPO]),
                 "branch_id": columns.binary(branches[own]),
+                "repo_name": pa.array([f"repo {number // _BRANCHES_PER_REPO}" for number in own.tolist()]),
                 "branch_name": pa.array([names[number] for number in own.tolist()]),
                 "author": columns.binary(authors[author[part]]),
                 "acks": pa.ListArray.from_arrays(starts, listed),
@@ -107,6 +108,7 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
     seconds = {"order": timed(placed.count)}
     writer = TableWriter(spark, out)
     placed.where(F.col("fault").isNull()).createOrReplaceTempView("ordered")
+    commits.createOrReplaceTempView("commits")
     for statement in SPARK:
         spark.sql(statement)
 
@@ -115,6 +117,7 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
         for name, frame in writer.write_all(queries).items():
             frame.createOrReplaceTempView(name)
 
+    seconds["of names"] = timed(lambda: write(["branch_names"]))
     seconds["of commits"] = timed(
         lambda: write(["widths", "merges", "feeds", "kinds", "activity", "growth", "heads"])
     )

@@ -31,6 +31,11 @@ SETUP: Final = (
       CASE WHEN is_timed AND merged_at >= last THEN merged_at - first END AS apart
     FROM judged
     """,
+    """
+    CREATE VIEW branch_names AS
+    SELECT branch_id, max_by(repo_name, sequence) AS repo_name, max_by(branch_name, sequence) AS branch_name
+    FROM commits GROUP BY branch_id
+    """,
 )
 """What the queries stand on."""
 
@@ -42,7 +47,7 @@ WITH acked AS (
   SELECT commits.*, len(list_distinct(acks)) AS acks_count, coalesce(acked_by, 0) AS acked_by
   FROM commits LEFT JOIN acked USING (branch_id, commit_id)
 ), by_branch AS (
-  SELECT branch_id, min(repo_id) AS repo_id, max_by(branch_name, sequence) AS branch_name, count(*) AS commits,
+  SELECT branch_id, min(repo_id) AS repo_id, count(*) AS commits,
     count(DISTINCT author) AS authors, count(DISTINCT topic) AS topics, max(rank) AS depth,
     count(*) FILTER (acks_count = 0) AS roots, count(*) FILTER (acked_by = 0) AS heads,
     count(*) FILTER (acked_by > 1) AS forks, count(*) FILTER (acks_count > 1) AS merges,
@@ -52,9 +57,9 @@ WITH acked AS (
   SELECT branch_id, max(width) AS width_max, coalesce(sum(width) FILTER (width > 1), 0)::BIGINT AS rank_shared
   FROM each_width GROUP BY branch_id
 )
-SELECT repo_id, branch_id, branch_name, commits, authors, topics, depth, roots, heads, forks, merges, width_max,
+SELECT repo_id, branch_id, repo_name, branch_name, commits, authors, topics, depth, roots, heads, forks, merges, width_max,
   commits / (depth + 1) AS width_mean, rank_shared / commits AS concurrency, bytes, first_time, last_time
-FROM by_branch JOIN widest USING (branch_id)
+FROM by_branch JOIN widest USING (branch_id) JOIN branch_names USING (branch_id)
 """
 
 _HEADS: Final = """
@@ -85,7 +90,7 @@ SELECT branch_id, count(*) AS merges, count(*) FILTER (is_sound) AS timed, count
 FROM each_merge GROUP BY branch_id
 """
 
-TABLES: Final[Mapping[str, str]] = {
+_QUERIES: Final[Mapping[str, str]] = {
     "branches": _BRANCHES,
     "widths": "FROM each_width",
     "authors": """
@@ -109,6 +114,19 @@ TABLES: Final[Mapping[str, str]] = {
         SELECT branch_id, CASE WHEN in_period(time) THEN bucket_of(time) END AS bucket_start, count(*) AS commits
         FROM commits GROUP BY branch_id, bucket_start""",
     "heads": _HEADS,
+}
+_NAMED: Final = ("widths", "merges", "feeds", "growth", "heads")
+"""Tables that get the names of branches after `branch_id`; `branches` has them by itself."""
+
+
+def _with_names(query: str) -> str:
+    return f"""
+        SELECT branch_id, repo_name, branch_name, counted.* EXCLUDE (branch_id)
+        FROM ({query}) AS counted LEFT JOIN branch_names USING (branch_id)"""  # noqa: S608  # queries of this file
+
+
+TABLES: Final[Mapping[str, str]] = {
+    name: _with_names(query) if name in _NAMED else query for name, query in _QUERIES.items()
 }
 """Table -> its query, in the order in which an analysis writes them."""
 

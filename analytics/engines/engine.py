@@ -1,6 +1,5 @@
 """What an analysis asks of an engine, and the catalog that has an engine write tables by their definitions."""
 
-import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +14,8 @@ NARROWED: Final = ("commits", "commits_by_node", "commits_with_node", "placed", 
 `all_` and the name."""
 CHANGED: Final = "changed_branches"
 """The relation of these branches."""
+FIRST: Final = ("branch_names", "linearization")
+"""Tables that are written before the order is compared; the others follow."""
 KEPT_ORDER: Final = "ordered_commits"
 """What is kept of `ordered` for tables that are not of single branches."""
 _KEPT_COLUMNS: Final = (
@@ -75,10 +76,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of all that was named, and end what was started."""
         ...
-
-
-class NoSuchBranch(Exception):
-    """There is no branch of this name or id; the message says what was looked for."""
 
 
 class Catalog:
@@ -154,25 +151,6 @@ class Catalog:
             self.need(whole)
             self._periods[key] = find_period(self._engine.rows, whole, column)
         return self._periods[key]
-
-    def find_branch(self, wanted: str) -> bytes:
-        """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
-        commits = self.whole("commits")
-        self.need(commits)
-        branches = self._engine.rows(
-            "SELECT branch_id, max_by(branch_name, (sequence, branch_name)) AS branch_name, count(*) AS commits "
-            f"FROM {commits} GROUP BY branch_id ORDER BY commits DESC, branch_id"
-        )
-        text = wanted.lower()
-        for row in branches:
-            if row["branch_name"] == wanted:
-                return bytes(row["branch_id"])
-        for row in branches:
-            raw = bytes(row["branch_id"])
-            as_text = base64.b32encode(raw).decode().lower()
-            if text and (as_text.startswith(text) or raw.hex().startswith(text)):
-                return raw
-        raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
 
     def commits_of(self, branch_id: bytes) -> str:
         """The name of a relation that has all commits of a branch, and perhaps others."""

@@ -25,7 +25,7 @@ from analytics.engines.engine import KEPT_ORDER
 from analytics.reading.limits import STATE_SIZE_MAX
 from analytics.tables.definitions import TABLES
 
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 """Of all that is kept. Raised when its form changes: what has another version is not built on."""
 FOLDER: Final = "state"
 STATE_NAME: Final = "state.json"

@@ -28,6 +28,7 @@ FAULTS: Final = {
 
 CARRIED: Final = (
     "repo_id",
+    "repo_name",
     "branch_name",
     "topic",
     "author",
@@ -43,6 +44,7 @@ CARRIED: Final = (
 _ROWS_PER_BATCH: Final = 50_000
 _INT: Final = pa.int64()
 _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
+    "repo_name": pa.string(),
     "branch_name": pa.string(),
     "body_kind": pa.string(),
     "sequence": _INT,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPARK_SCHEMA: Final = """
-    sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
-    source_author binary, acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint,
-    received_at bigint, arrived_at bigint, feed_sequence bigint, blocks bigint, position_at bigint
+    sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, repo_name string, branch_name string,
+    author binary, source_author binary, acks array<binary>, rank bigint, position bigint, body_kind string, size bigint,
+    time bigint, received_at bigint, arrived_at bigint, feed_sequence bigint, blocks bigint, position_at bigint
 """
 """`ravel.exports.schema.COMMITS` in Spark's words, but for timestamps, which say again what others say. What an older
 version lacks is null."""
@@ -49,7 +49,8 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "members": "repo_id binary, member binary, permission string, person binary",
     "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
 }
-"""The tables that are read, those of READ_TABLES; a test holds them together with `ravel.exports.schema`."""
+"""The tables that are read: all but bodies, since no figure is of what people wrote. A test holds them together with
+`ravel.exports.schema`."""
 
 
 def are_small(exports: Sequence[Export]) -> bool:

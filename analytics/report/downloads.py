@@ -1,7 +1,7 @@
 """Writes tables of an analysis as CSV, from the Parquet files that an engine has written, and says how many rows they have.
 
-In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: any member chooses
-names of branches.
+In a CSV ids are texts as `ravel` takes them. A text that a spreadsheet would take for a formula has an apostrophe before it:
+any member chooses names of branches.
 """
 
 import shutil
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from analytics.reading.limits import CSV_ROWS_MAX
 from analytics.tables.definitions import TABLES
+from ravel.exports.schema import text_id
 
 _BATCH_ROWS: Final = 65_536
 
@@ -71,6 +72,9 @@ _CELLS: Final[Mapping[str, pa.DataType]] = {
 
 def _plain(cells: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
-        return pa.array([None if raw is None else raw.hex() for raw in cells.to_pylist()], pa.string())
+        found: Any = cells.dictionary_encode()  # most ids stand many times
+        return pa.array([text_id(raw) for raw in found.dictionary.to_pylist()], pa.string()).take(
+            found.indices
+        )
     cells = cells.cast(kind)
     return pc.replace_substring_regex(cells, r"^([=+\-@\t\r])", r"'\1") if kind == pa.string() else cells

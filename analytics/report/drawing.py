@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Final
 
-from analytics.report.page import Names, short, text_id
+from analytics.report.page import Names, short
+from ravel.exports.schema import text_id
 
 COMMITS_MAX: Final = 60
 """More than these are no longer told apart on a page."""

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from analytics.engines.engine import Catalog, Engine
+from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.order.branch_tasks import VOID
 from analytics.report.downloads import Download
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
+from analytics.report.labels import LABELS, label
 from analytics.report.member_findings import member_figures, store_lines
 from analytics.report.page import Names
 from analytics.report.pictures import WidthBin
@@ -42,7 +43,7 @@ Cells = Mapping[str, Any]
 
 
 class Findings:
-    """All that is found in one run, of which `commits` are there, their order, and the table `linearization`."""
+    """All that is found in one run, of which `commits` are there, their order, and the tables of FIRST."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Findings:
 
         `downloads` is called once the tables are written.
         """
-        self._catalog.write(name for name in TABLES if name != "linearization")
+        self._catalog.write(name for name in TABLES if name not in FIRST)
         period = self._catalog.period("ordered", "time")
         (total,) = self._rows(
             "SELECT sum(commits) AS commits, count(*) AS branches, count(DISTINCT repo_id) AS repos, sum(bytes) AS bytes, "
@@ -73,29 +74,35 @@ class Findings:
         )
         ((authors,),) = (row.values() for row in self._rows("SELECT count(*) AS authors FROM authors"))
         largest = self._rows(
-            f"SELECT * FROM branches ORDER BY ({_IS_TRIVIAL}), commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
+            f"SELECT * FROM branches JOIN {LABELS} USING (branch_id) "
+            f"ORDER BY ({_IS_TRIVIAL}), commits DESC, branch_id LIMIT {_BRANCH_LINES_MAX}"
         )
         (few,) = self._rows(f"SELECT count(*) AS trivial FROM branches WHERE {_IS_TRIVIAL}")
         told = len(largest) if few["trivial"] == total["branches"] else total["branches"] - few["trivial"]
         busiest = self._rows(f"SELECT * FROM authors ORDER BY commits DESC, author LIMIT {_AUTHOR_LINES_MAX}")
         forks = self._feed_forks([row["author"] for row in busiest])
         merged = self._rows(
-            "SELECT branch_name, merges.* FROM merges JOIN (SELECT branch_id, branch_name FROM branches) AS names "
-            f"USING (branch_id) ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
+            f"SELECT * FROM merges JOIN {LABELS} USING (branch_id) "
+            f"ORDER BY merges DESC, branch_id LIMIT {_MERGE_LINES_MAX}"
         )
         nodes = tuple(dict.fromkeys(export.node for export in self._exports))
-        exported_at = max(export.created_at for export in self._exports)
+        latest = latest_exports(self._exports)
+        made_at = {export.node: export.created_at for export in latest}
+        exported_at = max(export.created_at for export in latest)
+        apart = (exported_at - min(export.created_at for export in latest)) * 1000
+        (imported,) = self._rows("SELECT sum(commits) AS commits FROM kinds WHERE body_kind = 'imported'")
         of_receipts = self._catalog.period("receipts", "received_at")
-        damaged = sum(export.unjudged_repos for export in latest_exports(self._exports))
-        merging = [(row["branch_id"], row["branch_name"]) for row in merged[:_SHAPES_MAX] if row["timed"]]
-        wide = [
-            (row["branch_id"], row["branch_name"]) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1
-        ]
+        damaged = sum(export.unjudged_repos for export in latest)
+        merging = [(row["branch_id"], self._label(row)) for row in merged[:_SHAPES_MAX] if row["timed"]]
+        wide = [(row["branch_id"], self._label(row)) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1]
         return Report(
-            nodes=nodes,
+            exports=tuple((node, made_at[node]) for node in nodes),
+            imported=imported["commits"] or 0,
             exported_at=exported_at,
             names=self._names,
-            standing=find_standing(self._rows, self._before, of_receipts, nodes, exported_at, total, damaged),
+            standing=find_standing(
+                self._rows, self._before, of_receipts, nodes, exported_at, total, damaged, self._names, apart
+            ),
             waits=self._distribution("waits", "waited_until / 1000", "merges", merging),
             widths=self._distribution("widths", "width", "1", wide),
             concurrency=self._distribution("widths", "width", "width", wide),
@@ -106,7 +113,7 @@ class Findings:
             merges=total["merges"] or 0,
             size=total["bytes"] or 0,
             verdict=verdict,
-            branch_lines=tuple(_branch_line(row) for row in largest[:told]),
+            branch_lines=tuple(_branch_line(row, self._label(row)) for row in largest[:told]),
             author_lines=tuple(
                 AuthorLine(
                     row["author"],
@@ -117,7 +124,7 @@ class Findings:
                 )
                 for row in busiest
             ),
-            merge_lines=tuple(_merge_line(row) for row in merged),
+            merge_lines=tuple(_merge_line(row, self._label(row)) for row in merged),
             replication_lines=() if len(self._exports) == 1 else self._replication_lines(),
             relay_lines=self._relay_lines(),
             store_lines=store_lines(self._rows),
@@ -128,6 +135,9 @@ class Findings:
             downloads=downloads(),
         )
 
+    def _label(self, row: Cells) -> str:
+        return label(row, self._names)
+
     def _distribution(
         self, table: str, size: str, counted: str, branches: Sequence[tuple[bytes, str]]
     ) -> Distribution:
@@ -137,15 +147,15 @@ class Findings:
             f"SELECT size, sum(number) AS number FROM ({told}) AS told GROUP BY size ORDER BY size NULLS LAST"
         )
         if len(branches) < 2:  # one is all, or nearly
-            return Distribution(_shares(everywhere))
+            return Distribution(_shares(everywhere), _total(everywhere))
         found: dict[bytes, list[Cells]] = {raw: [] for raw, _ in branches}
         for row in self._rows(
             f"SELECT branch_id, size, sum(number) AS number FROM ({told}) AS told "
             f"WHERE branch_id IN ({_ids([*found])}) GROUP BY branch_id, size ORDER BY size NULLS LAST"
         ):
             found[row["branch_id"]].append(row)
-        lines = ((name, _shares(found[raw])) for raw, name in branches)
-        return Distribution(_shares(everywhere), tuple(line for line in lines if line[1]))
+        lines = ((name, _total(found[raw]), _shares(found[raw])) for raw, name in branches)
+        return Distribution(_shares(everywhere), _total(everywhere), tuple(line for line in lines if line[2]))
 
     def _feed_forks(self, authors: Sequence[bytes]) -> dict[bytes, int]:
         """How many places of their feeds these authors have used more than once, over all branches."""
@@ -158,14 +168,14 @@ class Findings:
 
     def _replication_lines(self) -> tuple[ReplicationLine, ...]:
         rows = self._rows(
-            "SELECT branch_name, replication.* FROM replication "
-            f"JOIN (SELECT branch_id, branch_name, ({_IS_TRIVIAL}) AS is_trivial FROM branches) AS names "
-            "USING (branch_id) WHERE lacking > 0 OR NOT is_trivial "
+            f"SELECT * FROM replication JOIN {LABELS} USING (branch_id) "
+            f"JOIN (SELECT branch_id, ({_IS_TRIVIAL}) AS is_trivial FROM branches) AS judged USING (branch_id) "
+            "WHERE lacking > 0 OR NOT is_trivial "
             f"ORDER BY commits + lacking DESC, branch_id, node LIMIT {_REPLICATION_LINES_MAX}"
         )
         return tuple(
             ReplicationLine(
-                row["branch_name"],
+                self._label(row),
                 row["branch_id"],
                 row["node"],
                 row["commits"],
@@ -225,7 +235,7 @@ class Findings:
             points[row["branch_id"]].append((row["bucket_start"], row["heads"]))
         return tuple(
             BranchShape(
-                branch["branch_name"],
+                self._label(branch),
                 branch["depth"] + 1,
                 tuple(bins[raw]),
                 branch["concurrency"],
@@ -249,7 +259,7 @@ class Findings:
         shown = (
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
-            "shown AS (SELECT commit_id, author, acks, branch_name, fault, body_kind, "
+            "shown AS (SELECT commit_id, author, acks, fault, body_kind, "
             f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.commits_of(drawn)} "
             "JOIN found USING (branch_id, commit_id)) "
         )
@@ -268,15 +278,19 @@ class Findings:
             for row in reversed(last)
         )
         (total,) = self._rows(
-            f"SELECT placed + void AS commits FROM faults WHERE branch_id = {_ids([drawn])}"
+            f"SELECT branch_id, repo_name, branch_name, owner, namesakes, placed + void AS commits FROM faults "
+            f"JOIN {LABELS} USING (branch_id) WHERE branch_id = {_ids([drawn])}"
         )
-        return Drawing(last[0]["branch_name"], drawn, commits, total["commits"])
+        return Drawing(self._label(total), drawn, commits, total["commits"])
+
+
+def _total(rows: Sequence[Cells]) -> int:
+    return sum(int(row["number"]) for row in rows)
 
 
 def _shares(rows: Sequence[Cells]) -> tuple[tuple[float, float], ...]:
     """Which share of all is at most so large. What has no size is larger than all."""
-    total = sum(int(row["number"]) for row in rows)
-    below, points = 0, []
+    total, below, points = _total(rows), 0, []
     for row in rows:
         below += int(row["number"])
         if row["size"] is not None:
@@ -289,10 +303,10 @@ def _ids(raw: Sequence[bytes]) -> str:
     return ", ".join(f"X'{one.hex()}'" for one in raw)
 
 
-def _branch_line(row: Cells) -> BranchLine:
+def _branch_line(row: Cells, name: str) -> BranchLine:
     return BranchLine(
         branch_id=row["branch_id"],
-        name=row["branch_name"],
+        name=name,
         commits=row["commits"],
         authors=row["authors"],
         depth=row["depth"],
@@ -308,9 +322,9 @@ def _branch_line(row: Cells) -> BranchLine:
     )
 
 
-def _merge_line(row: Cells) -> MergeLine:
+def _merge_line(row: Cells, name: str) -> MergeLine:
     return MergeLine(
-        name=row["branch_name"],
+        name=name,
         branch_id=row["branch_id"],
         merges=row["merges"],
         backdated=row["backdated"],

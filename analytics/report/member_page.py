@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from analytics.report import page
 from analytics.report.page import Names
 from analytics.report.pictures import draw_members
+from ravel.exports.schema import text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def render_members(members: MemberFigures, names: Names) -> str:
     """The section's content as HTML."""
     rows = [
         (
-            f'<th scope="row">{names.of(page.text_id(line.repo_id))}</th>',
+            f'<th scope="row">{names.of(text_id(line.repo_id))}</th>',
             f"{line.members:,}",
             f"{line.persons:,}",
             f"{line.admins:,}",
@@ -71,7 +72,7 @@ def render_members(members: MemberFigures, names: Names) -> str:
             f"{line.removals:,}",
             f"{line.uncounted:,}",
             f"{line.epochs:,}",
-            page.day(line.last_epoch),
+            page.moment(line.last_epoch),
             line.last_reason or page.DASH,
         )
         for line in members.lines
@@ -81,12 +82,12 @@ def render_members(members: MemberFigures, names: Names) -> str:
         "members",
         "persons",
         "admins",
-        "came",
-        "went",
-        "uncounted",
+        "joined",
+        "left",
+        "not counted",
         "epochs",
         "last epoch",
-        "for",
+        "its reason",
     )
     rest = members.repos - len(members.lines)
     note = f"<p>And {rest:,} more, in {page.link_to('repos')}.</p>" if rest else ""
@@ -99,8 +100,8 @@ def render_members(members: MemberFigures, names: Names) -> str:
     )
     return (
         f"{bad}{_curve(members.curve, names)}{page.table(heads, rows)}{note}"
-        '<p class="note">Members as the node finds them now; who came and went by what counts of the root branch, in its '
-        "order. Uncounted are operations that others outrank. Each epoch has new secrets.</p>"
+        '<p class="note">Members as the node finds them now. Joined and left: by the operations of the root branch that '
+        "count. Not counted: operations that others outrank. Each epoch has new secrets; times are UTC.</p>"
     )
 
 
@@ -119,11 +120,12 @@ def render_stores(lines: Sequence[StoreLine], names: Names) -> str:
         )
         for line in lines
     ]
-    heads = ("node", "commits", "blocks", "held", "named", "deduplication")
+    heads = ("node", "commits", "blocks", "stored", "referenced", "deduplication")
     return (
         page.table(heads, rows)
-        + '<p class="note">Named: the blocks of each commit and file, as often as they are named. Deduplication is that '
-        "over what is held: 2 where all is named twice.</p>"
+        + '<p class="note">Stored: bytes of the blocks that the node has, each once. Referenced: the blocks of all commits '
+        "and files, as often as these refer to them. Deduplication: referenced by stored; 2 where all is referred to "
+        "twice.</p>"
     )
 
 
@@ -131,7 +133,7 @@ def _curve(curve: MemberCurve | None, names: Names) -> str:
     if curve is None:
         return ""
     return (
-        f"<figure><h3>{names.of(page.text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
+        f"<figure><h3>{names.of(text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
         "<figcaption>Members by the time that authors state (UTC); a dashed line where an epoch begins.</figcaption>"
         "</figure>"
     )

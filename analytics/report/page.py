@@ -3,7 +3,6 @@
 Every part escapes what it is given: names and authors come from anybody.
 """
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 from typing import Final
+
+from ravel.exports.schema import text_id
 
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
 
@@ -43,15 +44,18 @@ def render(title: str, subtitle: str, body: str) -> str:
     )
 
 
-def text_id(raw: bytes) -> str:
-    """The text form of an id: lowercase base32 without padding."""
-    return base64.b32encode(raw).decode().rstrip("=").lower()
-
-
-def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first cell of a row brings its own element."""
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first cell of a row brings its own element. Where it is too wide, each cell shows its head itself."""
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    body = "".join(f"<tr>{row[0]}{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>\n" for row in rows)
+    body = "".join(
+        f"<tr>{row[0]}"
+        + "".join(
+            f'<td data-head="{escape(name)}">{cell}</td>'
+            for name, cell in zip(heads[1:], row[1:], strict=True)
+        )
+        + "</tr>\n"
+        for row in rows
+    )
     return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -92,9 +96,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def day(milliseconds: int | None) -> str:
-    """A date from unix milliseconds."""
-    return DASH if milliseconds is None else f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
+def moment(milliseconds: int | None) -> str:
+    """A date and time of day (UTC) from unix milliseconds, as HTML: much can happen in one day."""
+    if milliseconds is None:
+        return DASH
+    return f"<time>{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}</time>"
 
 
 def duration(milliseconds: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -22,6 +23,8 @@ MAIN: Final = "#030303"
 MAIN_SOFT: Final = "#040404"
 OTHER: Final = "#050505"
 OTHER_SOFT: Final = "#060606"
+THIRD: Final = "#070707"
+FOURTH: Final = "#080808"
 _VARIABLES: Final = {
     QUIET: "var(--soft-ink)",
     _LINES: "var(--lines)",
@@ -29,6 +32,8 @@ _VARIABLES: Final = {
     MAIN_SOFT: "var(--main-soft)",
     OTHER: "var(--other)",
     OTHER_SOFT: "var(--other-soft)",
+    THIRD: "var(--third)",
+    FOURTH: "var(--fourth)",
 }
 
 STYLE: Final[dict[Any, Any]] = {
@@ -55,8 +60,13 @@ STYLE: Final[dict[Any, Any]] = {
 }
 
 
-LINE_COLOURS: Final = (MAIN, OTHER, QUIET, OTHER_SOFT, MAIN_SOFT)
-"""Of lines in one picture."""
+LINE_COLOURS: Final = (MAIN, OTHER, THIRD, FOURTH, QUIET)
+"""Of lines in one picture: each has a contrast of 4.5 or more to the page, light and dark."""
+_DASHES: Final = ((), (7, 2), (2, 2), (7, 2, 2, 2), (4, 4))
+"""Lengths of their dashes and gaps in points: who sees no colours, or prints none, tells lines by these."""
+_WIDE: Final = 5.0
+_LOW: Final = 2.1
+"""Inches of a picture. Its letters have their size where it is that wide: about as a phone shows it."""
 TIME: Final = "time"
 _NAMED_TIMES: Final = {
     1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h", 86_400: "1 day", 604_800: "7 days",
@@ -78,6 +88,10 @@ _LABELLED: Final = 0.56
 _BETWEEN: Final = 0.26
 """Between two axes, in parts of their height."""
 
+_SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+_LINEAR_BELOW: Final = 12
+"""Numbers up to which an axis has equal steps; beyond, large ones would press small ones together."""
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -93,7 +107,7 @@ class WidthBin:
 def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
     """Commits in all, and per bucket, over time. Points are (start in unix milliseconds, commits), in order."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "growth"}):
-        figure = Figure(figsize=(7.2, 4.6))
+        figure = Figure(figsize=(_WIDE, 3.4))
         total, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         edges, sums = _steps(points, bucket)
         total.fill_between(edges, sums, color=MAIN_SOFT, linewidth=0, step="post")
@@ -106,13 +120,14 @@ def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
         for axes in (total, each):
             _count_axis(axes)
         total.tick_params(axis="x", length=0)
+        _time_axis(each)
         return svg_of(figure, "Commits over time")
 
 
 def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
     """How many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"widths-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4))
+        figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
         edges = np.array([*(one.rank for one in bins), ranks]) - 0.5
         widest = np.array([one.widest for one in bins])
@@ -123,40 +138,46 @@ def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rank")
         _count_axis(axes)
-        axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
         return svg_of(figure, "Width per rank")
 
 
-def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> str:
-    """How many heads a branch had over time. Points are (start of a bucket in unix milliseconds, heads at its end)."""
+def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int, until: int) -> str:
+    """How many heads a branch had over time, until then (unix milliseconds).
+
+    Points are (start of a bucket in unix milliseconds, heads at its end).
+    """
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"heads-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4))
+        figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
-        edges, heads = _levels(points, bucket)
+        edges, heads = _levels(points, bucket, until)
         axes.fill_between(edges, heads, color=MAIN_SOFT, linewidth=0, step="post")
         axes.step(edges, heads, color=MAIN, linewidth=1.5, where="post")
         _count_axis(axes)
+        _time_axis(axes)
         axes.set_title("heads", loc="left", fontsize=11)
         return svg_of(figure, "Heads over time")
 
 
 def draw_received(points: Sequence[tuple[int, int]], bucket: int, number: int, pace: float | None) -> str:
-    """Bytes that a node received over time, in MiB, as `draw_heads` does; and on at a pace in bytes a millisecond."""
+    """Bytes that a node received over time, as `draw_heads` does; and on at a pace in bytes a millisecond."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"received-{number}"}):
-        figure = Figure(figsize=(7.2, 2.4))
+        figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
         edges, sizes = _levels(points, bucket)
-        axes.fill_between(edges, sizes / (1 << 20), color=MAIN_SOFT, linewidth=0, step="post")
-        axes.step(edges, sizes / (1 << 20), color=MAIN, linewidth=1.5, where="post")
+        power, unit = next(one for one in _SIZES if points[-1][1] >= one[0] or one[0] == 1)
+        axes.fill_between(edges, sizes / power, color=MAIN_SOFT, linewidth=0, step="post")
+        axes.step(edges, sizes / power, color=MAIN, linewidth=1.5, where="post")
         if pace is not None:
             ahead = (points[-1][0] + bucket - points[0][0]) // 2
             later = np.append(edges[-1:], edges[-1:] + np.timedelta64(ahead, "ms"))
             grown = np.array([points[-1][1], points[-1][1] + pace * ahead])
-            axes.plot(later, grown / (1 << 20), color=OTHER, linewidth=1.5, linestyle=(0, (4, 3)))
+            axes.plot(later, grown / power, color=OTHER, linewidth=1.5, linestyle=(0, (4, 3)))
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
-        axes.set_title("MiB in all", loc="left", fontsize=11)
+        _time_axis(axes)
+        axes.set_title(f"{unit} in all", loc="left", fontsize=11)
         return svg_of(figure, "Commits received over time")
 
 
@@ -166,20 +187,22 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
     Lines have the colours of LINE_COLOURS, the first is strong. The unit TIME has sizes in seconds.
     """
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"shares-{label}"}):
-        figure = Figure(figsize=(7.2, 2.4))
+        figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
         for number in reversed(range(len(lines))):
-            sizes, shares = np.array(lines[number]).T
+            sizes, shares = np.array([(lines[number][0][0], 0.0), *lines[number]]).T
             axes.step(
                 sizes,
                 shares * 100,
                 color=LINE_COLOURS[number],
-                linewidth=1.2 if number else 2,
+                linewidth=1.5 if number else 2.2,
+                linestyle=(0, _DASHES[number]) if number else "solid",
                 where="post",
                 marker="o",
-                markersize=2 if number else 3,
+                markersize=2.5 if number else 3,
             )
-        axes.set_xscale("log")
+        is_linear = unit != TIME and max(points[-1][0] for points in lines) < _LINEAR_BELOW
+        axes.set_xscale("linear" if is_linear else "log")
         axes.set_ylim(0, 102)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
         if unit == TIME:
@@ -194,14 +217,14 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
             axes.xaxis.set_major_locator(FixedLocator(few if most < 10 else [1, *_ROUND_NUMBERS]))
             axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
             axes.xaxis.set_minor_locator(NullLocator())
-            axes.set_xlabel(unit)
+            axes.set_xlabel(unit if is_linear else f"{unit} (logarithmic)")
         return svg_of(figure, label)
 
 
 def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:
     """How many members a repo had over time, as `draw_heads` does, and when its epochs began (unix milliseconds)."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "members"}):
-        figure = Figure(figsize=(7.2, 2.4))
+        figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
         edges, counts = _levels(points, bucket)
         axes.fill_between(edges, counts, color=MAIN_SOFT, linewidth=0, step="post")
@@ -209,6 +232,7 @@ def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequenc
         for began in epochs:
             axes.axvline(_moment(began), color=OTHER, linewidth=1, linestyle=(0, (4, 3)))
         _count_axis(axes)
+        _time_axis(axes)
         axes.set_title("members", loc="left", fontsize=11)
         return svg_of(figure, "Members over time")
 
@@ -225,15 +249,32 @@ def _steps(points: Sequence[tuple[int, int]], bucket: int) -> tuple[Any, Any]:
     return np.array([*starts, starts[-1] + bucket], "datetime64[ms]"), np.append(sums, sums[-1])
 
 
-def _levels(points: Sequence[tuple[int, int]], bucket: int) -> tuple[Any, Any]:
-    """Starts and values of the buckets, and the end of the last one."""
+def _levels(points: Sequence[tuple[int, int]], bucket: int, until: int | None = None) -> tuple[Any, Any]:
+    """Starts and values of the buckets, and the end of the last one, or `until` where that comes before."""
     starts = [start for start, _ in points]
     values = [value for _, value in points]
-    return np.array([*starts, starts[-1] + bucket], "datetime64[ms]"), np.array([*values, values[-1]])
+    end = starts[-1] + bucket
+    if until is not None and starts[-1] < until < end:
+        end = until
+    return np.array([*starts, end], "datetime64[ms]"), np.array([*values, values[-1]])
 
 
 def _moment(milliseconds: int) -> Any:  # noqa: ANN401  # Matplotlib's stubs want a float where it takes numpy's times
     return np.datetime64(milliseconds, "ms")
+
+
+def _time_axis(axes: Axes) -> None:
+    """Few times, each whole: of the formatter's own, seconds stand alone beside a minute."""
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]  # their stubs have none
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(
+        ConciseDateFormatter(  # type: ignore[no-untyped-call]  # as above
+            locator,
+            formats=["%Y", "%b", "%d", "%H:%M", "%H:%M", "%H:%M:%S"],
+            zero_formats=["", "%Y", "%b", "%b %d", "%H:%M", "%H:%M:%S"],
+            offset_formats=["", "%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d"],
+        )
+    )
 
 
 def _count_axis(axes: Axes) -> None:
@@ -294,6 +335,8 @@ _ON_PAPER: Final = {
     "var(--main-soft)": "#c3dbe6",
     "var(--other)": "#a8641f",
     "var(--other-soft)": "#ecd5bd",
+    "var(--third)": "#6d4aa8",
+    "var(--fourth)": "#8a2d55",
 }
 """The page's colours where it is light."""
 
@@ -301,6 +344,11 @@ _ON_PAPER: Final = {
 def colour_of(number: int) -> str:
     """The colour of a line of LINE_COLOURS, as the page says it."""
     return _VARIABLES[LINE_COLOURS[number]]
+
+
+def dashes_of(number: int) -> str:
+    """The dashes of a line of LINE_COLOURS, as SVG has them."""
+    return " ".join(str(length) for length in _DASHES[number]) or "none"
 
 
 def as_file(picture: str) -> str:

@@ -18,6 +18,7 @@ from analytics.report.pictures import (
     WidthBin,
     bins_are_wide,
     colour_of,
+    dashes_of,
     draw_growth,
     draw_heads,
     draw_shares,
@@ -25,6 +26,7 @@ from analytics.report.pictures import (
 )
 from analytics.report.standing import Standing, render_standing
 from analytics.tables.definitions import TABLES
+from ravel.exports.schema import text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class Distribution:
     """Shares of all that are at most so large: of all branches, and of some beside them."""
 
     points: Points  # (size, share)
-    of_branches: tuple[tuple[str, Points], ...] = ()  # name, and the same
+    total: int  # of what the shares are
+    of_branches: tuple[tuple[str, int, Points], ...] = ()  # name, and the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,9 @@ class OrderVerdict:
 class Report:
     """All that the page says."""
 
-    nodes: tuple[str, ...]
-    exported_at: int  # unix seconds
+    exports: tuple[tuple[str, int], ...]  # nodes, and when each was exported last, in unix seconds
+    exported_at: int  # unix seconds: the last one
+    imported: int  # commits that were imported
     commits: int
     branches: int
     repos: int
@@ -187,19 +191,22 @@ def render(report: Report) -> str:
         f"<h2>Stores</h2>{render_stores(report.store_lines, names)}" if are_told else "",
         f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
         f"<h2>Relays</h2>{_relays(report)}" if report.relay_lines else "",
-        f'<h2 id="tables">Tables</h2>{_tables(report.downloads)}',
+        f'<section class="files"><h2 id="tables">Tables</h2>{_tables(report.downloads)}</section>',
     ]
     return page.render("analysis of an export", _subtitle(report), "\n".join(sections))
 
 
 def _subtitle(report: Report) -> str:
-    nodes = "Nodes" if len(report.nodes) > 1 else "Node"
-    names = ", ".join(report.names.of(node) for node in report.nodes)
-    return f"{nodes}: {names}. Exported on {page.day(report.exported_at * 1000)}"
+    nodes = "Nodes" if len(report.exports) > 1 else "Node"
+    told = ", ".join(
+        f"{report.names.of(node)} exported on {page.moment(at * 1000)}" for node, at in report.exports
+    )
+    return f"{nodes}: {told}. Times are UTC."
 
 
 def _verdict(report: Report) -> str:
     lines = []
+    states = " states" if len(report.exports) == 1 else "s state"
     if not report.verdict.is_verified:
         lines.append(("plain", "The order was computed anew, and not compared with the node's."))
     elif report.verdict.mismatches:
@@ -214,8 +221,8 @@ def _verdict(report: Report) -> str:
         lines.append(
             (
                 "good",
-                "The order of every branch was computed anew, from parents alone. "
-                f"It is the node's own for all {report.commits:,} commits.",
+                "The order of every branch was computed anew, from parents alone. For all "
+                f"{report.commits:,} commits it is the one that the export{states}.",
             )
         )
     for fault, count in sorted(report.verdict.faults.items()):
@@ -235,7 +242,7 @@ def _tiles(report: Report) -> str:
         ("repos", f"{report.repos:,}"),
         ("authors", f"{report.authors:,}"),
         ("merges", f"{report.merges:,}"),
-        ("encrypted", page.sized(report.size)),
+        ("encrypted size", page.sized(report.size)),
     ]
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in tiles)
 
@@ -251,12 +258,12 @@ def _growth(growth: Growth | None) -> str:
     )
     if len(growth.points) == 1:
         ((start, commits),) = growth.points
-        return f"<p>{page.counted(commits, 'commit')} of {page.day(start)}.{left_out}</p>"
+        return f"<p>{page.counted(commits, 'commit')} of {page.moment(start)}.{left_out}</p>"
     return (
-        f"<figure>{draw_growth(growth.points, growth.bucket)}"
+        f'<div class="charts"><figure>{draw_growth(growth.points, growth.bucket)}'
         f"<figcaption>One bar is {page.duration(growth.bucket)}, by the time that authors state (UTC)."
         f"{left_out}</figcaption>"
-        "</figure>"
+        "</figure></div>"
     )
 
 
@@ -271,36 +278,38 @@ def _widths(report: Report) -> str:
     return (
         '<h2>Width and concurrency</h2><p class="note">The width of a rank is the number of its commits: they were written '
         "without knowing of one another. Along a quiet branch it is one. Heads are what nothing follows yet.</p>"
+        '<div class="charts">'
         f"<figure><h3>Width</h3>{_shares(ranks, 'Distribution of widths', 'commits of the rank')}"
-        "<figcaption>Share of the ranks that have at most so many commits.</figcaption></figure>"
+        "<figcaption>Share of the ranks with this many commits or fewer.</figcaption></figure>"
         f"<figure><h3>Concurrency</h3>{_shares(commits, 'Distribution of concurrency', 'commits of the rank')}"
-        "<figcaption>Share of the commits that share their rank with at most so many, themselves included.</figcaption>"
-        "</figure>" + "".join(_shape(one, number) for number, one in enumerate(wide))
+        "<figcaption>Share of the commits whose rank has this many commits or fewer.</figcaption>"
+        "</figure>"
+        + "".join(_shape(one, number, report.exported_at * 1000) for number, one in enumerate(wide))
+        + "</div>"
     )
 
 
 def _shares(distribution: Distribution, label: str, unit: str) -> str:
     """The picture of a distribution, and what its lines are where there are several."""
-    lines = [("all branches", distribution.points)] + [
-        (page.named(name), points) for name, points in distribution.of_branches
+    lines = [("all branches", distribution.total, distribution.points)] + [
+        (page.named(name), total, points) for name, total, points in distribution.of_branches
     ]
-    picture = draw_shares([points for _, points in lines], label, unit)
-    if len(lines) == 1:
-        return picture
+    picture = draw_shares([points for _, _, points in lines], label, unit)
     items = "".join(
         f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><path d="M0 4H28" stroke="{colour_of(number)}" '
-        f'stroke-width="{2 if number else 4}"/></svg> {name}</li>'
-        for number, (name, _) in enumerate(lines)
+        f'stroke-width="{2 if number else 3}" stroke-dasharray="{dashes_of(number)}"/></svg> {name} (n = {total:,})</li>'
+        for number, (name, total, _) in enumerate(lines)
     )
     return f'{picture}<ul class="legend">{items}</ul>'
 
 
-def _shape(shape: BranchShape, number: int) -> str:
+def _shape(shape: BranchShape, number: int, exported_at: int) -> str:
     note = f"{shape.concurrency:.1%} of the commits share their rank with others."
     if bins_are_wide(shape.bins, shape.ranks):
         note += " Neighbouring ranks are drawn together: the strong colour is their mean, the faint one the widest."
-    is_ever_forked = any(heads > 1 for _, heads in shape.heads)
-    heads = draw_heads(shape.heads, shape.bucket, number) if is_ever_forked else ""
+    # One bucket is a number, and no course.
+    is_ever_forked = len(shape.heads) > 1 and any(heads > 1 for _, heads in shape.heads)
+    heads = draw_heads(shape.heads, shape.bucket, number, exported_at) if is_ever_forked else ""
     return (
         f"<figure><h3>{page.named(shape.name)}</h3>{draw_widths(shape.bins, shape.ranks, number)}{heads}"
         f"<figcaption>{note}</figcaption></figure>"
@@ -324,23 +333,23 @@ def _merges(report: Report) -> str:
         "branch",
         "merges",
         "waited, median",
-        "p90",
-        "longest",
+        "waited, p90",
+        "waited, longest",
         "apart, median",
-        "p90",
+        "apart, p90",
         "backdated",
     )
     picture = (
-        f"<figure>{_shares(report.waits, 'Distribution of merge latency', TIME)}"
-        "<figcaption>Share of the merges that waited at most so long.</figcaption></figure>"
+        f'<div class="charts"><figure>{_shares(report.waits, "Distribution of merge latency", TIME)}'
+        "<figcaption>Share of the merges that waited this long or less; logarithmic time.</figcaption></figure></div>"
         if len(report.waits.points) > 1
         else ""
     )
     return (
-        picture
+        '<p class="note">Waited: from the last parent of a merge to the merge. Apart: from its first parent to the merge. '
+        "By the times that authors state. A merge that is older than a parent is backdated, and not timed.</p>"
+        + picture
         + page.table(heads, rows)
-        + '<p class="note">Waited: from the last commit that a merge acks to the merge. Apart: from the first of them. By '
-        "the times that authors state; a merge older than what it merges is backdated, and not timed.</p>"
     )
 
 
@@ -356,10 +365,19 @@ def _replication(report: Report) -> str:
         )
         for line in report.replication_lines
     ]
-    heads = ("branch", "node", "commits", "behind by", "first here", "delay, median", "p90", "longest")
+    heads = (
+        "branch",
+        "node",
+        "commits",
+        "behind by",
+        "first here",
+        "delay, median",
+        "delay, p90",
+        "delay, longest",
+    )
     return (
-        page.table(heads, rows)
-        + '<p class="note">From the first of these nodes that had a commit to this one, each by its own clock.</p>'
+        '<p class="note">Delay: from the first of these nodes that had a commit to this one, each by its own clock. A node '
+        "without any commit of a branch has no row.</p>" + page.table(heads, rows)
     )
 
 
@@ -379,7 +397,7 @@ def _relays(report: Report) -> str:
     heads = ("relay", "topics", "kept", "commits taken", "taken", "kept now", "of its quota")
     return (
         page.table(heads, rows)
-        + '<p class="note">A relay opens nothing: it knows topics, ids, acks and sizes.</p>'
+        + '<p class="note">A relay opens nothing: it knows topics, ids, parents and sizes.</p>'
     )
 
 
@@ -393,7 +411,7 @@ def _drawing(drawing: Drawing, names: Names) -> str:
     return (
         f"<figure><h3>{page.branch_label(drawing.name, drawing.branch_id)}</h3>"
         f'<div class="drawing" tabindex="0">{draw_tangle(drawing.commits, names)}</div>{LEGEND}'
-        f"<figcaption>{which}, from left to right by rank; a lane for each author.</figcaption></figure>"
+        f"<figcaption>{which}, from left to right by rank; a lane for each user who signed.</figcaption></figure>"
     )
 
 
@@ -411,8 +429,8 @@ def _branches(report: Report) -> str:
             f"{line.width_mean:,.2f}",
             f"{line.concurrency:.0%}",
             page.sized(line.size),
-            page.day(line.first_time),
-            page.day(line.last_time),
+            page.moment(line.first_time),
+            page.moment(line.last_time),
         )
         for line in report.branch_lines
     ]
@@ -439,30 +457,41 @@ def _authors(report: Report) -> str:
     most = max((line.commits for line in report.author_lines), default=1)
     rows = [
         (
-            f'<th scope="row">{report.names.of(page.text_id(line.author))}</th>',
+            f'<th scope="row">{report.names.of(text_id(line.author))}</th>',
             page.bar(line.commits, most),
             f"{line.commits / max(report.commits, 1):.1%}",
             f"{line.branches:,}",
             f"{line.feed_forks:,}",
-            page.day(line.last_time),
+            page.moment(line.last_time),
         )
         for line in report.author_lines
     ]
     rest = report.authors - len(report.author_lines)
     note = f"<p>And {rest:,} more, in {page.link_to('authors')}.</p>" if rest else ""
+    if report.imported:
+        note += (
+            f'<p class="note">{page.counted(report.imported, "commit")} of these {_were(report.imported)} imported. One '
+            "user signs an import and is its author here, whoever wrote it: <code>source_author</code> in the export tells "
+            "the authors apart.</p>"
+        )
     return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _tables(downloads: Sequence[Download]) -> str:
     """What each table beside the page holds, as its definition says."""
     items = [
-        f'<li id="table-{one.name}"><code>{one.name}</code>, {page.counted(one.rows, "row")} ({_files(one)}): '
-        f"a row for each {_plain(TABLES[one.name].rows)}. {_plain(TABLES[one.name].meaning)}</li>"
+        f'<li id="table-{one.name}"><details><summary><code>{one.name}</code> {page.counted(one.rows, "row")}: '
+        f"{_files(one)}</summary>A row for each {_plain(TABLES[one.name].rows)}. {_plain(TABLES[one.name].meaning)}"
+        "</details></li>"
         for one in downloads
     ]
     return (
         "<p>They lie beside this page: a folder of Parquet files each, which DuckDB, pandas, polars and Spark read, and "
-        f'small ones also as CSV.</p><ul class="note">{"".join(items)}</ul>'
+        f'small ones also as CSV. Each opens to what it says.</p><ul class="tables note">{"".join(items)}</ul>'
     )
 
 

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from analytics.reading.times import DAY
 from analytics.report import page
-from analytics.report.page import Names
+from analytics.report.labels import LABELS, label
+from analytics.report.page import NO_NAMES, Names
 from analytics.report.pictures import draw_received
 from analytics.tables.periods import Period, Rows
+from ravel.exports.schema import text_id
 
 SUMMARY_NAME: Final = "summary.json"
 _SUMMARY_SIZE_MAX: Final = 1 << 20
@@ -25,6 +27,8 @@ _NODES_MAX: Final = 10
 """Sentences of one kind; the tables hold all."""
 _PICTURES_MAX: Final = 4
 """Each takes a third of a second to draw."""
+_APART: Final = 60_000
+"""Milliseconds between exports from which on the page says so."""
 _ROWS_MAX: Final = 10
 """Of one table that stand behind a sentence; the table holds all."""
 
@@ -130,6 +134,8 @@ class Standing:
     received: tuple[Received, ...]
     oldest_head: int | None  # unix milliseconds
     rows: StandingRows = StandingRows()
+    absent: tuple[tuple[str, int], ...] = ()  # nodes, and how many branches they have nothing of
+    apart: int = 0  # milliseconds from the oldest export of a node to the newest
 
 
 def load_summary(out: Path) -> Summary | None:
@@ -163,6 +169,8 @@ def find_standing(
     exported_at: int,
     total: Mapping[str, Any],
     damaged: int = 0,
+    names: Names = NO_NAMES,
+    apart: int = 0,
 ) -> Standing:
     """Ask the tables, which are written. `period` is that of receipts, `total` counts commits, branches and bytes.
 
@@ -190,6 +198,9 @@ def find_standing(
         int(missing["causes"] or 0),
         damaged,
     )
+    held = rows("SELECT node, count(*) AS branches FROM replication GROUP BY node") if len(nodes) > 1 else []
+    here = {row["node"]: int(row["branches"]) for row in held}
+    absent = tuple((node, now.branches - here.get(node, 0)) for node in nodes if len(nodes) > 1)
     # Older exports may be analyzed after newer ones: nothing has come "since" those.
     is_compared = before is not None and set(before.nodes) == set(nodes) and before.exported_at <= exported_at
     return Standing(
@@ -198,23 +209,24 @@ def find_standing(
         tuple(lags[:_NODES_MAX]),
         _received(rows, period, exported_at * 1000),
         unmerged["oldest"],
-        _find_rows(rows, now),
+        _find_rows(rows, now, names),
+        tuple((node, branches) for node, branches in absent if branches > 0)[:_NODES_MAX],
+        apart,
     )
 
 
-def _find_rows(rows: Rows, now: Summary) -> StandingRows:
+def _find_rows(rows: Rows, now: Summary, names: Names) -> StandingRows:
     """Ask only for what there is: most exports have none of it."""
 
     def of(is_any: int, table: str, columns: str, order: str, where: str = "true") -> list[list[Any]]:
         if not is_any:
             return []
         found = rows(
-            f"SELECT branch_id, branch_name, {columns} FROM (SELECT * FROM {table} WHERE {where}) AS told "
-            "LEFT JOIN (SELECT branch_id, branch_name FROM branches) AS names USING (branch_id) "
+            f"SELECT branch_id, branch_name, repo_name, owner, namesakes, {columns} "
+            f"FROM (SELECT * FROM {table} WHERE {where}) AS told JOIN {LABELS} USING (branch_id) "
             f"ORDER BY {order}, branch_id LIMIT {_ROWS_MAX}"
         )
-        # A branch of which no commit has a place is not among `branches`.
-        return [[row["branch_id"], row["branch_name"] or "", *list(row.values())[2:]] for row in found]
+        return [[row["branch_id"], label(row, names), *list(row.values())[5:]] for row in found]
 
     lags = of(now.lacking, "lags", "node, lacking, since", "lacking DESC, node")
     forks = of(now.forked, "feed_forks", "author, places, first_place", "places DESC, author")
@@ -288,27 +300,28 @@ def render_standing(standing: Standing, names: Names) -> str:
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
     pictures = "".join(
         f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one))}"
-        "<figcaption>Commits received, in MiB, by this node's clock (UTC)."
+        "<figcaption>Commits received, by this node's clock (UTC)."
         f"{'' if _pace(one) is None else ' Dashed: on at the pace of late.'}</figcaption>"
         "</figure>"
         for number, one in enumerate(
             [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
         )
     )
-    return f'<ul class="standing">{items}</ul>{pictures}{_render_rows(standing, names)}'
+    charts = f'<div class="charts">{pictures}</div>' if pictures else ""
+    return f'<ul class="standing">{items}</ul>{charts}{_render_rows(standing, names)}'
 
 
 def _render_rows(standing: Standing, names: Names) -> str:
-    rows, day = standing.rows, page.day
+    rows, moment = standing.rows, page.moment
     asked_at = standing.now.exported_at * 1000
     return "".join(
         (
             _section(
                 "lags",
                 "Who is behind",
-                ("branch", "commits to come", "node", "since"),
+                ("branch", "commits missing", "node", "another node has them since"),
                 [
-                    (one.branch_id, one.name, one.lacking, names.of(one.node), day(one.since))
+                    (one.branch_id, one.name, one.lacking, names.of(one.node), moment(one.since))
                     for one in rows.lags
                 ],
             ),
@@ -321,7 +334,7 @@ def _render_rows(standing: Standing, names: Names) -> str:
                         one.branch_id,
                         one.name,
                         one.places,
-                        names.of(page.text_id(one.author)),
+                        names.of(text_id(one.author)),
                         f"{one.first_place:,}",
                     )
                     for one in rows.forks
@@ -336,8 +349,8 @@ def _render_rows(standing: Standing, names: Names) -> str:
                         one.branch_id,
                         one.name,
                         one.heads,
-                        day(one.oldest),
-                        day(one.newest),
+                        moment(one.oldest),
+                        moment(one.newest),
                         page.DASH if one.oldest is None else page.duration(max(asked_at - one.oldest, 0)),
                     )
                     for one in rows.unmerged
@@ -371,7 +384,7 @@ def _section(
 def _changed(now: Summary, before: Summary | None) -> str:
     if before is None:
         return "This folder has no earlier analysis of these nodes: the next one says here what has changed."
-    since = f"Since the export of {page.day(before.exported_at * 1000)}"
+    since = f"Since the export of {page.moment(before.exported_at * 1000)}"
     if replace(now, nodes=before.nodes, exported_at=before.exported_at) == before:
         return f"{since} nothing has changed."
     if now.commits < before.commits:
@@ -394,16 +407,29 @@ def _lagging(standing: Standing, names: Names) -> list[tuple[str, str]]:
                 "connected peers. <code>ravel analyze EXPORT1 EXPORT2</code> compares nodes and shows since when one lags.",
             )
         ]
+    absent = [
+        (
+            "plain",
+            f"{_node(node, names)} has no commit of {_branches(branches)}: it does not follow "
+            f"{'it' if branches == 1 else 'them'}, or nothing has come yet.",
+        )
+        for node, branches in standing.absent
+    ]
     if not standing.lags:
-        return [("good", "No node is behind another in a branch that it has in part.")]
+        return [("good", "No node is behind another in a branch that it has in part."), *absent]
+    age = (
+        f" The exports were made {page.duration(standing.apart)} apart: some of this may have come since."
+        if standing.apart >= _APART
+        else ""
+    )
     return [
         (
             "bad",
             f"{_node(lag.node, names)} is behind by {page.counted(lag.lacking, 'commit')} of {_branches(lag.branches)}. "
-            f"Another node has had the earliest since {page.day(lag.since)}: {_link('lags')}.",
+            f"Another node has had the earliest since {page.moment(lag.since)}: {_link('lags')}.{age}",
         )
         for lag in standing.lags
-    ]
+    ] + absent
 
 
 def _grows(one: Received, names: Names) -> str:
@@ -431,7 +457,7 @@ def _heads(standing: Standing) -> tuple[str, str]:
     age = ""
     if standing.oldest_head is not None:
         old = page.duration(max(now.exported_at * 1000 - standing.oldest_head, 0))
-        age = f" The oldest is of {page.day(standing.oldest_head)}, {old} before the export"
+        age = f" The oldest is of {page.moment(standing.oldest_head)}, {old} before the export"
     return (
         "plain",
         f"{_branches(now.unmerged)} {_has(now.unmerged)} several heads{_compared(now, standing.before, 'unmerged')}."

@@ -16,11 +16,12 @@ from pyspark.sql import functions as F
 
 from analytics.order.linearize import linearize
 from analytics.reading.export_reader import load_commits, read_by_export
-from analytics.report.page import short, text_id
+from analytics.report.page import short
 from analytics.study.runs import AS_ARRIVED
 from analytics.study.study import REAL_BRANCHES_MAX, REAL_BRANCHES_SHARE, REAL_COMMITS_MAX, RealBranch
 from analytics.study.tangle_models import from_rows
 from ravel.exports.checking import Export
+from ravel.exports.schema import text_id
 
 
 def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[RealBranch]:

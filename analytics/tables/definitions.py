@@ -14,6 +14,9 @@ begins with comments:
     -- branch_id binary: the branch                 of tables: name, type, unit in brackets, meaning of each column
     SELECT ...
 
+A table with a column `branch_id` also gets the columns of NAMES, which the query leaves out: they are those of the table
+`branch_names`.
+
 The query reads other tables and views by their names, and these relations that engines bring (`SOURCES`). With a period it
 gets $start, $end and $bucket (`analytics.tables.periods`); CONSTANTS and the functions of `analytics.tables.functions` are
 there for all.
@@ -82,6 +85,15 @@ class Column:
     meaning: str
 
 
+NAMES_TABLE: Final = "branch_names"
+"""The table that says what branches are called."""
+NAMES: Final = (
+    Column("repo_name", "string", "", "its repo's name, as `branch_names` has it"),
+    Column("branch_name", "string", "", "its name, likewise"),
+)
+"""Columns that stand after `branch_id` in every other table that has it: a figure without them takes a join to be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One table, or a view that tables stand on."""
@@ -96,6 +108,7 @@ class Definition:
     of: tuple[str, ...]  # tables of exports
     is_kept: bool
     is_by_branch: bool
+    is_named: bool = False  # whether it has NAMES
 
     def fill(
         self, period: Mapping[str, str] | None = None, renamed: Callable[[str], str] = lambda name: name
@@ -110,7 +123,11 @@ class Definition:
         if not self.columns:
             return query
         cells = ", ".join(f"CAST({column.name} AS {column.kind}) AS {column.name}" for column in self.columns)
-        return f"SELECT {cells} FROM (\n{query}\n) AS counted"
+        if not self.is_named:
+            return f"SELECT {cells} FROM (\n{query}\n) AS counted"
+        names = ", ".join(column.name for column in NAMES)
+        told = f"SELECT branch_id, {names} FROM {renamed(NAMES_TABLE)}"
+        return f"SELECT {cells} FROM (\n{query}\n) AS counted LEFT JOIN ({told}) AS named USING (branch_id)"
 
     def nothing(self) -> str:
         """A query for the table without rows."""
@@ -142,6 +159,12 @@ def parse(name: str, text: str, *, is_view: bool = False) -> Definition:
     if "Rows" not in facts or not meaning or not query or is_view is bool(columns):
         raise BadDefinition(f"{name}.sql lacks what its rows are, what they mean, columns or a query")
     named = set(_NAMED.findall(query))
+    reads = frozenset(name for _, _, name in _READ.findall(query)) - named
+    place = next((at for at, column in enumerate(columns, 1) if column.name == "branch_id"), None)
+    is_named = place is not None and name != NAMES_TABLE
+    if is_named:
+        columns[place:place] = NAMES
+        reads |= {NAMES_TABLE}
     relation, _, column_of_times = facts.get("Period", "").partition(".")
     return Definition(
         name,
@@ -149,11 +172,12 @@ def parse(name: str, text: str, *, is_view: bool = False) -> Definition:
         " ".join(meaning),
         tuple(columns),
         query,
-        frozenset(name for _, _, name in _READ.findall(query)) - named,
+        reads,
         (relation, column_of_times) if relation else None,
         tuple(facts["Of"].split(", ")) if "Of" in facts else (),
         facts.get("Kept") == "yes",
         facts.get("By") == "branch",
+        is_named,
     )
 
 

@@ -61,7 +61,8 @@ def analyze(
         bool, typer.Option("--no-verify", help="Compare nothing with the node's ranks.")
     ] = False,
     draw: Annotated[
-        str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
+        str | None,
+        typer.Option(metavar="BRANCH", help="Branch to draw: NAME, REPO:NAME, or the start of its id."),
     ] = None,
     full: Annotated[
         bool,

@@ -34,6 +34,7 @@ _REPEATED: Final = (
     "topic",
     "repo_id",
     "branch_id",
+    "repo_name",
     "branch_name",
     "author",
     "source_author",

@@ -109,7 +109,7 @@ def commit_batches(
     by_author = _Shared(connection, select(authors.c.num, authors.c.user), pseudonym)
     by_branch = [
         _Shared(connection, select(branches.c.num, column).join(repos, repos.c.num == branches.c.repo_num))
-        for column in (repos.c.repo_id, branches.c.branch_id, branches.c.name)
+        for column in (repos.c.repo_id, branches.c.branch_id, repos.c.name, branches.c.name)
     ]
     query = (
         select(
@@ -135,7 +135,7 @@ def commit_batches(
         nums, ids, topic, branch, author, acks, rank, kind, size, *times, feed, lengths = columns
         imported = [num for num, one in zip(nums, kind, strict=True) if one == _IMPORTED]
         sources = source_authors(connection, imported) if imported and source_authors else {}
-        repo_id, branch_id, name = (shared.look_up(branch) for shared in by_branch)
+        repo_id, branch_id, repo_name, name = (shared.look_up(branch) for shared in by_branch)
         yield make_batch(
             COMMITS,
             [
@@ -144,6 +144,8 @@ def commit_batches(
                 by_topic.look_up(topic),
                 repo_id,
                 branch_id,
+                # What a node calls a repo may name people, as nothing else does beside pseudonyms.
+                repo_name if pseudonym is None else pa.nulls(len(nums), pa.string()),
                 name,
                 by_author.look_up(author),
                 [sources.get(num) for num in nums] if sources else pa.nulls(len(nums), pa.binary(_ID_SIZE)),

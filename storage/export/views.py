@@ -18,6 +18,9 @@ _HEAD: Final = """\
 -- Views of a Ravel export for DuckDB. Either in the export's folder: duckdb -init views.sql
 -- or from anywhere, with its path or URL: SET VARIABLE export = '/path/of/export';  .read /path/of/export/views.sql
 -- NAME is a table as it is exported; NAME_text has ids as `ravel` writes them (base32) instead of bytes.
+-- Timelines sort ids by their bytes: sort rows of NAME, and show ravel_id(commit_id). Texts sort otherwise.
+-- Times are UTC: date_trunc and casts to dates would otherwise take the time zone of the session.
+SET TimeZone = 'UTC';
 CREATE OR REPLACE MACRO ravel_id_part(id, start, digits) AS
     to_base(CAST('0x' || substr(hex(id) || '0', start, digits) AS BIGINT), 32, digits * 4 // 5);
 CREATE OR REPLACE MACRO ravel_id(id) AS translate(

@@ -5,9 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from analytics.engines.engine import Catalog, Engine
+from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.engines.local_engine import LocalEngine
+from analytics.tables.definitions import NAMES
 from ravel.exports.checking import Export
+
+_NAMES = {column.name for column in NAMES}
 
 
 @contextmanager
@@ -17,7 +20,7 @@ def ordered_by(engine: Engine, exports: Sequence[Export]) -> Iterator[Catalog]:
     try:
         catalog.need("commits")
         engine.order(None)
-        catalog.write(["linearization"])
+        catalog.write(FIRST)
         yield catalog
     finally:
         engine.close()
@@ -39,8 +42,9 @@ class Counted:
         self._ordered.__exit__(*error)
 
     def table(self, name: str, *keys: str) -> dict[Any, dict[str, Any]]:
-        """A table that was written, by the cells that tell its rows apart."""
+        """A table that was written, by the cells that tell its rows apart; without the names of branches."""
         rows = self.engine.rows(f"SELECT * FROM {name}")  # noqa: S608  # a name of ours
+        rows = [{key: cell for key, cell in row.items() if key not in _NAMES} for row in rows]
         found = keyed(rows, *keys)
         assert len(found) == len(rows)
         return found

@@ -124,6 +124,8 @@ def exports(draw: st.DrawFn) -> list[dict[str, Any]]:
             replace(
                 row,
                 repo=draw(st.sampled_from("xy")),
+                called=draw(st.sampled_from([None, "main"])),
+                is_repo_named=draw(st.booleans()),
                 kind=draw(st.sampled_from(["post", "checkpoint", *_OPERATIONS])),
                 feed=draw(st.integers(-1, 3)),
                 author=draw(st.just(row.author) | st.just("mallory")),

@@ -51,6 +51,8 @@ class Row:
     feed: int = 1
     repo: str = "repo"
     source: str | None = None  # the author where an imported commit came from
+    called: str | None = None  # the branch's name, if that is not `branch`
+    is_repo_named: bool = True  # whether the export tells the repo's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "topic": id_of("topic of " + row.branch),
         "repo_id": id_of(row.repo),
         "branch_id": id_of(row.branch),
-        "branch_name": row.branch,
+        "repo_name": row.repo if row.is_repo_named else None,
+        "branch_name": row.called or row.branch,
         "author": id_of(row.author),
         "source_author": None if row.source is None else id_of(row.source),
         "acks": [id_of(ack) for ack in row.acks],

@@ -4,7 +4,6 @@
 --
 -- repo_id binary: its repo
 -- branch_id binary: the branch
--- branch_name string: its name, by the last commit
 -- commits bigint: commits
 -- authors bigint: authors
 -- topics bigint: topics by which commits came
@@ -32,23 +31,20 @@ WITH of_feeds AS (
     FROM feeds
     GROUP BY branch_id
 ), by_topic AS (
-    -- Ids and names cannot be aggregated without sorting, so few rows are left before.
+    -- Ids cannot be aggregated without sorting, so few rows are left before.
     SELECT
         branch_id,
         topic,
         repo_id,
-        branch_name,
-        max(sequence) AS sequence,
         count(*) FILTER (WHERE acks_count = 0) AS roots,
         count(*) FILTER (WHERE size(acked_at) = 0) AS heads,
         count(*) FILTER (WHERE size(acked_at) > 1) AS forks
     FROM ordered
-    GROUP BY branch_id, topic, repo_id, branch_name
+    GROUP BY branch_id, topic, repo_id
 ), of_topics AS (
     SELECT
         branch_id,
         min(repo_id) AS repo_id,
-        max_by(branch_name, (sequence, branch_name)) AS branch_name,
         count(DISTINCT topic) AS topics,
         sum(roots) AS roots,
         sum(heads) AS heads,
@@ -66,7 +62,6 @@ WITH of_feeds AS (
 SELECT
     repo_id,
     branch_id,
-    branch_name,
     commits,
     authors,
     topics,

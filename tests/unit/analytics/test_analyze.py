@@ -1,6 +1,5 @@
 """The whole analysis on a real Spark: orders, counts, verification, and the page, against exports made by hand."""
 
-import base64
 import csv
 import json
 import re
@@ -20,7 +19,7 @@ from analytics.order.linearize import digest_orders
 from analytics.reading.export_reader import load_commits
 from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
-from ravel.exports.schema import MANIFEST_NAME, TIME_END
+from ravel.exports.schema import MANIFEST_NAME, TIME_END, text_id
 from tests.support.analyses import Counted
 from tests.support.builders import World, timeline
 from tests.support.exports import (
@@ -90,18 +89,23 @@ def _digest(names: Iterable[str]) -> str:
     return blake3(b"".join(id_of(name) for name in names)).hexdigest()
 
 
-def _text_id(raw: bytes) -> str:
-    return base64.b32encode(raw).decode().rstrip("=").lower()
-
-
 SCRIPT = "<script>alert(1)</script>&amp;"
 FORMULA = '=HYPERLINK("x"),y'
 MANY = [
     *DIAMOND,
     *(Row(f"{branch}/root", branch=branch) for branch in ("a", "b", "c", "deep")),
-    *(Row(f"{branch}/{n}", (f"{branch}/root",), branch) for branch in ("a", "b", "c") for n in range(7)),
     *(
-        Row(f"{branch}/m{n}", (f"{branch}/{n}", f"{branch}/{n + 1}"), branch)
+        Row(f"{branch}/{n}", (f"{branch}/root",), branch, time=T0_MS + n * DAY_MS)
+        for branch in ("a", "b", "c")
+        for n in range(7)
+    ),
+    *(
+        Row(
+            f"{branch}/m{n}",
+            (f"{branch}/{n}", f"{branch}/{n + 1}"),
+            branch,
+            time=T0_MS + (2 * n + 2) * DAY_MS,
+        )
         for branch in ("a", "b", "c")
         for n in range(6)
     ),
@@ -131,6 +135,7 @@ def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, analysed: Ana
     branch = _table(spark, analysed, "branches", "branch_id")[id_of("main")]
     del branch["repo_id"], branch["branch_id"]
     assert branch == {
+        "repo_name": "repo",
         "branch_name": "main",
         "commits": 5,
         "authors": 3,
@@ -161,7 +166,7 @@ def test_the_order_is_the_definition_for_many_branches_and_for_one_that_is_deep(
 ) -> None:
     digests = json.loads(analysed.digests.read_bytes())
     assert digests == {
-        _text_id(id_of(branch)): {"digest": _digest(names), "commits": len(names)}
+        text_id(id_of(branch)): {"digest": _digest(names), "commits": len(names)}
         for branch, names in naive_order(MANY).items()
     }
 
@@ -278,7 +283,7 @@ def test_the_branch_that_was_asked_for_is_drawn_and_else_all_is_as_before(
     export = analysed.report.parent.parent / "export"
     page = analysed.report.read_text(encoding="utf-8")
     assert "All 14 commits, from left" in page, "the most branched of those that fit"
-    drawn = _analyze(spark, export, draw=_text_id(id_of("deep"))[:8], out=tmp_path / "out")
+    drawn = _analyze(spark, export, draw=text_id(id_of("deep"))[:8], out=tmp_path / "out")
     drawn_page = drawn.report.read_text(encoding="utf-8")
     assert "The last 60 of 301 commits, from left" in drawn_page
     assert drawn_page != page
@@ -300,9 +305,9 @@ def test_tables_are_csv_too_and_hold_no_formula(analysed: AnalysisResult) -> Non
     with (folder / "branches.csv").open(newline="", encoding="utf-8") as file:
         (branch,) = (row for row in csv.DictReader(file) if "HYPERLINK" in row["branch_name"])
     assert branch["branch_name"] == "'" + FORMULA
-    assert branch["branch_id"] == id_of(FORMULA).hex()
+    assert branch["branch_id"] == text_id(id_of(FORMULA))
     with (folder / "growth.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["branch_id"] == id_of(FORMULA).hex()]
+        rows = [row for row in csv.DictReader(file) if row["branch_id"] == text_id(id_of(FORMULA))]
     assert [(row["bucket_start"], row["commits"]) for row in rows] == [("", branch["commits"])], "left out"
 
 

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 import analytics.frames as figures
 import ravel
 from analytics.engines import local_queries
+from analytics.engines.engine import FIRST
 from analytics.engines.given_tables import FURTHER, closure_of
 from analytics.engines.spark_tables import collect_together
 from analytics.order.branch_tasks import LargeBranchRefused, placed_schema
@@ -143,7 +144,7 @@ def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Pa
     order = figures.order(commits, further["voids"])
     assert type(order) is type(commits)
     with Counted([read_export(export)], tmp_path / "out") as counted:
-        counted.catalog.write(name for name in TABLES if name != "linearization")
+        counted.catalog.write(name for name in TABLES if name not in FIRST)
         for number, name in enumerate(TABLES):
             written = pq.read_table(tmp_path / "out" / "tables" / name)
             # Commits as exported are ordered first, which takes time: a few figures will do.
@@ -180,7 +181,7 @@ def test_kinds_agree_row_by_row_on_whatever_is_exported(
             # Of several exports of one node, or that speak of one repo, an analysis knows more than their rows.
             if len(told) == 1 and table not in TOLD_BY_MANIFESTS:
                 with Counted([read_export(folders[0])], Path(name, "out")) as counted:
-                    counted.catalog.write({*closure_of(table)} - {"linearization"})
+                    counted.catalog.write({*closure_of(table)}.difference(FIRST))
                     assert _rows(pq.read_table(Path(name, "out", "tables", table))) == expected, table
 
 

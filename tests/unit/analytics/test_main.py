@@ -9,8 +9,8 @@ from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.report.page import text_id
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
+from ravel.exports.schema import text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 
@@ -75,7 +75,7 @@ def test_names_stand_for_keys_unless_these_are_pseudonyms(tmp_path: Path) -> Non
         pages.append((out / "report.html").read_text(encoding="utf-8"))
     for name in ("Ada &lt;i&gt;", "This node"):
         assert [name in page for page in pages] == [True, False]
-    [line] = [line for line in pages[0].splitlines() if "Exported on " in line]
+    [line] = [line for line in pages[0].splitlines() if " exported on <time>2023-11-14 00:00</time>" in line]
     assert "Node: " in line
     assert "This node" in line
 
@@ -164,7 +164,7 @@ def test_a_branch_that_is_not_there_cannot_be_drawn(
     monkeypatch.setattr(analyze, "run", refuse)
     arguments = ["export", "--out", str(tmp_path / "out"), "--draw", "gone"]
     assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
-    assert "error: no branch gone\nnext:  give the name" in capsys.readouterr().err
+    assert "error: no branch gone\nnext:  give NAME, REPO:NAME" in capsys.readouterr().err
 
 
 def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its_exit_code(

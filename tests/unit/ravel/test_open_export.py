@@ -43,8 +43,49 @@ def test_tables_of_several_exports_are_one_with_the_node_of_each_row(folders: li
         assert export.table(name).arrow().schema.names == [*TABLES[name].names, "node"]
     assert "blocks" not in export.tables
     assert "blocks" in ravel.open_export(folders[0], with_blocks=True).tables
-    with pytest.raises(KeyError, match="no table 'bodies'; there are commits, voids"):
+    with pytest.raises(
+        KeyError, match=r"no bodies in this export: .* bodies = true`; there are commits, voids"
+    ):
         export.table("bodies")
+    with pytest.raises(KeyError, match=r"blocks are read after open_export\(\.\.\., with_blocks=True\)"):
+        export.table("blocks")
+    with pytest.raises(KeyError, match="no table 'people'; there are commits"):
+        export.table("people")
+
+
+def test_bodies_are_a_table_where_the_export_has_them(tmp_path: Path) -> None:
+    body = {"sequence": 1, "commit_id": id_of("a"), "body_kind": "post", "body": b"\x92\xa5post1\xa5hello"}
+    path = write_export(tmp_path / "export", ROWS, tables={"bodies": [body]})
+    change_manifest(path, has_bodies=True)
+    export = ravel.open_export(path)
+    assert "bodies" in export.tables
+    assert export.table("bodies").arrow().to_pylist() == [body | {"node": "node"}]
+    assert read_export(path).tables["bodies"] == (), "an analysis reads nothing that people wrote"
+    without = ravel.open_export(path, with_bodies=False)
+    with pytest.raises(KeyError, match="bodies were left out"):
+        without.table("bodies")
+    next((path / "bodies").iterdir()).write_bytes(b"altered")
+    with pytest.raises(ExportError, match="bodies"):
+        ravel.open_export(path)
+
+
+def test_what_was_opened_says_what_it_is(folders: list[Path]) -> None:
+    export = ravel.open_export(folders)
+    assert repr(export).startswith(
+        "<export of node one, 3 commits, made at 2023-11-14 00:00 UTC; of node two, 2 commits"
+    )
+    assert repr(export.table("voids")) == "<table voids: 1 rows of commit_id, node>"
+
+
+def test_no_export_counts_twice(folders: list[Path], tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folders[0])
+    for again in (folders[0], link, f"file://{folders[0]}"):
+        with pytest.raises(ExportError, match="is given twice"):
+            ravel.open_export([folders[0], again])
+    later = write_export(tmp_path / "later", ROWS[:1], node="one")
+    with pytest.raises(ExportError, match="are both of node one, whose rows would count twice"):
+        ravel.open_export([folders[0], later])
 
 
 def test_ids_are_texts_where_they_are_asked_for(folders: list[Path]) -> None:

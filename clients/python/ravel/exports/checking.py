@@ -38,9 +38,8 @@ MANIFEST_NUMBER_MAX: Final = 2**62
 CREATED_AT_MAX: Final = 7_258_118_399
 """Unix seconds at which an export may have been made: the last of the year 2199, as TIME_END has it."""
 
-READ_TABLES: Final = tuple(name for name in TABLES if name != "bodies")
-"""The tables that are checked. Bodies are not: what people wrote is read by nothing here. Blocks are most of an export's
-bytes, and checked where they are asked for."""
+BODY_TABLES: Final = ("bodies",)
+"""What people wrote. These and blocks are most of an export's bytes: they are checked and brought where that is asked."""
 
 _HASH_CHUNK_SIZE: Final = 1 << 20
 _THREADS_MAX: Final = 16
@@ -91,13 +90,16 @@ class Export:
     schema_version: int
     created_at: int  # unix seconds
     watermark: int
-    tables: Mapping[str, tuple[ExportPart, ...]]  # all of READ_TABLES
+    tables: Mapping[
+        str, tuple[ExportPart, ...]
+    ]  # all of TABLES, without parts where it was not asked for them
     pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
     quotas: Quotas | None = None  # of a relay
     has_blocks: bool = False  # whether it was told to hold them
     blocks_from: int = 0  # of what came later every commit has rows of blocks
     relay_blocks_from: int = 0
     holdings: Holdings | None = None  # None where they were not counted
+    has_bodies: bool = False  # likewise
     unjudged_repos: int = 0  # of which it tells no members, for their root branches are damaged
 
     @property
@@ -122,9 +124,15 @@ class Export:
 
 
 def read_export(
-    folder: Path, *, with_blocks: bool = False, progress: Callable[[str], None] | None = None
+    folder: Path,
+    *,
+    with_blocks: bool = False,
+    with_bodies: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> Export:
-    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError.
+    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone, of bodies `with_bodies` alone.
+
+    Raises ExportError.
 
     Several parts are checked at once, and `progress` is told of long checks.
     """
@@ -137,7 +145,9 @@ def read_export(
             raise ExportError(f"{path} says that it was made after the year 2199: created_at is {created_at}")
         tables = {
             table: tuple(find_part(part, folder) for part in parts)
-            for table, parts in list_tables(manifest, folder, path, with_blocks=with_blocks).items()
+            for table, parts in list_tables(
+                manifest, folder, path, with_blocks=with_blocks, with_bodies=with_bodies
+            ).items()
         }
         _check_parts(tables, version, progress)
         quotas = manifest.get("quotas")
@@ -151,6 +161,7 @@ def read_export(
             pseudonyms=str(manifest.get("pseudonyms", "")),
             quotas=Quotas(_number(quotas["total"]), _number(quotas["topic"])) if quotas else None,
             has_blocks=manifest.get("has_blocks") is True,
+            has_bodies=manifest.get("has_bodies") is True,
             blocks_from=_number(manifest.get("blocks_from", 0)),
             relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
             holdings=_read_holdings(manifest.get("holdings")),
@@ -212,16 +223,17 @@ def load_manifest(path: Path) -> dict[str, Any]:
 
 
 def list_tables(
-    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool
+    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool, with_bodies: bool
 ) -> dict[str, tuple[ExportPart, ...]]:
-    """The parts of each table of READ_TABLES that a manifest lists; `path` is what errors name.
+    """The parts of each table that a manifest lists; `path` is what errors name.
 
-    Those of blocks are passed over unless `with_blocks`. Raises ExportError, KeyError, TypeError, ValueError.
+    Those of blocks are passed over unless `with_blocks`, those of bodies unless `with_bodies`.
+    Raises ExportError, KeyError, TypeError, ValueError.
     """
     listed = manifest["tables"]
     tables = {"commits": listed["commits"]}
-    passed_over = () if with_blocks else BLOCK_TABLES
-    for name in READ_TABLES:
+    passed_over = {*(() if with_blocks else BLOCK_TABLES), *(() if with_bodies else BODY_TABLES)}
+    for name in TABLES:
         if name != "commits":
             tables[name] = [] if name in passed_over else listed.get(name, [])
     return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}

@@ -34,18 +34,31 @@ class _Files(Protocol):
 
 
 def fetch_exports(
-    sources: Sequence[str], out: Path, progress: Callable[[str], None], *, with_blocks: bool = False
+    sources: Sequence[str],
+    out: Path,
+    progress: Callable[[str], None],
+    *,
+    with_blocks: bool = False,
+    with_bodies: bool = False,
 ) -> list[Path]:
     """The folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
 
-    Blocks are brought `with_blocks` alone. Raises ExportError, OSError.
+    Blocks are brought `with_blocks` alone, bodies `with_bodies` alone. An export that is named twice is refused: its rows
+    would count twice. Raises ExportError, OSError.
     """
     folders = []
+    places: set[str] = set()
     for number, source in enumerate(sources, 1):
         folder = local_folder(source)
+        place = source.rstrip("/") if folder is None else str(folder.resolve())
+        if place in places:
+            raise ExportError(f"{source} is given twice")
+        places.add(place)
         if folder is None:
             progress(f"fetch {source}")
-            folder = _fetch(source, out / FOLDER_NAME / str(number), with_blocks=with_blocks)
+            folder = _fetch(
+                source, out / FOLDER_NAME / str(number), with_blocks=with_blocks, with_bodies=with_bodies
+            )
         folders.append(folder)
     return folders
 
@@ -78,7 +91,7 @@ def bring_part(url: str, part: ExportPart) -> None:
     _bring(files, root, part, url)
 
 
-def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
+def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -87,7 +100,9 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
     manifest_path = folder / MANIFEST_NAME
     manifest = load_manifest(manifest_path)
     try:
-        tables = list_tables(manifest, folder, manifest_path, with_blocks=with_blocks)
+        tables = list_tables(
+            manifest, folder, manifest_path, with_blocks=with_blocks, with_bodies=with_bodies
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
     for part in (part for parts in tables.values() for part in parts):

@@ -26,6 +26,7 @@ each export lists them anew.
 This module is pure: the node writes by it, and anything reads by it without knowing the node.
 """
 
+import base64
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -33,7 +34,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from blake3 import blake3
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
 alone, 2 also `voids`. Before 4 there were no `memberships`, `members` and `topics`, no holdings, and no blocks. ADDED has
 the columns that came later. Before 5 elements of lists were binary(32), which Arrow cannot give to pandas."""
@@ -83,6 +84,14 @@ def _with_checksum(content: bytes, checksum: str) -> bytes:
     return _CHECKSUM.sub(lambda found: found[1] + checksum.encode() + found[3], content, count=1)
 
 
+def text_id(raw: bytes) -> str:
+    """The text form of an id, as `ravel` writes and takes it: base32 (RFC 4648) in lower case, without padding.
+
+    Texts do not sort like ids: base32 has its digits after its letters.
+    """
+    return base64.b32encode(raw).decode().rstrip("=").lower()
+
+
 _MS: Final = "ms since 1970-01-01 UTC"
 _BYTES: Final = "bytes"
 _ID: Final = pa.binary(32)
@@ -125,7 +134,17 @@ COMMITS: Final = _table(
     _Column("topic", _ID, "topic by which it came"),
     _Column("repo_id", _ID, "its repo: the id of the repo's root branch"),
     _Column("branch_id", _ID, "its branch"),
-    _Column("branch_name", _TEXT, "the branch's name at this node"),
+    _Column(
+        "repo_name",
+        _TEXT,
+        "the repo's name at this node; null where the manifest names pseudonyms",
+        optional=True,
+    ),
+    _Column(
+        "branch_name",
+        _TEXT,
+        "the branch's name at this node; each repo has a branch `root`, and most a `main`",
+    ),
     _Column("author", _ID, "the author's key, or what stands for it where the manifest names pseudonyms"),
     _Column(
         "source_author",
@@ -284,6 +303,7 @@ ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
         "relay_commits": ("received_utc",),
         "relay_topics": ("touched_utc",),
     },
+    6: {"commits": ("repo_name",)},
 }
 """Version -> columns of tables that older ones lack."""
 

@@ -24,7 +24,15 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ravel.exports.checking import ExportError, ExportPart, check_part, find_part, list_tables, load_manifest
+from ravel.exports.checking import (
+    BODY_TABLES,
+    ExportError,
+    ExportPart,
+    check_part,
+    find_part,
+    list_tables,
+    load_manifest,
+)
 from ravel.exports.fetching import bring_part, fetch_manifest, local_folder
 from ravel.exports.schema import BLOCK_TABLES, MANIFEST_NAME, TABLES, columns_of
 from ravel.exports.tables import fit_rows, plain_schema
@@ -32,6 +40,7 @@ from ravel.exports.tables import fit_rows, plain_schema
 _WATERMARKS: Final = {
     "commits": "watermark",
     "edits": "watermark",
+    "bodies": "watermark",
     "relay_commits": "relay_watermark",
     "blocks": "blocks_watermark",
     "relay_blocks": "relay_blocks_watermark",
@@ -50,8 +59,8 @@ class RavelSource(DataSource):
         self._from = options.get("from", "0")
         if not self._url:
             raise ExportError('no export is named: load("/path/or/url")')
-        if self._table not in TABLES or self._table == "bodies":
-            raise ExportError(f"no table {self._table!r}")
+        if self._table not in TABLES:
+            raise ExportError(f"no table {self._table!r}; there are {', '.join(TABLES)}")
         # Not `isdigit`, which takes digits that `int` does not. More than 18 would not fit a sequence.
         if not re.fullmatch(r"[0-9]{1,18}", self._from):
             raise ExportError(f"`from` is {self._from[:40]!r}: it is a sequence, from 0")
@@ -153,7 +162,9 @@ def _list_parts(url: str, table: str) -> tuple[int, list[_Part]]:
         path = folder / MANIFEST_NAME
         manifest = load_manifest(path)
         try:
-            parts = list_tables(manifest, folder, path, with_blocks=table in BLOCK_TABLES)[table]
+            parts = list_tables(
+                manifest, folder, path, with_blocks=table in BLOCK_TABLES, with_bodies=table in BODY_TABLES
+            )[table]
             watermark = int(manifest.get(_WATERMARKS.get(table, "watermark"), 0))
             version, node = int(manifest["schema_version"]), str(manifest["node"])
         except (KeyError, TypeError, ValueError) as error:

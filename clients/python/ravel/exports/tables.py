@@ -4,11 +4,11 @@ Every part is checked against the manifest before anything is read. Tables of se
 each row with the node that exported it.
 """
 
-import base64
 import re
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravel.exports.checking import READ_TABLES, Export, ExportError, read_export
+from ravel.exports.checking import BODY_TABLES, Export, ExportError, read_export
 from ravel.exports.fetching import fetch_exports
-from ravel.exports.schema import BLOCK_TABLES, TABLES
+from ravel.exports.schema import BLOCK_TABLES, TABLES, text_id
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,47 +35,83 @@ def open_export(
     source: str | Path | Sequence[str | Path],
     *,
     with_blocks: bool = False,
+    with_bodies: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> "OpenExport":
     """Open an export, or several as one: folders, or URLs for which fsspec has a driver.
 
     The manifest and every part are checked, of blocks `with_blocks` alone; `progress` is told of long checks. From a URL the
-    export is first copied to a temporary folder, which goes with what is returned. Raises ExportError, OSError.
+    export is first copied to a temporary folder, which goes with what is returned; `with_bodies=False` leaves out what
+    people wrote, where an export has that. Two exports of one node are refused: give the newer one. Raises ExportError,
+    OSError.
     """
     sources = [source] if isinstance(source, str | Path) else [*source]
     if not sources:
         raise ExportError("no export is named")
     copies = Path(mkdtemp(prefix="ravel-export-"))
-    opened = OpenExport(with_blocks=with_blocks)
+    opened = OpenExport(with_blocks=with_blocks, with_bodies=with_bodies)
     # Fetched parts outlive this call: the folder is removed when nothing refers to what was opened.
     weakref.finalize(opened, shutil.rmtree, copies, ignore_errors=True)
     say = progress or (lambda _: None)
-    folders = fetch_exports([str(one) for one in sources], copies, say, with_blocks=with_blocks)
-    opened.exports = tuple(
-        read_export(folder, with_blocks=with_blocks, progress=progress) for folder in folders
+    folders = fetch_exports(
+        [str(one) for one in sources], copies, say, with_blocks=with_blocks, with_bodies=with_bodies
     )
+    opened.exports = tuple(
+        read_export(folder, with_blocks=with_blocks, with_bodies=with_bodies, progress=progress)
+        for folder in folders
+    )
+    nodes: dict[str, Path] = {}
+    for one in opened.exports:
+        if one.node in nodes:
+            raise ExportError(
+                f"{nodes[one.node]} and {one.folder} are both of node {one.node}, whose rows would count twice: "
+                "give the newer one"
+            )
+        nodes[one.node] = one.folder
     return opened
 
 
 class OpenExport:
     """One or more exports that were checked."""
 
-    def __init__(self, *, with_blocks: bool) -> None:
+    def __init__(self, *, with_blocks: bool, with_bodies: bool) -> None:
         self.exports: tuple[Export, ...] = ()
         self._with_blocks = with_blocks
+        self._with_bodies = with_bodies
+
+    def __repr__(self) -> str:
+        told = [
+            f"node {one.node}, {one.rows:,} commits, "
+            f"made at {datetime.fromtimestamp(one.created_at, UTC):%Y-%m-%d %H:%M} UTC"
+            for one in self.exports
+        ]
+        return f"<export of {'; of '.join(told)}; tables: {', '.join(self.tables)}>"
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that can be read."""
-        return tuple(name for name in READ_TABLES if self._with_blocks or name not in BLOCK_TABLES)
+        """The names of the tables that can be read: `bodies` where an export has them, blocks where they were asked for."""
+        left_out = {*(() if self._with_blocks else BLOCK_TABLES), *(() if self._has_bodies else BODY_TABLES)}
+        return tuple(name for name in TABLES if name not in left_out)
+
+    @property
+    def _has_bodies(self) -> bool:
+        return self._with_bodies and any(export.has_bodies for export in self.exports)
 
     def table(self, name: str, *, text_ids: bool = False) -> "Table":
         """A table of all exports. Raises KeyError for a name that is none of `tables`.
 
-        With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark.
+        With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark. Timelines sort ids by their
+        bytes, and texts sort otherwise.
         """
         if name not in self.tables:
-            raise KeyError(f"no table {name!r}; there are {', '.join(self.tables)}")
+            why = f"no table {name!r}"
+            if name in BODY_TABLES and self._with_bodies:
+                why = "no bodies in this export: the node exports them with `[export] bodies = true`"
+            elif name in BODY_TABLES:
+                why = "bodies were left out by open_export(with_bodies=False)"
+            elif name in BLOCK_TABLES:
+                why = f"{name} are read after open_export(..., with_blocks=True)"
+            raise KeyError(f"{why}; there are {', '.join(self.tables)}")
         return Table(name, self.exports, self, text_ids=text_ids)
 
 
@@ -89,6 +125,10 @@ class Table:
         self._text_ids = text_ids
         self._exports = exports
         self._kept = kept  # with it would go what was fetched
+
+    def __repr__(self) -> str:
+        rows = sum(part.rows for export in self._exports for part in export.tables[self.name])
+        return f"<table {self.name}: {rows:,} rows of {', '.join(self.schema().names)}>"
 
     def schema(self) -> pa.Schema:
         """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
@@ -192,7 +232,7 @@ def _as_texts(ids: Any) -> Any:  # noqa: ANN401  # arrays of ids, or of lists of
     if pa.types.is_list(ids.type):
         return pa.ListArray.from_arrays(ids.offsets, _as_texts(ids.values))
     found = ids.dictionary_encode()  # most stand many times
-    texts = [base64.b32encode(raw).decode().rstrip("=").lower() for raw in found.dictionary.to_pylist()]
+    texts = [text_id(raw) for raw in found.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(found.indices)
 
 

@@ -28,8 +28,14 @@ def test_percentiles_are_exact_up_to_what_is_stated(spark: SparkSession, count: 
     for statement in SPARK:
         spark.sql(statement)
     spark.createDataFrame(rows, schema).createOrReplaceTempView("ordered")
+    named = spark.createDataFrame(
+        [(b"b", "repo", "main")], "branch_id binary, repo_name string, branch_name string"
+    )
+    named.createOrReplaceTempView("branch_names")
     (found,) = spark.sql(TABLES["merges"].fill()).collect()
-    spark.catalog.dropTempView("ordered")
+    for name in ("ordered", "branch_names"):
+        spark.catalog.dropTempView(name)
+    assert (found["repo_name"], found["branch_name"]) == ("repo", "main")
     nearest = [sorted(waits)[ceil(share * count) - 1] for share in (0.5, 0.9)]
     assert [found["waited_p50"], found["waited_p90"]] == nearest
     assert (found["apart_p50"], found["apart_p90"]) == (found["waited_p50"], found["waited_p90"])

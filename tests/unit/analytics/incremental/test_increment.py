@@ -254,10 +254,10 @@ def test_a_state_that_is_none_is_not_built_on(here: Path, monkeypatch: pytest.Mo
     path = here / "out" / "state" / "state.json"
     stated = json.loads(path.read_bytes())
     path.write_text(json.dumps(stated | {"version": 0}))
-    assert _reason(here) == "the earlier analysis left its state in version 0, this is version 2"
+    assert _reason(here) == "the earlier analysis left its state in version 0, this is version 3"
     path.write_text(json.dumps(stated | {"verify": "deep"}))
     assert _reason(here) == f"{path} is damaged: its checksum is wrong"
-    for content in ("", "[]", "[" * 10_000, "{}", '{"version": 2, "checksum": ""}'):
+    for content in ("", "[]", "[" * 10_000, "{}", '{"version": 3, "checksum": ""}'):
         path.write_text(content)
         assert _reason(here).startswith(f"{path} is damaged: "), content
     monkeypatch.setattr(state, "STATE_SIZE_MAX", 10)
@@ -344,7 +344,7 @@ def test_tables_of_branches_are_made_of_nothing_else() -> None:
         )
 
     by_branch = {name: table for name, table in TABLES.items() if table.is_by_branch}
-    assert len(by_branch) == 11
+    assert len(by_branch) == 12
     for name, table in by_branch.items():
         assert "branch_id" in [column.name for column in table.columns], name
         assert not table.of, name

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from node.exports.export_worker import _open_source_authors
+from node.exports.export_worker import _open_bodies, _open_source_authors
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from protocol.content import Imported
@@ -36,7 +36,12 @@ def folder(tmp_path: Path) -> Path:
         accept_batch(replica, branch, open_batch(branch, [item]), NOW_MS + at)
         if at == 3:
             export_node(replica.database, tmp_path / "export", "node", 1)
-    plan: dict[str, Any] = {"source_authors": _open_source_authors, "parts_max": 1, "delta": True}
+    plan: dict[str, Any] = {
+        "source_authors": _open_source_authors,
+        "bodies": _open_bodies,
+        "parts_max": 1,
+        "delta": True,
+    }
     export_node(replica.database, tmp_path / "export", "node", 2, **plan)
     world.close()
     return tmp_path / "export"
@@ -50,27 +55,79 @@ def run(code: str, folder: Path) -> dict[str, Any]:
     return names
 
 
+def in_world(query: str) -> str:
+    """A query of the page for the repo of the fixture."""
+    return query.replace("'notes'", "'world'")
+
+
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (10, 5)
+    assert (len(CODE), len(QUERIES)) == (13, 5)
 
 
 @pytest.mark.slow
 def test_the_queries_find_rows(folder: Path) -> None:
-    connection = run(CODE[1], folder)["connection"]
+    connection = run(CODE[4], folder)["connection"]
     assert isinstance(connection, duckdb.DuckDBPyConnection)
-    authors, order, shapes, waits, sources = (connection.execute(query).fetchall() for query in QUERIES)
-    assert sum(row[2] for row in authors) == 9
+    authors, order, shapes, waits, sources = (
+        connection.execute(in_world(query)).fetchall() for query in QUERIES
+    )
+    assert sum(row[3] for row in authors) == 9
     assert [row[0] for row in order] == [0, 1, 2, 2, 3, 4, 5]
-    assert ("main", 1, 1, 1) in shapes
-    assert ("main", 5, 5) in waits
+    assert ("world", "main", 1, 1, 1) in shapes
+    assert ("world", "main", 5, 5) in waits
     assert [row[1] for row in sources] == [1, 1]
     assert all(len(row[0]) == 52 for row in sources)
 
 
 @pytest.mark.slow
+def test_the_order_is_that_of_the_positions_where_many_share_a_rank(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    world.write("a, " + ", ".join(f"a <- {name}" for name in "bcdefghijklmnopqrstuvwxyz"))
+    export_node(world.replica.database, tmp_path / "export", "node", 1)
+    world.close()
+    connection = run(CODE[4], tmp_path / "export")["connection"]
+    found = connection.sql(in_world(QUERIES[1])).project("commit_id").fetchall()
+    placed = "SELECT ravel_id(commit_id) FROM commits WHERE branch_name = 'main' ORDER BY position"
+    assert found == connection.sql(placed).fetchall()
+    # Texts sort otherwise: digits stand before letters there, and after them in base32.
+    assert [row[0] for row in found[2:]] != sorted(row[0] for row in found[2:])
+
+
+@pytest.mark.slow
+def test_days_are_those_of_utc_whatever_the_session_had(folder: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Pacific/Auckland'")
+        connection.execute("SET VARIABLE export = ?", [str(folder)])
+        connection.execute((folder / "views.sql").read_text())
+        day = "strftime(time_utc, '%Y-%m-%d') = strftime(make_timestamp(time * 1000), '%Y-%m-%d')"
+        assert connection.sql("FROM commits").aggregate(f"bool_and({day})").fetchall() == [(True,)]
+
+
+def test_texts_are_read_and_authors_are_known_by_the_hash_that_the_docs_state(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = run(CODE[1], folder)
+    assert sorted(names["texts"]) == ["a", "a text", "a text", "b", "c", "d"]
+    assert sorted(body[2] for body in names["decoded"] if body[0] == "imported1") == ["Ada", "Bob"]
+    run(CODE[2], folder)
+    assert capsys.readouterr().out.endswith("1 commits by Ada\n")
+
+
+@pytest.mark.slow
+def test_two_nodes_are_compared_by_when_each_received_a_commit(folder: Path, tmp_path: Path) -> None:
+    world = World(tmp_path / "other world")
+    export_node(world.replica.database, tmp_path / "other", "other", 1)
+    world.close()
+    code = CODE[3].replace("/path/to/other", str(tmp_path / "other"))
+    found = run(code, folder)["of_nodes"]
+    assert found.isna().sum().to_dict() == {"node": 3, "other": 9}
+    assert found.idxmin(axis=1).value_counts().to_dict() == {"node": 9, "other": 3}
+
+
+@pytest.mark.slow
 def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(run(CODE[0], folder)["commits"].arrow()) == 9
-    pandas, arrow, delta, manifest = CODE[2], CODE[3], CODE[4], CODE[9]
+    pandas, arrow, delta, manifest = CODE[5], CODE[6], CODE[7], CODE[12]
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
     assert run(arrow, folder)["commits"].count_rows() == 9
     assert run(delta, folder)["commits"].version() == 1
@@ -81,20 +138,20 @@ def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.
 @pytest.mark.slow
 @pytest.mark.extended
 def test_polars_finds_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(CODE[5], folder)["commits"].collect().height == 9
+    assert run(CODE[8], folder)["commits"].collect().height == 9
     assert "main" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_figures_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = run(CODE[7], folder)
+    names = run(CODE[10], folder)
     assert len(names["timeline"]) == 9
     assert "waited_p50" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
-    assert run(CODE[6], folder)["commits"].count() == 9
-    names = run(CODE[8], folder)
+    assert run(CODE[9], folder)["commits"].count() == 9
+    names = run(CODE[11], folder)
     assert names["order"].where("fault IS NULL").count() == 9
     assert names["spark"] is spark or names["spark"].version == spark.version

@@ -27,7 +27,14 @@ def test_small_tables_are_csv_and_large_ones_if_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "CSV_ROWS_MAX", 2)
-    row = {"branch_id": b"\x01\xff", "node": '=1+1,"a"\n', "lacking": 3, "since": None}
+    row: dict[str, object] = {
+        "branch_id": b"\x01\xff",
+        "repo_name": None,
+        "branch_name": "@x",
+        "node": '=1+1,"a"\n',
+        "lacking": 3,
+        "since": None,
+    }
     _write(tmp_path, "lags", [row], [row | {"node": "plain"}])
     _write(tmp_path, "unmerged", [{"branch_id": b"x", "heads": 2, "oldest": 1, "newest": 2}] * 3)
     (tmp_path / "csv").mkdir()
@@ -39,9 +46,9 @@ def test_small_tables_are_csv_and_large_ones_if_asked_for(
     with (tmp_path / "csv" / "lags.csv").open(newline="") as file:
         rows = [*csv.reader(file)]
     assert rows == [
-        ["branch_id", "node", "lacking", "since"],
-        ["01ff", '\'=1+1,"a"\n', "3", ""],
-        ["01ff", "plain", "3", ""],
+        ["branch_id", "repo_name", "branch_name", "node", "lacking", "since"],
+        ["ah7q", "", "'@x", '\'=1+1,"a"\n', "3", ""],
+        ["ah7q", "", "'@x", "plain", "3", ""],
     ]
     write_downloads(tmp_path, with_all=True)
     assert len((tmp_path / "csv" / "unmerged.csv").read_text().splitlines()) == 4

@@ -3,7 +3,8 @@
 from xml.etree import ElementTree
 
 from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
-from analytics.report.page import NO_NAMES, Names, text_id
+from analytics.report.page import NO_NAMES, Names
+from ravel.exports.schema import text_id
 from tests.support.exports import id_of
 
 SVG = ElementTree.Element

@@ -52,7 +52,10 @@ def test_changes_are_told_against_the_analysis_before() -> None:
     assert _said(replace(NOTHING, before=NOW))[0].endswith("nothing has changed.")
     assert "3 commits fewer" in _said(replace(NOTHING, before=replace(NOW, commits=13)))[0]
     earlier = replace(NOW, exported_at=NOW.exported_at - 86_400)
-    assert _said(replace(NOTHING, before=earlier))[0] == "Since the export of 2023-11-13 nothing has changed."
+    assert (
+        _said(replace(NOTHING, before=earlier))[0]
+        == "Since the export of 2023-11-13 00:00 nothing has changed."
+    )
     worse = replace(NOW, forked=2, unmerged=1, missing=3)
     told = _said(Standing(worse, replace(NOW, missing=1), (), (), T0_MS - 4 * DAY))
     assert told[2].startswith("2 authors used a place of a feed twice")

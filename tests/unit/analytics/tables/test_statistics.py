@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from analytics.engines.engine import FIRST
+from analytics.tables.definitions import TABLES
 from analytics.tables.periods import Period
 from ravel.exports.checking import Holdings, read_export
 from tests.support.analyses import Counted
@@ -46,7 +48,6 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
         times = [row.time for row in of_branch if row.time]
         found[id_of(branch)] = {
             "repo_id": id_of("repo"),
-            "branch_name": branch,
             "commits": len(of_branch),
             "authors": len({row.author for row in of_branch}),
             "topics": 1,
@@ -255,3 +256,34 @@ def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:
         counted.catalog.write(["waits"])
         found = counted.table("waits", "waited_until")
     assert {until: row["merges"] for until, row in found.items()} == {1_000: 2, 5_000: 1, 60_000: 1, None: 1}
+
+
+def test_tables_of_branches_say_what_these_and_their_repos_are_called(tmp_path: Path) -> None:
+    rows = [
+        Row("a", branch="1", repo="notes", called="draft"),
+        Row("b", ("a",), "1", repo="notes", called="main"),  # renamed
+        Row("c", branch="2", repo="toy", called="main", is_repo_named=False),
+        Row("d", ("c",), "2", repo="toy", called="main", is_repo_named=False),
+        Row("e", branch="3", repo="toy", called="main"),
+        Row("f", ("e",), "3", repo="toy", called="main", is_repo_named=False),  # of an older export
+        Row("lost", ("nowhere",), "4", repo="toy", called="side"),
+    ]
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        of_branches = [
+            name for name, table in TABLES.items() if "branch_id" in [one.name for one in table.columns]
+        ]
+        counted.catalog.write(name for name in TABLES if name not in FIRST)
+        names = {
+            row["branch_id"]: (row["repo_name"], row["branch_name"])
+            for row in counted.engine.rows("SELECT * FROM branch_names")
+        }
+        assert names == {
+            id_of("1"): ("notes", "main"),
+            id_of("2"): (None, "main"),
+            id_of("3"): ("toy", "main"),
+            id_of("4"): ("toy", "side"),
+        }
+        assert {"linearization", "branches", "growth", "faults", "replication", "edits"} <= {*of_branches}
+        for name in of_branches:
+            for row in counted.engine.rows(f"SELECT * FROM {name}"):  # noqa: S608  # a name of ours
+                assert (row["repo_name"], row["branch_name"]) == names[row["branch_id"]], name

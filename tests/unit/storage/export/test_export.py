@@ -103,7 +103,8 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
     row = next(row for row in mine if row["commit_id"] == d.commit_id)
     assert set(row["acks"]) == {world.commits[name].commit_id for name in "bc"}
     assert (row["author"], row["feed_sequence"], row["blocks"]) == (world.author.user, 5, 2)
-    assert (row["branch_name"], row["repo_id"], row["topic"]) == (
+    assert (row["repo_name"], row["branch_name"], row["repo_id"], row["topic"]) == (
+        "world",
         "main",
         world.repo.repo_id,
         world.branch.topic,
@@ -458,6 +459,8 @@ def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, fo
     plain = rows_of(folder, "commits")
     export(world, folder, 2, pseudonym_key=KEY, rights=open_rights, blocks=True)
     hidden = rows_of(folder, "commits")
+    assert {row["repo_name"] for row in plain} == {"world"}
+    assert {row["repo_name"] for row in hidden} == {None}, "what a node calls a repo may name people"
     commits = [path for path in folder.rglob("*.parquet") if path.parent.name == "commits"]
     assert len({path.name for path in commits}) == 1, "what names authors does not stay for a day"
     names = {(row["author"], other["author"]) for row, other in zip(plain, hidden, strict=True)}
@@ -548,7 +551,7 @@ def test_merging_bodies_holds_no_more_of_them_than_writing_did(
 
 def test_few_columns_of_commits_have_nulls() -> None:
     optional = [field.name for field in COMMITS if field.nullable]
-    assert optional == ["source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"]
+    assert optional == ["repo_name", "source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"]
 
 
 def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None:

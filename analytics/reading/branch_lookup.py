@@ -1,0 +1,103 @@
+"""Finds the branch that a user means in checked exports, before any engine is started.
+
+A text names a branch as it does for `ravel`: NAME, REPO:NAME, or the start of an id. Reads only the columns that names
+are in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ravel.exports.checking import Export, ExportError
+from ravel.exports.schema import text_id
+
+_LISTED_MAX: Final = 12
+"""Branches that an error lists."""
+_BATCH_ROWS: Final = 1 << 18
+
+
+class NoSuchBranch(Exception):
+    """A text names no branch of the exports, or several; the message lists branches."""
+
+
+@dataclass(slots=True)
+class _Branch:
+    """What the exports say of one branch."""
+
+    repo_id: bytes
+    commits: int = 0
+    names: set[str] = field(default_factory=set)
+    repos: set[str] = field(default_factory=set)  # what its repo is called, and its id
+
+
+def find_branch(exports: Sequence[Export], wanted: str, names: Mapping[str, str]) -> bytes:
+    """The id of the branch that a text names. `names` are those of repos by their ids as text, beside those in exports.
+
+    Raises NoSuchBranch, ExportError.
+    """
+    branches = _read_branches(exports, names)
+    repo, colon, name = wanted.partition(":")
+    found = [
+        raw
+        for raw, branch in branches.items()
+        if wanted in branch.names
+        or (colon and name in branch.names and (repo in branch.repos or _starts_so(branch.repo_id, repo)))
+    ]
+    found = found or [raw for raw in branches if _starts_so(raw, wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NoSuchBranch(
+            f"several branches are called {wanted!r}: {_listed(branches, found)}; give REPO:NAME, or the start of an id"
+        )
+    raise NoSuchBranch(
+        f"the export holds no branch that is called {wanted!r}, or whose id begins so; there are "
+        f"{_listed(branches, [*branches]) or 'none'}"
+    )
+
+
+def _starts_so(raw: bytes, text: str) -> bool:
+    lower = text.lower()
+    return bool(text) and (text_id(raw).startswith(lower) or raw.hex().startswith(lower))
+
+
+def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[bytes, _Branch]:
+    """All branches, the largest first; commits that several exports hold are counted for each of them."""
+    branches: dict[bytes, _Branch] = {}
+    for rows in _count_rows(exports):
+        for row in rows.to_pylist():
+            branch = branches.setdefault(row["branch_id"], _Branch(row["repo_id"]))
+            branch.commits += row["commit_id_count"]
+            branch.names.add(row["branch_name"])
+            repo_id = text_id(row["repo_id"])
+            branch.repos |= {name for name in (row.get("repo_name"), names.get(repo_id)) if name}
+    return dict(sorted(branches.items(), key=lambda item: (-item[1].commits, item[0])))
+
+
+def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
+    """The different ids and names of parts, and how many commits have them."""
+    for part in (part for export in exports for part in export.parts):
+        try:
+            with pq.ParquetFile(part.path) as file:
+                keys = ["branch_id", "repo_id", "branch_name"]
+                keys += ["repo_name"] if "repo_name" in file.schema_arrow.names else []
+                for batch in file.iter_batches(_BATCH_ROWS, columns=[*keys, "commit_id"]):
+                    rows: Any = pa.Table.from_batches([batch])
+                    yield rows.group_by(keys).aggregate([("commit_id", "count")])
+        except (OSError, pa.ArrowException) as error:
+            raise ExportError(f"{part.path} cannot be read: {error}") from None
+
+
+def _listed(branches: Mapping[bytes, _Branch], found: Sequence[bytes]) -> str:
+    """Some branches by names and ids; names come from anybody, so what a terminal would obey is left out."""
+    told = []
+    for raw in found[:_LISTED_MAX]:
+        branch = branches[raw]
+        repo = min(branch.repos, default=text_id(branch.repo_id)[:10])
+        name = "".join(letter for letter in f"{repo}:{min(branch.names)}" if letter.isprintable())
+        told.append(f"{name} ({text_id(raw)[:10]})")
+    rest = len(found) - len(told)
+    return ", ".join(told) + (f" and {rest:,} more" if rest else "")
