@@ -83,7 +83,7 @@ def _kind_of(argument: str, frame: object) -> str:
     hint = (
         "call its collect()"
         if _is(frame, _LAZY)
-        else "ravel.open_export(url).table(name) gives them by .arrow(), .pandas(), .duckdb() and .spark(session)"
+        else "ravel.open_export(url).table(name) gives them by .pandas(), .polars(), .arrow(), .duckdb(), .spark(session)"
     )
     found = f"{type(frame).__module__}.{type(frame).__qualname__}"
     raise TypeError(f"{argument} is a {found}, and must be one of {', '.join(KINDS)}: {hint}")

@@ -103,8 +103,10 @@ def test_ids_are_texts_where_they_are_asked_for(folders: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_pandas_and_duckdb_get_the_same_rows(folders: list[Path]) -> None:
+def test_pandas_polars_and_duckdb_get_the_same_rows(folders: list[Path]) -> None:
     commits = ravel.open_export(str(folders[0])).table("commits")
+    assert commits.polars()["commit_id"].to_list() == [id_of(name) for name in "abc"]
+    assert commits.polars().columns == commits.arrow().column_names
     frame = commits.pandas()
     assert [bytes(raw) for raw in frame["commit_id"]] == [id_of(name) for name in "abc"]
     assert str(frame["received_utc"].dtype) == "datetime64[ms, UTC]"

@@ -23,6 +23,7 @@ from ravel.exports.schema import BLOCK_TABLES, TABLES, text_id
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
+    import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["ExportError", "OpenExport", "Table", "open_export"]
@@ -161,6 +162,12 @@ class Table:
     def pandas(self) -> "pd.DataFrame":
         """As a DataFrame of pandas."""
         return self.arrow().to_pandas()
+
+    def polars(self) -> "pl.DataFrame":
+        """As a DataFrame of polars."""
+        import polars
+
+        return polars.DataFrame(self.arrow())
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
         """As a relation of DuckDB, of this connection or the one of the module."""
