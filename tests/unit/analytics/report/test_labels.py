@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from analytics import analyze
 from analytics.report.pictures import LINE_COLOURS, colour_of, dashes_of
 from ravel.exports.schema import text_id
@@ -35,6 +37,7 @@ def _page(out: Path, *exports: Path, names: dict[str, str]) -> str:
     return (out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_branches_of_one_name_are_told_apart_and_exports_have_their_times(tmp_path: Path) -> None:
     rows = [
         *_fork("notes", "1"),
@@ -73,6 +76,7 @@ def test_lines_of_a_picture_differ_by_more_than_colour() -> None:
     assert not [colour for colour, _ in told if "soft)" in colour], "pale lines are for areas"
 
 
+@pytest.mark.slow
 def test_each_cell_says_its_head_for_narrow_screens(tmp_path: Path) -> None:
     page = _page(tmp_path / "out", write_export(tmp_path / "export", _fork("notes", "1")), names={})
     assert '<td data-head="waited, median">' in page
