@@ -74,7 +74,8 @@ def create(context: typer.Context, name: str, as_json: JsonOption = False) -> No
 
 
 def _print_repo(view: "RepoView") -> None:
-    fields = [(name, value) for name, value in view.items() if name != "standing"]
+    # A revision is for programs: a number that tells people nothing.
+    fields = [(name, value) for name, value in view.items() if name not in ("standing", "revision")]
     print_fields([*fields, ("state", view["standing"]["sentence"])])
 
 

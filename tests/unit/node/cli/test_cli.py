@@ -3,6 +3,7 @@
 import ast
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import node
 from node.cli import main as main_module
 from node.cli import progress as progress_module
+from node.cli import repo_commands
 from node.cli.main import app
 from node.cli.progress import progress_line, show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields, print_table
@@ -204,3 +206,14 @@ def test_a_transfer_between_nodes_is_one_line() -> None:
     assert progress_line(unknown) == "receiving, 25030 of an unknown number of commits"
     still: SyncProgress = {**whole, "direction": "sending", "rate": 0, "seconds_left": None}
     assert progress_line(still) == "sending, 25030 of 60001 commits, standing still"
+
+
+def test_a_repo_is_shown_without_what_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    view: Any = {
+        "repo": "r",
+        "name": "notes",
+        "revision": 1_795_761_566_180,
+        "standing": {"sentence": "alone"},
+    }
+    repo_commands._print_repo(view)
+    assert capsys.readouterr().out == "repo   r\nname   notes\nstate  alone\n"
