@@ -23,11 +23,11 @@ is too large for the engine. The message says what to do.
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
-from analytics.engines.frame_kinds import SPARK, kind_of, names_of
+from analytics.engines.frame_kinds import SPARK, AnyFrame, kind_of, names_of
 from analytics.engines.given_tables import FURTHER, ORDERED, GivenCatalog, closure_of, reads_order
 from analytics.tables.definitions import TABLES
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from pyspark.sql import DataFrame
+
+    from analytics.engines.local_frames import LocalFrames
+    from analytics.engines.spark_frames import SparkFrames
 
 
 Frame = TypeVar("Frame", pa.Table, "duckdb.DuckDBPyRelation", "pd.DataFrame", "pl.DataFrame", "DataFrame")
@@ -58,7 +61,9 @@ def order(commits: Frame, voids: Frame | None = None, *, giant_from: int | None 
     are what other functions count by. Spark orders branches of `giant_from` commits and more by many tasks: commits are
     counted at once to find them. Elsewhere a branch is ordered in one piece. Raises as the module says.
     """
-    given: dict[str, Any] = {"commits": commits} if voids is None else {"commits": commits, "voids": voids}
+    given: dict[str, AnyFrame] = (
+        {"commits": commits} if voids is None else {"commits": commits, "voids": voids}
+    )
     kind = kind_of(given)
     if ORDERED in names_of(commits):
         raise ValueError(f"commits are ordered already: they have the column {ORDERED}")
@@ -66,7 +71,7 @@ def order(commits: Frame, voids: Frame | None = None, *, giant_from: int | None 
     return found
 
 
-def _order(kind: str, given: Mapping[str, Any], giant_from: int | None) -> Any:  # noqa: ANN401  # a frame of that kind
+def _order(kind: str, given: Mapping[str, AnyFrame], giant_from: int | None) -> AnyFrame:
     if kind == SPARK:
         from analytics.engines.spark_frames import order_commits
 
@@ -97,11 +102,10 @@ def table(name: str, commits: Frame, **further: Frame) -> Frame:
         if reads_order(needed):
             engine.order(None)
         GivenCatalog(engine, further).write(needed)
-        found: Frame = engine.result(name)
-        return found
+        return cast(Frame, engine.result(name))  # of the kind that was given
 
 
-def _start(given: Mapping[str, Any]) -> Any:  # noqa: ANN401  # of LocalFrames or SparkFrames, which give other frames
+def _start(given: Mapping[str, AnyFrame]) -> "LocalFrames | SparkFrames":
     kind = kind_of(given)
     if kind == SPARK:
         from analytics.engines.spark_frames import SparkFrames

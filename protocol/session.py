@@ -230,7 +230,7 @@ class Session:
         return outputs
 
     def _note_changed(self, event: Event, outputs: list[Output]) -> None:
-        """An event is about one topic. Where it moves others on, an output says what is to be done for each of them."""
+        """An event names one topic. For each other topic that it changes, there is an output."""
         if isinstance(event, MessageReceived):
             progress = self._topics.get(getattr(event.message, "topic", None))  # type: ignore[arg-type]  # None is no key
             topics = [None if progress is None else progress.topic]

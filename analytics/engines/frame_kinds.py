@@ -7,7 +7,7 @@ Spark's become tables of Arrow, of the types that DuckDB counts with, and result
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,11 @@ DUCKDB: Final = "duckdb.DuckDBPyRelation"
 SPARK: Final = "pyspark.sql.DataFrame"
 KINDS: Final = (ARROW, PANDAS, POLARS, DUCKDB, SPARK)
 """Each by its module and class."""
+
+AnyFrame: TypeAlias = Any
+"""A frame of one of KINDS. Its class cannot be named here: all libraries but pyarrow may be absent, and share no type."""
+_ArrowColumn: TypeAlias = Any
+"""A column of Arrow, of any type: pyarrow's stubs give its functions only columns whose type is known."""
 
 _LAZY: Final = "polars.LazyFrame"
 _INTS: Final = ("tinyint", "smallint", "int", "bigint")
@@ -101,12 +106,12 @@ def _fits(found: str, wanted: str) -> bool:
     return found in (wanted, "void") or (found in _INTS and wanted == "bigint")
 
 
-def names_of(frame: Any) -> list[str]:  # noqa: ANN401  # of any kind
+def names_of(frame: AnyFrame) -> list[str]:
     """The names of a frame's columns."""
     return [str(name) for name in (frame.column_names if isinstance(frame, pa.Table) else frame.columns)]
 
 
-def to_arrow(argument: str, kind: str, frame: Any, columns: Columns) -> pa.Table:  # noqa: ANN401  # of any kind
+def to_arrow(argument: str, kind: str, frame: AnyFrame, columns: Columns) -> pa.Table:
     """The columns of a frame that is not Spark's, in their types. Raises ValueError, TypeError."""
     names = names_of(frame)
     chosen = [name for name in columns.kinds if name in names]
@@ -134,15 +139,17 @@ def to_arrow(argument: str, kind: str, frame: Any, columns: Columns) -> pa.Table
     return pa.table(cells, schema=columns.schema())
 
 
-def _are_ids(column: Any) -> bool:  # noqa: ANN401  # of ids that may be absent, or of lists of them
+def _are_ids(column: _ArrowColumn) -> bool:
+    """Of ids that may be absent, or of lists of ids."""
     if isinstance(column.type, pa.ListType):
-        ids = pc.list_flatten(column)
+        ids: _ArrowColumn = pc.list_flatten(column)
         return not ids.null_count and _are_ids(ids)
-    lengths: Any = pc.min_max(pc.binary_length(column))
+    sizes: _ArrowColumn = pc.binary_length(column)
+    lengths: _ArrowColumn = pc.min_max(sizes)
     return lengths.as_py() in ({"min": ID_SIZE, "max": ID_SIZE}, {"min": None, "max": None})
 
 
-def _read(argument: str, kind: str, frame: Any, chosen: list[str], columns: Columns) -> pa.Table:  # noqa: ANN401  # as above
+def _read(argument: str, kind: str, frame: AnyFrame, chosen: list[str], columns: Columns) -> pa.Table:
     if kind == PANDAS:
         return _read_pandas(argument, frame[chosen], columns)
     read: pa.Table
@@ -155,7 +162,7 @@ def _read(argument: str, kind: str, frame: Any, chosen: list[str], columns: Colu
     return read
 
 
-def _read_pandas(argument: str, frame: Any, columns: Columns) -> pa.Table:  # noqa: ANN401  # of pandas
+def _read_pandas(argument: str, frame: AnyFrame, columns: Columns) -> pa.Table:
     try:
         read = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -163,7 +170,7 @@ def _read_pandas(argument: str, frame: Any, columns: Columns) -> pa.Table:  # no
     for at, field in enumerate(read.schema):
         # pandas has whole numbers as floats where some are absent.
         if columns.kinds[field.name] == "bigint" and pa.types.is_floating(field.type):
-            floats: Any = read[field.name]
+            floats: _ArrowColumn = read[field.name]
             try:
                 read = read.set_column(at, field.name, floats.cast(pa.int64()))
             except pa.ArrowInvalid as error:
@@ -191,7 +198,7 @@ def word_of(kind: pa.DataType) -> str:
     return "string" if str(kind) in _TEXTS else str(kind)
 
 
-def from_arrow(kind: str, rows: pa.Table, like: Any) -> Any:  # noqa: ANN401  # as above
+def from_arrow(kind: str, rows: pa.Table, like: AnyFrame) -> AnyFrame:
     """Rows as a frame of a kind that is not Spark's. A relation is of the same connection as `like`. Raises ValueError."""
     if kind == PANDAS:
         import pandas as pd
@@ -210,7 +217,7 @@ def from_arrow(kind: str, rows: pa.Table, like: Any) -> Any:  # noqa: ANN401  # 
     return _relation(rows, like) if kind == DUCKDB else rows
 
 
-def _relation(ravel_figure_rows: pa.Table, like: Any) -> Any:  # noqa: ANN401  # of DuckDB
+def _relation(ravel_figure_rows: pa.Table, like: AnyFrame) -> AnyFrame:
     """Relations of another connection could not be joined with the caller's."""
     import duckdb
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from analytics.engines.frame_kinds import Columns, from_arrow, names_of, to_arrow
+from analytics.engines.frame_kinds import AnyFrame, Columns, from_arrow, names_of, to_arrow
 from analytics.engines.given_tables import CARRIED_ON, ORDERED, columns_of, source_of
 from analytics.engines.local_queries import LocalQueries
 
@@ -13,7 +12,7 @@ from analytics.engines.local_queries import LocalQueries
 class LocalFrames(LocalQueries):
     """An engine of frames of one kind. Methods raise duckdb.Error; `order` also LargeBranchRefused, ValueError."""
 
-    def __init__(self, kind: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, given: Mapping[str, AnyFrame]) -> None:
         """`given` are frames by the names of their tables, `commits` among them. Raises ValueError, TypeError."""
         self._kind = kind
         self._like = given["commits"]
@@ -55,7 +54,7 @@ class LocalFrames(LocalQueries):
         for name, query in queries.items():
             self.define(name, query, is_kept=True)
 
-    def result(self, name: str) -> Any:  # noqa: ANN401  # a frame of the kind that was given
+    def result(self, name: str) -> AnyFrame:
         """The rows of a relation, as a frame of the kind that was given."""
         return from_arrow(
             self._kind, self._database.sql(f"SELECT * FROM {name}").to_arrow_table(), self._like

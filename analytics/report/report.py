@@ -471,8 +471,8 @@ def _authors(report: Report) -> str:
     if report.imported:
         note += (
             f'<p class="note">{page.counted(report.imported, "commit")} of these {_were(report.imported)} imported. One '
-            "user signs an import and is its author here, whoever wrote it: <code>source_author</code> in the export tells "
-            "the authors apart.</p>"
+            "user signs an import, and this page shows that user as the author. <code>source_author</code> in the export "
+            "has the original authors.</p>"
         )
     return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from node.runtime.durations import duration_text
+from node.runtime.clock import duration_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.values import SyncProgress

@@ -231,7 +231,7 @@ class ReadingWorkers:
         with self._changed:
             if worker in self._ready:
                 self._ready[worker] -= 1
-            self._changed.notify()
+            self._changed.notify_all()  # who is woken may want an idle worker, and another one only a place
 
     def _drop(self, worker: Worker, error: Exception) -> None:
         """It has ended; each of those that asked it says so, and it is counted once."""

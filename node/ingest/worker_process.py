@@ -29,6 +29,9 @@ With the usual 64 KiB a worker waits for a thread here eleven times for one answ
 class BehindAnother(Exception):
     """A worker ended while it answered what it had been asked before: this request is not to blame."""
 
+    def __init__(self) -> None:
+        super().__init__("it ended of an earlier request")
+
 
 class Worker:
     """A process, and what it was asked. Thread-safe."""

@@ -235,9 +235,10 @@ class Joiner:
             )
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
+            await self._hub.write(self._forget_link, repo)
+            # After that: who waits would else be shown a repo that is still being joined.
             self.refused[repo.repo_id] = _why_refused(error)
             self._hub.replica.shown.restate([repo.num])
-            await self._hub.write(self._forget_link, repo)
             self._hub.changes.ring()  # nothing was stored, and who joins waits to hear of it
             return
         self._hub.announce(

@@ -92,7 +92,7 @@ async def open_tcp(address: str) -> Line:
         if not found:
             raise OSError(f"no connection to {address}: {'; '.join(map(str, errors))}")
         stream = trio.SocketStream(found.pop(0))
-    finally:  # two may connect before either cancels the other, and a cancellation leaves nobody to take the first
+    finally:  # two may connect before either cancels the other; a cancelled caller takes none
         for late in found:
             late.close()
     return Line(stream, address_of(stream), local_host(stream))

@@ -322,7 +322,7 @@ async def dial_at_once(
         with trio.move_on_after(PUNCH_SECONDS):
             await dial_all()
         is_taken = True
-    finally:  # two may be proved at one moment, and a cancellation leaves nobody to take the first
+    finally:  # two may be proved at one moment; a cancelled caller takes none
         for secure, _ in found[1:] if is_taken else found:
             await say_goodbye(secure, "stopping")
     return found[0] if found else None

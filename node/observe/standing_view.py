@@ -10,7 +10,7 @@ from typing import Final
 
 from node.contract.repos import RepoStanding
 from node.contract.values import SyncProgress
-from node.runtime.durations import duration_text
+from node.runtime.clock import duration_text
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.ids import PeerId
 from protocol.limits.peers import STATED_COUNT_MAX

@@ -27,7 +27,7 @@ _QUIET_SECONDS: Final = 10.0
 _FIRST_SECONDS: Final = 60.0
 """The same while the second batch is awaited, so that nothing tells yet how slow the line is."""
 _LEFT_SECONDS_MAX: Final = 30 * 86_400
-"""A rest that would take longer is one of which nobody knows when it ends."""
+"""A longer estimate is shown as unknown: the rate of a few seconds says nothing of months."""
 
 
 class _Sample(NamedTuple):

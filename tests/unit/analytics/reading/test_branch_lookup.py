@@ -1,4 +1,4 @@
-"""The branch that is to be drawn is found by what users call it, and never guessed among several."""
+"""Users name the branch to draw. A name of several branches is refused."""
 
 from pathlib import Path
 

@@ -66,7 +66,7 @@ async def _cut_after(sender: Connection, count: int, node: Node) -> int:
 
 
 def _nobody(*_nodes: Node) -> None:
-    """Nobody is started anew: the line was cut."""
+    """Both nodes run on: only the line was cut."""
 
 
 _CUTS: dict[str, Callable[[Node, Node], None]] = {
