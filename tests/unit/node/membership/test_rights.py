@@ -10,6 +10,7 @@ from trio.testing import MockClock
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
 from protocol.text import id_text
+from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 
@@ -59,13 +60,20 @@ def _user(node: Node) -> str:
 
 @pytest.mark.slow
 async def test_who_waits_for_a_join_hears_at_once_that_it_is_refused(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo, _ = alice.create_repo()
         link = alice.invite(repo)
         await bob.joiner.begin(link)
         await together(alice, bob)
+        told, forget = list[bool](), carol.joiner._forget_link
+
+        def note(repo: Repo) -> None:
+            told.append(bool(carol.joiner.refused))
+            forget(repo)
+
+        monkeypatch.setattr(carol.joiner, "_forget_link", note)
         await carol.joiner.begin(link)
         async with connected(carol, alice):
             await until_equal(alice, carol, "root")
@@ -77,3 +85,4 @@ async def test_who_waits_for_a_join_hears_at_once_that_it_is_refused(
                         break
                     await carol.hub.changes.wait(count)
             assert not scope.cancelled_caught
+        assert set(told) == {False}, "the repo would be shown as one that is still being joined"
