@@ -65,12 +65,12 @@ async def _cut_after(sender: Connection, count: int, node: Node) -> int:
         await trio.sleep(0 if turns < _TURNS else 0.01)
 
 
-def _nobody(*_nodes: Node) -> None:
+def _restart_none(*_nodes: Node) -> None:
     """Both nodes run on: only the line was cut."""
 
 
 _CUTS: dict[str, Callable[[Node, Node], None]] = {
-    "line": _nobody,
+    "line": _restart_none,
     "receiver": lambda _sender, receiver: _reopen(receiver),
     "sender": lambda sender, _receiver: _reopen(sender),
 }
