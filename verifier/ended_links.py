@@ -26,6 +26,6 @@ def is_renewal_due(operations: Operations, now: Resolution, author: UserId) -> b
 
 def _ends(operations: Operations, now: Resolution, invitation: Operation, uses: int) -> list[Operation]:
     """What ended a link: revocations that count, and where no use is left, the joins."""
-    ends = [one for one in operations.revocations_of(invitation.commit_id) if one.commit_id in now.counting]
+    ends = [one for one in operations.revocations_of(invitation.commit_id) if now.has_effect(one)]
     joins = [one for one in operations.joins_by(invitation.commit_id) if now.counts(one)]
     return ends + (joins if len({join.author for join in joins}) >= uses else [])

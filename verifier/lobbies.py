@@ -71,9 +71,7 @@ class LobbyStatements:
         """All requests of a lobby, in the order in which they came; each user's first."""
         found: dict[UserId, FoundRequest] = {}
         for invitation in operations.invitations:
-            is_closed = any(
-                one.commit_id in now.counting for one in operations.revocations_of(invitation.commit_id)
-            )
+            is_closed = any(now.has_effect(one) for one in operations.revocations_of(invitation.commit_id))
             for join in operations.joins_by(invitation.commit_id):
                 # A join that a revocation or a removal voids never was a request; leaving voids nothing.
                 if join.author not in found and now.counts(join):

@@ -8,11 +8,12 @@ say, for any set of commits. Rules (docs/reference/membership-rules.md has them 
       added once, and renewed to the generation after the last of its epoch.
   M3  Inviting needs the permission of an admin; nobody invites to more than writing.
   M4  A join names an invitation in its own past that counts there and is not revoked there, carries that invitation's
-      proof for its author, is dated before the expiry, and finds a use left. Who was removed needs a later invitation.
+      proof for its author, and is dated before the expiry. Fewer users than the invitation's uses have joined by it
+      there, or its author is one of them. Who was removed needs a later invitation.
   M5  Everything else needs the permission to write, held in the commit's own past.
   M6  Granting needs the permission of an admin and the one granted, and adds to what the user holds.
-  M7  Removing needs the permission of an admin and the one that the member holds, and takes something away. A founding
-      owner is removed by nobody else. Anyone may remove oneself.
+  M7  A removal takes something away. By its own past, the rights that hold it are senior to all that it is to take, and
+      its author may write (`removal_check`). Anyone may remove oneself.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
   M9  Starting an epoch needs the permission of an admin. Its init names exactly the epochs that it follows, and has a
       box for every member, once and in order (`epochs.describe_epoch`); no epoch in its past has its mark.
@@ -22,17 +23,18 @@ say, for any set of commits. Rules (docs/reference/membership-rules.md has them 
   M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says,
       and the secrets give their marks.
   M12 Offering a branch to the inbox needs the permission to read. Answering an offer of the commit's own past needs the
-      permission of an admin; who made it may take it back.
+      permission of an admin; who made it may withdraw it, and needs nothing for that.
   M13 Naming a quorum needs the permission of an owner. Its signers are members, each once and in order, and the threshold
       is not more than they are. Where quorums are in force that cover removals, a removal of another member needs what
       `quorums` says (Q1 to Q3), and so does a checkpoint.
-  M14 Proposing needs the permission to write. Approving needs a proposal in the commit's own past, and that a quorum in
-      force there names the author.
+  M14 Proposing needs the permission to write. Approving needs the permission to read, a proposal in the commit's own
+      past, and that a quorum in force there names the author.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -78,12 +80,13 @@ from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.lobbies import LobbyStatements
 from verifier.offers import OfferStatements
-from verifier.operations import Demand, Operation, Operations
+from verifier.operations import NO_RIGHTS, Demand, Operation, Operations
 from verifier.profiles import ProfileStatements
-from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
+from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
 from verifier.refusal import CommitRefused, need
-from verifier.removal_conflicts import find_counting
-from verifier.resolution import Resolution
+from verifier.removal_check import authorise_removal
+from verifier.removals import decide, find_resting, settle
+from verifier.resolution import Resolution, Settled
 
 _MARKS_REMEMBERED_MAX: Final = 4096
 _LOOKED_AT: Final = (
@@ -123,7 +126,6 @@ class Membership:
     def __init__(self, repo_id: RepoId) -> None:
         self._repo_id = repo_id
         self.operations = Operations()
-        self._founders: frozenset[UserId] = frozenset()
         self.device_statements: list[Operation] = []
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
         self.profiles = ProfileStatements()
@@ -134,19 +136,22 @@ class Membership:
         """What is said of lobbies. No rule looks at it; see `lobbies`."""
         self.offers = OfferStatements()
         """What is offered to the inbox, and answered. No rule looks at more of it than who offered; see `offers`."""
-        self._now: Resolution | None = None
-        self._removal_count = 0  # when that was computed
-        self._counting_after: dict[CommitId, frozenset[CommitId]] = {}
-        self._latest: tuple[tuple[CommitId, ...], Resolution] = (
-            (),
-            Resolution(self.operations, (), frozenset()),
-        )
+        self.questions_asked = 0
+        """Questions by which rights removals are held, to keep up with what came. For tests and benchmarks."""
+        nothing = Resolution(self.operations, (), Settled())
+        self._now = nothing
+        self._touched: set[UserId] = set()  # users whose permissions may be others by what has come since
+        self._settled_after: dict[CommitId, Settled] = {}
+        self._latest: tuple[tuple[CommitId, ...], Resolution] = ((), nothing)
         self._resolutions: OrderedDict[tuple[CommitId, ...], Resolution] = OrderedDict()
 
     # --- what holds ---
 
     def at(self, heads: tuple[CommitId, ...]) -> Resolution:
-        """What counts among these root branch commits and their past, all of which must have been added."""
+        """Return what counts among these root branch commits and their past, all of which must have been added.
+
+        It costs the removals since the last operation that all heads follow, and nothing where these are the heads of all.
+        """
         if heads == self._latest[0]:  # most content names the same heads as the one before
             return self._latest[1]
         key = self.operations.reduce(heads) if len(heads) > 1 else heads
@@ -161,30 +166,49 @@ class Membership:
         return known
 
     def now(self) -> Resolution:
-        """What counts among all that is here.
+        """Return what counts among all that is here.
 
-        What an operation adds does not depend on how many heads there are: any member may make any number of them. Which
-        removals count changes with removals alone, since all that they rest on is in their own past.
+        What an operation adds does not depend on how many heads there are: any member may make any number of them. Only
+        removals change what counts of other operations, and each only what rests on it.
         """
         operations = self.operations
-        heads, known = operations.heads(), self._now
-        if known is not None and known.heads is heads:
-            return known
-        if known is not None and self._removal_count == len(operations.removals):
-            self._now = known.with_more(heads)
-        else:
-            self._now = self._resolve(heads)
-            self._removal_count = len(operations.removals)
+        heads, before = operations.heads(), self._now
+        if before.heads is heads or not heads:
+            return before
+        settled, users = before.settled, self._touched
+        if arrived := operations.contestable[settled.count :]:
+            settled, changed, asked = settle(operations, settled, arrived)
+            self.questions_asked += asked
+            users = users | find_resting(operations, changed).users
+        self._now, self._touched = before.grown(heads, settled, users), set()
         return self._now
 
+    def changed_since(self, before: Settled) -> list[Operation]:
+        """Return the removals and revocations that other rights hold now than before, or that have come since.
+
+        `before` is what `now` had `settled` at some time.
+        """
+        now, operations = self.now().settled, self.operations
+        arrived = operations.contestable[before.count : now.count]
+        if now.overruled is before.overruled:
+            return list(arrived)
+        known = {one.commit_id for one in arrived}
+        others = (
+            raw
+            for raw in before.overruled.keys() | now.overruled.keys()
+            if raw not in known and before.overruled.get(raw) != now.overruled.get(raw)
+        )
+        return [*arrived, *(operations[raw] for raw in others)]
+
     def _resolve(self, key: tuple[CommitId, ...]) -> Resolution:
-        counting: frozenset[CommitId] = frozenset()
+        settled = Settled()
         if key:
             # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
-            counting = self._counting_after[self.operations.last_common(key).commit_id]
-        if len(key) > 1:
-            counting = find_counting(self.operations, key, counting)
-        return Resolution(self.operations, key, counting)
+            common = self.operations.last_common(key)
+            settled = self._settled_after[common.commit_id]
+            if len(key) > 1:
+                settled = decide(self.operations, key, common, settled)
+        return Resolution(self.operations, key, settled)
 
     # --- what may be done ---
 
@@ -215,6 +239,7 @@ class Membership:
         held = before.permission(author)
         needs: Permission | None = Permission.WRITE
         demands: tuple[Demand, ...] = ()
+        acts = NO_RIGHTS
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
@@ -235,9 +260,8 @@ class Membership:
                 if (before.permission(body.user) or 0) >= body.permission:
                     raise CommitRefused("already_holds", "M6: the user holds that permission")
             case Remove():
-                needs = self._check_remove(author, held, body, before)
-                if body.user != author:
-                    demands = self._demand_removal(body, before)
+                needs = None if body.user == author else Permission.ADMIN
+                demands, acts = authorise_removal(self.operations, author, body, before)
             case BranchRenew():
                 needs = Permission.MANAGE
                 need(held, needs, "M2: renewing a branch needs the permission to manage")
@@ -276,6 +300,8 @@ class Membership:
                 need(held, needs, "M8: revoking and adopting need the permission of an admin")
                 if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
                     raise CommitRefused("unknown_invitation", "M8: no such invitation in the commit's past")
+                if isinstance(body, Revoke):
+                    acts = frozenset(before.rights_held(author, Permission.ADMIN))
             case _:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         content = commit.content
@@ -288,6 +314,7 @@ class Membership:
             needs,
             content.epoch,
             demands,
+            acts,
             content.timestamp,
             asks_as=note,
             renews=renews,
@@ -295,7 +322,7 @@ class Membership:
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
-        counting = self.at(acks).counting if acks else frozenset()
+        settled = self.at(acks).settled if acks else Settled()
         body = operation.body
         hides = isinstance(body, Hide) and self._is_admin(operation.author, acks)
         if hides:  # the verdict was that on an unknown body; to count, it needs more
@@ -306,16 +333,15 @@ class Membership:
             isinstance(body, LobbyAdd) and not self._is_admin(operation.author, acks)
         ):
             operation = replace(operation, body=ErasedBody(body_kind(body)))
-        if isinstance(body, Remove) and body.user == operation.author:
+        if isinstance(body, Remove) and operation.is_leave:
             # Nobody looks at what a leave says of feeds: it voids nothing.
             operation = replace(operation, body=Remove(body.user, body.keeps, ()))
-        elif isinstance(body, Remove | Revoke):
-            counting |= {operation.commit_id}
+        elif operation.is_contestable:
+            settled = Settled(settled.count + 1, settled.overruled)
         self.operations.add(operation, acks)
-        self._counting_after[operation.commit_id] = counting
-        if isinstance(body, RepoInit):
-            self._founders = frozenset(body.owners)
-        elif isinstance(body, Offer):
+        self._settled_after[operation.commit_id] = settled
+        self._touched.update(_find_touched(operation))
+        if isinstance(body, Offer):
             self.offers.add(self.operations[operation.commit_id], body, self.operations)
         elif isinstance(body, Answer):
             self.offers.add_answer(self.operations[operation.commit_id], self.operations)
@@ -332,12 +358,6 @@ class Membership:
 
     def _is_admin(self, author: UserId, acks: tuple[CommitId, ...]) -> bool:
         return (self.at(acks).permission(author) or 0) >= Permission.ADMIN
-
-    def _demand_removal(self, body: Remove, before: Resolution) -> tuple[Demand, ...]:
-        demands = demand_removal(self.operations, body, before)
-        if demands is None:
-            raise CommitRefused("needs_quorum", "M13: too few signers approved of this removal")
-        return demands
 
     def _check_init(self, commit: Commit, body: RepoInit) -> None:
         if commit.acks:
@@ -423,7 +443,7 @@ class Membership:
 
     def _check_answer(
         self, author: UserId, held: Permission | None, body: Answer, before: Resolution
-    ) -> Permission:
+    ) -> Permission | None:
         offer = self.operations.find(body.offer)
         if offer is None or not isinstance(offer.body, Offer) or not before.is_within(offer):
             raise CommitRefused("unknown_offer", "M12: no such offer in the commit's past")
@@ -446,7 +466,7 @@ class Membership:
             raise CommitRefused("unknown_invitation", "M4: no such invitation in the commit's past")
         invitation = found.body
         assert isinstance(invitation, Invite), "looked for"
-        if any(one.commit_id in before.counting for one in operations.revocations_of(body.invitation)):
+        if any(before.has_effect(one) for one in operations.revocations_of(body.invitation)):
             raise CommitRefused("invitation_revoked", "M4: the invitation was revoked")
         if any(not operations.precedes(one, found) for one in before.counting_removals_of(user)):
             raise CommitRefused("not_permitted", "M4: who was removed needs a later invitation")
@@ -465,22 +485,6 @@ class Membership:
         except BadSignature as error:
             raise CommitRefused("bad_proof", f"M4: {error}") from None
 
-    def _check_remove(
-        self, author: UserId, held: Permission | None, body: Remove, before: Resolution
-    ) -> Permission | None:
-        target = before.permission(body.user)
-        if target is None or (body.keeps or 0) >= target:
-            raise CommitRefused("nothing_to_remove", "M7: the user holds no more than that")
-        if len({end.branch for end in body.feeds}) < len(body.feeds):
-            raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
-        if body.user == author:
-            return None
-        if body.user in self._founders:
-            raise CommitRefused("not_permitted", "M7: a founding owner is removed by nobody else")
-        needs = max(Permission.ADMIN, target)
-        need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
-        return needs
-
 
 @lru_cache(maxsize=_MARKS_REMEMBERED_MAX)  # making a key costs as much as judging a commit
 def mark_of(repo_id: RepoId, read_secret: ReadSecret) -> Mark:
@@ -493,6 +497,19 @@ def _check_user(user: UserId) -> None:
         verify_public_key(user)
     except BadSignature as error:
         raise CommitRefused("bad_user", f"M6: {error}") from None
+
+
+def _find_touched(operation: Operation) -> Iterable[UserId]:
+    """Return the users whose permissions an operation may change by itself."""
+    body = operation.body
+    match body:
+        case RepoInit():
+            return body.owners
+        case Grant() | Remove():
+            return (body.user,)
+        case Join():
+            return (operation.author,)
+    return ()
 
 
 def _name(permission: Permission) -> str:

@@ -1,12 +1,12 @@
 """Index of membership operations from root branch commits, with the happened-before relation between them.
 
-An index and nothing more: `resolution` decides which operations count, `membership` which may be made at all.
+An index and nothing more: `rights` decides which operations count, `membership` which may be made at all.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol.body import (
     Adopt,
@@ -35,35 +35,57 @@ from verifier.tangle import Tangle
 
 _PAIRS_COMPARED_MAX: Final = 64
 """Pairs of a removal and a head that are compared one by one; of more, all that the heads follow is looked at once."""
-_FOUNDATIONS_KEPT: Final = 1000
-"""Removals for which it is remembered what their authors' rights rest on: asked for whenever others arrive beside them."""
+
+
+class Right(NamedTuple):
+    """One permission of one credential: the unit that removals take."""
+
+    credential: CommitId
+    """A founding, a grant, a join, or a quorum that covers removals."""
+    permission: Permission
+
+
+NO_RIGHTS: Final[frozenset[Right]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """That so many of these approvals count, which are of one signer each."""
+    """Approvals that one quorum asks of a removal or a checkpoint: so many of these must count, of one signer each."""
 
+    quorum: CommitId
     threshold: int
     approvals: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One root branch commit. `needs` is the permission that its author must hold (None: none at all).
-
-    `demands` are what quorums ask of a removal (Q2).
-    """
+    """One root branch commit."""
 
     commit_id: CommitId
     author: UserId
     body: Body | UnknownBody
-    needs: Permission | None = None
+    needs: Permission | None = None  # that its author must hold; None: none at all
     epoch: EpochId = NO_EPOCH  # in which it was published
-    demands: tuple[Demand, ...] = ()
+    demands: tuple[
+        Demand, ...
+    ] = ()  # of a removal: by each quorum that covers removals and is in force there
+    acts: frozenset[Right] = (
+        NO_RIGHTS  # of a removal or revocation: the rights that hold it by its own past alone
+    )
     timestamp: int = 0  # unix milliseconds, as the author states them
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
     asks_as: str | None = None  # of a join of a lobby: the name under which its author asks
     renews: bool = False  # of an invitation: its author renews the repo's secrets once the link is over
+
+    @property
+    def is_leave(self) -> bool:
+        """True if it takes permissions from its own author."""
+        return isinstance(self.body, Remove) and self.body.user == self.author
+
+    @property
+    def is_contestable(self) -> bool:
+        """True if it takes something from others: a removal that is no leave, or a revocation."""
+        return isinstance(self.body, Remove | Revoke) and not self.is_leave
 
     @property
     def started_epoch(self) -> EpochId:
@@ -81,13 +103,15 @@ class Operations:
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
         self._admitting: dict[UserId, list[Operation]] = {}
+        self._deciding: dict[UserId, list[Operation]] = {}
+        self._under: dict[CommitId, list[Operation]] = {}
+        self._admins: dict[UserId, None] = {}
         self._removals_of: dict[UserId, list[Operation]] = {}
         self._removals_by_others: dict[UserId, list[Operation]] = {}
         self._revocations_of: dict[CommitId, list[Operation]] = {}
         self._joins_by: dict[CommitId, list[Operation]] = {}
         self._branch_adds: dict[BranchId, list[Operation]] = {}
         self._renewals_of: dict[BranchId, list[Operation]] = {}
-        self._foundations: dict[CommitId, Mapping[UserId, Sequence[Operation]]] = {}
         self._adoptions_of: dict[CommitId, list[Operation]] = {}
         self._published_in: dict[EpochId, list[Operation]] = {}
         self._approvals_of: dict[CommitId, list[Operation]] = {}
@@ -110,7 +134,7 @@ class Operations:
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []
-        """Those of them that may not count: all but leaves, which need no right and void nothing (R2, R3)."""
+        """Those of them that may not count: all but leaves, which need no right and void nothing (R2, R5)."""
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
@@ -124,14 +148,24 @@ class Operations:
         self._by_id[made.commit_id] = made
         self._authored.setdefault(made.author, []).append(made)
         self._published_in.setdefault(made.epoch, []).append(made)
+        if made.is_contestable:
+            self.contestable.append(made)
+        if made.is_contestable or isinstance(made.body, Grant | Invite | Quorum | Approve):
+            self._deciding.setdefault(made.author, []).append(made)
+        for demand in made.demands:
+            for named in (demand.quorum, *demand.approvals):
+                self._under.setdefault(named, []).append(made)
         match made.body:
             case RepoInit():
                 self.epochs.append(made)
                 for owner in made.body.owners:
                     self._grants.setdefault(owner, []).append(made)
+                    self._admins[owner] = None
             case Grant():
                 self._grants.setdefault(made.body.user, []).append(made)
                 self._admitting.setdefault(made.author, []).append(made)
+                if made.body.permission >= Permission.ADMIN:
+                    self._admins[made.body.user] = None
             case Join():
                 self._grants.setdefault(made.author, []).append(made)
                 self._joins_by.setdefault(made.body.invitation, []).append(made)
@@ -144,14 +178,12 @@ class Operations:
                 self._renewals_of.setdefault(made.body.branch, []).append(made)
             case Remove():
                 self._removals_of.setdefault(made.body.user, []).append(made)
-                if made.body.user != made.author:
+                if not made.is_leave:
                     self._removals_by_others.setdefault(made.body.user, []).append(made)
-                    self.contestable.append(made)
                 self.removals.append(made)
             case Revoke():
                 self._revocations_of.setdefault(made.body.invitation, []).append(made)
                 self.removals.append(made)
-                self.contestable.append(made)
             case BranchEdit():
                 self.edits.setdefault(made.body.branch, []).append(made)
             case Tag():
@@ -220,8 +252,23 @@ class Operations:
         return self._removals_of.get(user, ())
 
     def removals_by_others(self, user: UserId) -> Sequence[Operation]:
-        """The same without the user's own: who leaves may do so any number of times at once."""
+        """Return the same without the user's own: who leaves may do so any number of times at once."""
         return self._removals_by_others.get(user, ())
+
+    def admins(self) -> Iterable[UserId]:
+        """Return everybody who was ever given admin or owner, the founders first."""
+        return self._admins
+
+    def deciding_by(self, user: UserId) -> Sequence[Operation]:
+        """Return what this user did that verdicts on other operations may rest on.
+
+        These are grants, invitations, quorums, approvals, revocations, and removals of others.
+        """
+        return self._deciding.get(user, ())
+
+    def under(self, commit_id: CommitId) -> Sequence[Operation]:
+        """Return the removals that rest on this quorum or approval (R6)."""
+        return self._under.get(commit_id, ())
 
     def contestable_after(self, common: Operation, heads: tuple[CommitId, ...]) -> list[Operation]:
         """What is `contestable` within `heads`, from `common` on: this is the last operation that all paths from them pass.
@@ -272,36 +319,6 @@ class Operations:
     def proposed_removals_of(self, user: UserId) -> Sequence[Operation]:
         """What asks to take permissions from this user."""
         return self._proposed_removals.get(user, ())
-
-    def rests_on(self, operation: Operation) -> list[Operation]:
-        """What the verdict on an operation may rest on directly; all of it is in the operation's past."""
-        approvals = [self._by_id[raw] for demand in operation.demands for raw in demand.approvals]
-        return self.supports(operation) + approvals
-
-    def supports(self, operation: Operation) -> list[Operation]:
-        """What its author's right to an operation may rest on directly; all of it is in the operation's past."""
-        if isinstance(operation.body, Join):
-            return [self._by_id[operation.body.invitation]]
-        return [grant for grant in self.grants_of(operation.author) if self.precedes(grant, operation)]
-
-    def foundations(self, operation: Operation) -> Mapping[UserId, Sequence[Operation]]:
-        """The operation and everything that the verdict on it may rest on, by author."""
-        known = self._foundations.get(operation.commit_id)
-        if known is not None:
-            return known
-        found = {operation.commit_id}
-        by_author: dict[UserId, list[Operation]] = {operation.author: [operation]}
-        ahead = [operation]
-        while ahead:
-            for one in self.rests_on(ahead.pop()):
-                if one.commit_id not in found:
-                    found.add(one.commit_id)
-                    by_author.setdefault(one.author, []).append(one)
-                    ahead.append(one)
-        if len(self._foundations) >= _FOUNDATIONS_KEPT:
-            self._foundations.pop(next(iter(self._foundations)))
-        self._foundations[operation.commit_id] = by_author
-        return by_author
 
     def granted(self, operation: Operation) -> Permission:
         """What an operation of `grants_of` gives."""

@@ -4,14 +4,22 @@ Rules (docs/reference/membership-rules.md):
 
   Q1  Of the quorums that count, those are in force that none that counts follows. Where several were named at the same
       time, each asks for its own: nothing decides between them.
-  Q2  A quorum is content while approvals of one proposal by as many of its signers as its threshold says count. An
-      approval counts like anything that its author did, so the approvals of an excluded signer go.
-  Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past.
+  Q2  A quorum is satisfied while approvals of one proposal by as many of its signers as its threshold says count. Of a
+      checkpoint they count like anything that their authors did; of a removal as R6 says. The proposal itself need not
+      count.
+  Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past, whether that
+      counts or not.
 
-An approval is a commit in the root branch, signed like every commit: no other signature has to be carried or checked.
+Where several proposals ask for the same removal, it rests on the first in canonical order that is not used up and has the
+approvals; of each signer, on its first approval that counts there. All of these are in the removal's past, so that its id
+fixes them.
+
+A quorum that covers removals is also a credential of owner to its signers together (`rights.rights_for`): a removal that
+they approved is their act, whoever publishes it. An approval is a commit in the root branch, signed like every commit: no
+other signature has to be carried or checked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import pairwise
 
 from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
@@ -22,7 +30,7 @@ from verifier.resolution import Resolution
 
 
 def find_in_force(operations: Operations, before: Resolution) -> list[Operation]:
-    """The quorums in force among what `before` is about (Q1)."""
+    """Return the quorums in force after `before`, in canonical order (Q1)."""
     tips: list[Operation] = []
     for one in reversed(operations.quorums):
         if (
@@ -31,34 +39,41 @@ def find_in_force(operations: Operations, before: Resolution) -> list[Operation]
             and before.counts(one)
         ):
             tips.append(one)
-    return tips
+    return operations.in_order(tips)
+
+
+def find_covering(operations: Operations, before: Resolution) -> list[Operation]:
+    """Return those of the quorums in force that cover removals."""
+    in_force = find_in_force(operations, before)
+    return [one for one in in_force if isinstance(one.body, Quorum) and one.body.removals]
 
 
 def find_demands(
-    operations: Operations, before: Resolution, proposal: Operation, quorums: Iterable[Operation]
+    operations: Operations, before: Resolution, proposal: Operation, quorums: Sequence[Operation]
 ) -> tuple[Demand, ...]:
-    """What each of these quorums asks for, with the first approval by each of its signers that counts there."""
+    """Return what each of these quorums asks for, with the first approval by each of its signers that counts there.
+
+    The first is that in canonical order.
+    """
     approvals: dict[UserId, CommitId] = {}
     for one in operations.in_order(operations.approvals_of(proposal.commit_id)):
         if one.author not in approvals and before.is_within(one) and before.counts(one):
             approvals[one.author] = one.commit_id
     return tuple(
-        Demand(one.body.threshold, tuple(approvals[user] for user in one.body.signers if user in approvals))
+        Demand(
+            one.commit_id,
+            one.body.threshold,
+            tuple(approvals[user] for user in one.body.signers if user in approvals),
+        )
         for one in quorums
         if isinstance(one.body, Quorum)
     )
 
 
-def demand_removal(operations: Operations, body: Remove, before: Resolution) -> tuple[Demand, ...] | None:
-    """What the quorums in force ask of the removal of another member: nothing where none covers removals.
-
-    None where no proposal of this removal has the approvals.
-    """
-    quorums = [
-        one for one in find_in_force(operations, before) if isinstance(one.body, Quorum) and one.body.removals
-    ]
-    if not quorums:
-        return ()
+def find_removal_demands(
+    operations: Operations, body: Remove, before: Resolution, quorums: Sequence[Operation]
+) -> tuple[Demand, ...] | None:
+    """Return what these quorums ask of the removal of another member; None where no proposal of it has the approvals."""
     earlier = [
         one
         for one in operations.removals_of(body.user)
@@ -80,7 +95,7 @@ def demand_removal(operations: Operations, body: Remove, before: Resolution) -> 
 def find_checkpoint_demands(
     operations: Operations, proposal: CommitId, before: Resolution
 ) -> tuple[Demand, ...] | None:
-    """What the quorums in force ask for a proposed checkpoint; None where there is no such proposal, or no quorum."""
+    """Return what the quorums in force ask of a proposed checkpoint; None where there is no such proposal, or no quorum."""
     found = operations.find(proposal)
     if found is None or not isinstance(found.body, ProposeCheckpoint) or not before.is_within(found):
         return None

@@ -1,142 +1,154 @@
-"""Resolves concurrent membership operations (like Matrix state resolution): which count, and who may do what then.
+"""Resolution of concurrent membership operations: which of a set count, and who may do what after them.
 
-A function of the set alone: the operations within some heads. The rules R1 to R6 (docs/reference/membership-rules.md):
-
-  R1  A *removal* takes a member's permissions down to what it leaves, also those that are granted concurrently; what is
-      granted with the removal in its past is not touched.
-  R2  A removal by another voids what the member did concurrently, where that needs more than is left.
-  R3  An operation counts while it is not void, and its author holds what it needs by operations in its past that count.
-      A removal that a quorum approved counts while enough of the approvals do (Q2).
-      A join counts while its invitation does; a *revocation* voids the joins that were made concurrently.
-  R4  Of removals that could void each other in a circle, those do not count that what was decided before leaves without
-      right; then those whose author is below the one whom it removes: by the permission that each holds for the removal,
-      else because the other's membership precedes.
-  R5  Removals of a circle that R4 leaves all count.
-  R6  What others could void is decided after these.
-
-`removal_conflicts` finds which removals count (R4 to R6). `tests/support/reference_membership.py` says the same in a hundred
-lines, over plain sets.
+A function of the set alone: the operations within some heads. `rights` has the rules R1 to R6
+(docs/reference/membership-rules.md), `removals` finds which rights hold the removals of a set. The tests compare both with
+`tests/support/reference_membership.py`, which states the rules over plain sets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from protocol.body import Join, Permission, Remove, RepoInit, Revoke
+from protocol.body import Permission
 from protocol.ids import CommitId, UserId
-from verifier.operations import Demand, Operation, Operations
+from verifier.operations import NO_RIGHTS, Demand, Operation, Operations, Right
+from verifier.rights import Deed, Rights, is_senior, rights_for, rights_of
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Rights that hold the removals and revocations of a set: those of their own pasts, but where `overruled` has others."""
+
+    count: int = 0
+    """Removals and revocations of the set, without leaves."""
+    overruled: Mapping[CommitId, frozenset[Right]] = field(default_factory=dict)
 
 
 class Resolution:
-    """The verdict on the operations within `heads`. `counting` are the ids of the removals that count, without leaves.
+    """Verdict on the operations within `heads`, computed when it is asked for, and remembered."""
 
-    A leave counts wherever it is. A reader may leave any number of times at once: if each were in the set, each set that is
-    remembered would hold them all.
-
-    What nobody asks for is not computed, and what is, is remembered.
-    """
-
-    def __init__(
-        self, operations: Operations, heads: Sequence[CommitId], counting: frozenset[CommitId]
-    ) -> None:
+    def __init__(self, operations: Operations, heads: Sequence[CommitId], settled: Settled) -> None:
+        """Resolve the operations within `heads`, of which it is known how their removals are `settled`."""
         self._operations = operations
         self.heads = heads if isinstance(heads, tuple) else tuple(heads)
-        self.counting = counting
+        self.settled = settled
         # Of all there is, membership need not be looked up; what comes later is not within.
         self._is_whole = self.heads is operations.heads() or self.heads == operations.heads()
         self._size = len(operations)
-        self._verdicts: dict[CommitId, bool] = {}
-        self._judged: set[UserId] = set()  # authors of what has a verdict
+        self._rights = Rights(operations, self.is_within, self.acts_of, is_calm=not settled.count)
         self._held: dict[UserId, Permission | None] = {}
         self._epoch_tips: tuple[Operation, ...] | None = None
+        self._counting: frozenset[CommitId] | None = None
 
-    def having(self, removals: Sequence[Operation]) -> "Resolution":
-        """The same, when these removals count too. What they cannot touch is not judged again."""
-        added = frozenset(removal.commit_id for removal in removals)
-        other = Resolution(self._operations, self.heads, self.counting | added)
-        targets = {one.body.user for one in removals if isinstance(one.body, Remove)}
-        if len(targets) == len(removals) and targets.isdisjoint(self._judged):  # no revocation, nobody judged
-            other._verdicts, other._judged = self._verdicts, self._judged
-        return other
+    def grown(self, heads: tuple[CommitId, ...], settled: Settled, users: Collection[UserId]) -> "Resolution":
+        """Return the resolution of all that is here now.
 
-    def with_more(self, heads: tuple[CommitId, ...]) -> "Resolution":
-        """The same when all that is here now belongs to it, and no further removal counts. Verdicts rest on pasts."""
-        other = Resolution(self._operations, heads, self.counting)
-        other._verdicts, other._judged = self._verdicts, self._judged
+        Args:
+            heads: Of all that is here.
+            settled: How its removals are settled.
+            users: Those whose operations may count no longer or again, or who hold other permissions by what came.
+        """
+        other = Resolution(self._operations, heads, settled)
+        other._rights.take_verdicts(self._rights, users)
+        other._held = {user: held for user, held in self._held.items() if user not in users}
         return other
 
     # --- answers ---
 
+    @property
+    def is_calm(self) -> bool:
+        """True if the set has no removals and revocations, so that all of it counts."""
+        return not self.settled.count
+
+    @property
+    def counting(self) -> frozenset[CommitId]:
+        """Ids of the removals and revocations that count, without leaves.
+
+        A leave counts wherever it is. A reader may leave any number of times at once.
+        """
+        if self._counting is None:
+            chosen = self._operations.contestable if self.settled.count else ()
+            self._counting = frozenset(one.commit_id for one in chosen if self.acts_of(one))
+        return self._counting
+
     def is_within(self, operation: Operation) -> bool:
-        """Whether the operation is in this set."""
+        """Return True if the operation is in this set."""
         if self._is_whole:
             return operation.num < self._size
         return self._operations.is_within(operation, self.heads)
 
     def permission(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Permission | None:
-        """The highest permission that the user holds after `heads` (of this set; default: all of it), or None."""
+        """Return the highest permission that the user holds after `heads` (of this set; default: all of it), or None."""
         if heads is not None:
-            return self._level(user, lambda operation: self._operations.is_within(operation, heads))
+            return self._highest(user, heads)
         if user not in self._held:
-            self._held[user] = self._level(user, self.is_within)
+            self._held[user] = self._highest(user)
         return self._held[user]
 
     def members(self) -> dict[UserId, Permission]:
-        """Every member with the highest permission held."""
+        """Return every member with the highest permission held, sorted by id."""
         users = self._operations.users()
         return {user: held for user in users if (held := self.permission(user)) is not None}
 
     def counts(self, operation: Operation) -> bool:
-        """Whether an operation within this set counts."""
-        if not self.counting:  # nothing takes away what everybody had when they did it
-            return True
-        if operation.commit_id not in self._verdicts:
-            self._settle(operation)
-        return self._verdicts[operation.commit_id]
+        """Return True if an operation within this set counts (R2)."""
+        return self._rights.counts(operation)
+
+    def acts_of(self, removal: Operation) -> frozenset[Right]:
+        """Return the rights that hold a removal or revocation; none where it does not count or is not within this set."""
+        if not self.is_within(removal):
+            return NO_RIGHTS
+        return self.settled.overruled.get(removal.commit_id, removal.acts)
 
     def has_effect(self, removal: Operation) -> bool:
-        """Whether a removal or revocation is within this set and counts."""
-        if removal.needs is None:  # a leave
-            return self.is_within(removal)
-        return removal.commit_id in self.counting
+        """Return True if a removal or revocation is within this set and counts."""
+        return self.is_within(removal) if removal.is_leave else bool(self.acts_of(removal))
 
     def counting_removals_of(self, user: UserId) -> list[Operation]:
-        """Removals of this user that count, leaves among them."""
+        """Return the removals of this user that count, leaves among them."""
         return [one for one in self._operations.removals_of(user) if self.has_effect(one)]
 
-    def are_met(self, demands: Iterable[Demand]) -> bool:
-        """Whether enough of the approvals count that quorums ask for (Q2)."""
-        operations = self._operations
-        return all(
-            sum(self.counts(operations[raw]) for raw in demand.approvals) >= demand.threshold
-            for demand in demands
-        )
+    def rights_held(self, user: UserId, lowest: Permission = Permission.READ) -> list[Right]:
+        """Return the rights that a user holds after this set, from a permission on."""
+        deed = self._rights.deed_after(user)
+        return [right for right in self._rights_after(user, lowest) if self._rights.holds(deed, right)]
+
+    def credentials_of(self, user: UserId) -> list[Operation]:
+        """Return what the user's membership rests on: credentials of which a right is held."""
+        held = {right.credential for right in self.rights_held(user)}
+        return [one for one in self._operations.grants_of(user) if one.commit_id in held]
+
+    def may(self, deed: Deed, needs: Permission) -> bool:
+        """Return True if the user of a deed holds for it a right to what it needs (R3)."""
+        return any(self._rights.holds(deed, right) for right in self._rights_for(deed, needs))
+
+    def takers_from(self, deed: Deed, needs: Permission) -> list[Operation]:
+        """Return the removals that take a deed's rights to what it needs, by credentials that count."""
+        operations, rights = self._operations, self._rights
+        found = {
+            one.commit_id: one
+            for right in self._rights_for(deed, needs)
+            if rights.counts(operations[right.credential])
+            for one in rights.takers(deed, right)
+        }
+        return operations.in_order(found.values())
 
     def voiders(self, operation: Operation) -> list[Operation]:
-        """Removals and revocations that count and void this operation (R2, R3)."""
-        operations = self._operations
-        return [
-            one
-            for one in _aimed_at(operations, operation)
-            if one.commit_id in self.counting
-            and could_void(one, operation)
-            and _leaves_too_little(one, operation)
-            and not operations.precedes(operation, one)
-            and not operations.precedes(one, operation)
-        ]
+        """Return the removals and revocations that take from an operation what it needs."""
+        if operation.needs is not None:
+            return self.takers_from(self._rights.deed_of(operation), operation.needs)
+        return self._operations.in_order(self._rights.revokers(operation))
 
-    def effective_grants(self, user: UserId) -> list[Operation]:
-        """What the user's membership rests on: grants that count and of which no removal leaves nothing."""
-        operations = self._operations
-        exclusions = [one for one in self.counting_removals_of(user) if left_by(one) is None]
-        return [
-            grant
-            for grant in operations.grants_of(user)
-            if self.is_within(grant)
-            and all(operations.precedes(exclusion, grant) for exclusion in reversed(exclusions))
-            and self.counts(grant)
-        ]
+    def are_met(self, demands: Iterable[Demand]) -> bool:
+        """Return True if enough of the approvals of a checkpoint count that quorums ask for (Q2)."""
+        return self._rights.are_met(demands)
+
+    def are_approved(self, operation: Operation) -> bool:
+        """Return True if an operation has the approvals that quorums ask for, by one of the rights that suffice (R6)."""
+        rights = rights_for(self._operations, operation)
+        return not operation.demands or any(self._rights.are_met(operation.demands, one) for one in rights)
 
     def epoch_tips(self) -> tuple[Operation, ...]:
-        """What starts the epochs that count and that none that counts follows, by id."""
+        """Return what starts the epochs that count and that none that counts follows, by id."""
         if self._epoch_tips is None:
             tips: list[Operation] = []
             for one in reversed(self._operations.epochs):
@@ -149,73 +161,36 @@ class Resolution:
             self._epoch_tips = tuple(sorted(tips, key=lambda tip: tip.commit_id))
         return self._epoch_tips
 
-    # --- R1 to R3 ---
+    # --- removals (M7) ---
 
-    def _level(self, user: UserId, is_seen: Callable[[Operation], bool]) -> Permission | None:
-        operations = self._operations
-        removals = [one for one in reversed(self.counting_removals_of(user)) if is_seen(one)]
-        highest = 0
-        for grant in reversed(operations.grants_of(user)):  # late ones are cut by fewer removals
-            level = int(operations.granted(grant))
-            if level <= highest or not is_seen(grant):
+    def find_taken(self, user: UserId, keeps: Permission | None) -> list[Right]:
+        """Return the rights that a removal made after this set is to take from a user."""
+        return [one for one in self.rights_held(user) if one.permission > (keeps or 0)]
+
+    def are_junior(self, taken: Iterable[Right], acting: Collection[Right]) -> bool:
+        """Return True if for each of some rights one of others is senior to it."""
+        return all(any(is_senior(self._operations, one, right) for one in acting) for right in taken)
+
+    # --- steps ---
+
+    def _highest(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Permission | None:
+        deed = self._rights.deed_after(user, heads)
+        highest: Permission | None = None
+        for credential in reversed(self._operations.grants_of(user)):  # late ones are taken by fewer removals
+            if not deed.follows(credential):
                 continue
-            for removal in removals:
-                if not operations.precedes(removal, grant):
-                    level = min(level, left_by(removal) or 0)
-                    if level <= highest:
-                        break
-            if level > highest and self.counts(grant):
-                highest = level
-        return Permission(highest) if highest else None
+            lowest = Permission.READ if highest is None else highest + 1
+            for right in rights_of(credential, lowest, self._operations.granted(credential)):
+                if self._rights.holds(deed, right):
+                    highest = right.permission
+                    break
+        return highest
 
-    def _settle(self, operation: Operation) -> None:
-        """Judge an operation after all that its verdict rests on, which is in its past."""
-        found: dict[CommitId, Operation] = {}
-        ahead = [operation]
-        while ahead:
-            one = ahead.pop()
-            if one.commit_id not in found and one.commit_id not in self._verdicts:
-                found[one.commit_id] = one
-                ahead += self._operations.rests_on(one)
-        for one in sorted(found.values(), key=lambda one: one.num):
-            self._judged.add(one.author)
-            self._verdicts[one.commit_id] = self._judge(one)
+    def _rights_after(self, user: UserId, lowest: Permission) -> Iterable[Right]:
+        return self._rights_for(self._rights.deed_after(user), lowest)
 
-    def _judge(self, operation: Operation) -> bool:
-        operations = self._operations
-        if isinstance(operation.body, RepoInit):
-            return True
-        if self.voiders(operation):
-            return False
-        if isinstance(operation.body, Join):
-            return self._verdicts[operation.body.invitation]
-        if operation.needs is None:
-            return True
-        held = self._level(operation.author, lambda other: operations.precedes(other, operation))
-        return held is not None and held >= operation.needs and self.are_met(operation.demands)
-
-
-def could_void(removal: Operation, operation: Operation) -> bool:
-    """Whether a removal is aimed at the author of an operation, or a revocation at the join that it is."""
-    match removal.body:
-        case Remove():
-            return operation.author == removal.body.user != removal.author
-        case Revoke():
-            return isinstance(operation.body, Join) and operation.body.invitation == removal.body.invitation
-    return False
-
-
-def left_by(removal: Operation) -> Permission | None:
-    """What a removal leaves to the member."""
-    assert isinstance(removal.body, Remove)
-    return removal.body.keeps
-
-
-def _aimed_at(operations: Operations, operation: Operation) -> Iterable[Operation]:
-    if isinstance(operation.body, Join):
-        return operations.revocations_of(operation.body.invitation)
-    return operations.removals_by_others(operation.author)
-
-
-def _leaves_too_little(removal: Operation, operation: Operation) -> bool:
-    return isinstance(removal.body, Revoke) or (left_by(removal) or 0) < (operation.needs or 0)
+    def _rights_for(self, deed: Deed, needs: Permission) -> Iterable[Right]:
+        """Yield the rights by credentials in a deed's past that would suffice for it."""
+        for credential in self._operations.grants_of(deed.user):
+            if deed.follows(credential):
+                yield from rights_of(credential, needs, self._operations.granted(credential))

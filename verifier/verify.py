@@ -47,7 +47,7 @@ from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.refusal import CommitRefused
+from verifier.refusal import CommitRefused, Seniors
 from verifier.tangle_kinds import GROUP
 
 _MAKER: Final = object()
@@ -99,6 +99,7 @@ class Rejected(Value, frozen=True, tag="rejected"):
     commit_id: CommitId
     code: str
     detail: str
+    seniors: Seniors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membe
     except _MisplacedCommit as error:
         return Misplaced(str(error))
     except CommitRefused as error:
-        return Rejected(signed.commit.commit_id, error.code, error.detail)
+        return Rejected(signed.commit.commit_id, error.code, error.detail, error.seniors)
 
 
 def _judge(

@@ -1,31 +1,37 @@
-"""Decides which commits of excluded or demoted members are void (N1 to N4): their authors may not write, or no longer.
+"""Decides which content commits are void (N1 to N4): their authors hold no right to write, or too few have approved.
 
-A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules
-(docs/reference/membership-rules.md):
+A content commit is one of any branch but the root branch. A void one was accepted, and stays in its branch's graph; it
+leaves every view. Rules (docs/reference/membership-rules.md):
 
-  N1  A content commit is void when its author, by the operations in its own past that count now, may not write (of a
-      compaction: not manage branches).
-  N2  It is void when a removal of its author by another counts that leaves less than that right, is not in its past, and
-      does not name it: a removal names the commits of the removed member's feeds up to the ends that it states.
-  N3  It is not void when a commit that adopts it counts.
-  N4  A checkpoint is void also when too few approvals of it count, of those in its past (Q2). Nobody can adopt that.
+  N1  A content commit is void if its author holds for it (R3) no right to write (for a compaction: to manage).
+  N2  What a removal of another member names is as if in its past. It names commits of that member by an end in their
+      branch: if the end's commit is here, is the member's and stands at the sequence that the end states, all that the
+      way back from it passes, over feed links that name a commit of the same author and branch at the sequence before.
+      Else the commits up to that sequence, if no two of them have the same; if two have, none.
+  N3  It is not void if a commit that adopts it counts.
+  N4  A checkpoint is void also if too few approvals of it count, of those in its past (Q2). Nobody can adopt that.
 
 What counts now may change when a removal arrives, and with it what is void; nothing else changes it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from protocol.body import Adopt, FeedEnd, Grant, Invite, Permission, Remove, Revoke
+from protocol.body import Adopt, FeedEnd, Permission, Remove
 from protocol.ids import BranchId, CommitId, UserId
 from verifier.membership import Membership
 from verifier.operations import Demand, Operation
 from verifier.quorums import find_checkpoint_demands
+from verifier.removals import find_resting
+from verifier.rights import Deed
 
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """Why a commit is void: the rule, and the operations that make it so (none where rights are missing)."""
+    """Reason why a commit is void: the rule, and the removals that make it so.
+
+    There are none where approvals are missing, and where what its author's rights rest on counts no longer.
+    """
 
     rule: str
     operations: tuple[Operation, ...] = ()
@@ -41,33 +47,32 @@ def find_void(
     proposal: CommitId | None = None,
     needs: Permission = Permission.WRITE,
 ) -> Void | None:
-    """Whether an accepted content commit is void now; `proposal` is a checkpoint's, `needs` what its author must hold.
+    """Return why an accepted content commit is void now, or None if it is not.
 
-    `is_in_feed` says whether the feed that ends so contains it.
+    Args:
+        membership: What is here of the repo's root branch.
+        commit_id: The commit.
+        branch: Its branch.
+        author: Who signed it.
+        seen: The root branch commits that it follows.
+        is_in_feed: Returns True of an end in this branch that names the commit (N2).
+        proposal: Of a checkpoint, what it makes.
+        needs: What its author must hold for it.
     """
-    now = membership.now()
-    if not now.counting:
+    now, operations = membership.now(), membership.operations
+    if now.is_calm:
         return None
-    operations = membership.operations
     if proposal is not None and not now.are_met(_demands(membership, proposal, seen)):
         return Void("N4")
     if find_adoption(membership, commit_id, branch) is not None:
         return None  # N3
-    removals = tuple(
-        removal
-        for removal in operations.removals_by_others(author)
-        if removal.commit_id in now.counting
-        and isinstance(removal.body, Remove)
-        and (removal.body.keeps or 0) < needs
-        and not operations.is_within(removal, seen)
-        and not any(end.branch == branch and is_in_feed(end) for end in removal.body.feeds)
-    )
-    if removals:
-        return Void("N2", removals)
-    held = now.permission(author, seen)
-    if held is None or held < needs:
-        return Void("N1")
-    return None
+
+    def is_named(removal: Operation) -> bool:
+        assert isinstance(removal.body, Remove), "nothing else takes rights from content"
+        return any(end.branch == branch and is_in_feed(end) for end in removal.body.feeds)
+
+    deed = Deed(author, lambda one: operations.is_within(one, seen), is_named)
+    return None if now.may(deed, needs) else Void("N1", tuple(now.takers_from(deed, needs)))
 
 
 def _demands(membership: Membership, proposal: CommitId, seen: tuple[CommitId, ...]) -> tuple[Demand, ...]:
@@ -77,35 +82,14 @@ def _demands(membership: Membership, proposal: CommitId, seen: tuple[CommitId, .
 
 
 def find_adoption(membership: Membership, commit_id: CommitId, branch: BranchId) -> Operation | None:
-    """An operation that counts and adopts the commit."""
-    now = membership.now()
-    for adoption in membership.operations.adoptions_of(commit_id):
+    """Return the first operation in canonical order that counts and adopts the commit, or None."""
+    now, operations = membership.now(), membership.operations
+    for adoption in operations.in_order(operations.adoptions_of(commit_id)):
         if isinstance(adoption.body, Adopt) and adoption.body.branch == branch and now.counts(adoption):
             return adoption
     return None
 
 
-def find_affected(membership: Membership, removals: Collection[CommitId]) -> set[UserId]:
-    """Users whose commits may become void or cease to be when these removals start or cease to count."""
-    operations = membership.operations
-    affected: set[UserId] = set()
-    ahead: list[UserId] = []
-
-    def add(users: Iterable[UserId]) -> None:
-        for user in users:
-            if user not in affected:
-                affected.add(user)
-                ahead.append(user)
-
-    for removal in (operations[commit_id] for commit_id in removals):
-        if isinstance(removal.body, Remove):
-            add([removal.body.user])
-        elif isinstance(removal.body, Revoke):
-            add(join.author for join in operations.joins_by(removal.body.invitation))
-    while ahead:  # whose rights may rest on theirs
-        for done in operations.authored_by(ahead.pop()):
-            if isinstance(done.body, Grant):
-                add([done.body.user])
-            elif isinstance(done.body, Invite):
-                add(join.author for join in operations.joins_by(done.commit_id))
-    return affected
+def find_affected(membership: Membership, changed: Iterable[Operation]) -> set[UserId]:
+    """Return the users whose commits may become void or cease to be when other rights hold these removals than before."""
+    return find_resting(membership.operations, changed).users

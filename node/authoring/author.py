@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
 
 import structlog
 from sqlalchemy import Connection
@@ -27,6 +26,7 @@ from node.authoring.drafting import (
 from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore, encode_dated
 from node.authoring.opening import PART_COUNT, Opener, open_own
+from node.authoring.refusals import refuse
 from node.authoring.write_group import (
     AfterWrite,
     EncodedWrite,
@@ -73,24 +73,6 @@ from verifier.facts import BranchFacts
 from verifier.membership import mark_of
 
 log = structlog.get_logger()
-
-_CODES: Final = {
-    "already_holds": "already_exists",
-    "nothing_to_remove": "already_exists",
-    "branch_exists": "already_exists",
-    "needs_quorum": "needs_quorum",
-}
-"""Codes of refusals -> those that users get, where that is not `not_permitted`."""
-_NEXT_STEPS: Final = {
-    "not_permitted": (
-        "`ravel repo list` shows what you may do there; an admin of the repo gives more: "
-        "ravel member grant REPO {user} PERMISSION"
-    ),
-    "unknown_author": (
-        "you are no member there, or none any more: `ravel repo list` says how you stand, and an admin can invite you"
-    ),
-    "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
-}
 
 
 class Author:
@@ -572,10 +554,10 @@ class Author:
                 followups=followups,
             )
         except OwnCommitRejected as error:
-            # What is done already was perhaps done by a second click.
-            code = _CODES.get(error.verdict.code, "not_permitted")
-            next_step = _NEXT_STEPS.get(error.verdict.code, "").format(user=id_text(self.user))
-            raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
+            verdict, people = error.verdict, self._replica.people
+            raise refuse(
+                people, error.repo_id, self.user, verdict.code, verdict.detail, verdict.seniors
+            ) from None
 
     def _encode_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
         return encode_dated(self._keys, self._clock_ms, branch, draft, place)

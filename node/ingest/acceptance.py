@@ -31,7 +31,7 @@ from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.epochs import EpochAdd
-from protocol.ids import CommitId, TopicKey
+from protocol.ids import CommitId, RepoId, TopicKey
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
 from storage.commits.absent_bodies import keep_bare
@@ -62,6 +62,7 @@ from storage.repos.repos import Branch, follow_topic
 from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
+from verifier.resolution import Settled
 from verifier.tangle_kinds import GROUP
 from verifier.verify import Accepted, Misplaced, Pending, Rejected, VerifiedCommit, find_causes, judge
 
@@ -91,9 +92,10 @@ class Share:
 class OwnCommitRejected(Exception):
     """A commit that this node was about to publish is against the rules; nothing of it was kept."""
 
-    def __init__(self, verdict: Rejected) -> None:
+    def __init__(self, verdict: Rejected, repo_id: RepoId) -> None:
         super().__init__(verdict.detail)
         self.verdict = verdict
+        self.repo_id = repo_id
 
 
 def accept_batch(
@@ -243,8 +245,8 @@ class _Acceptance:
         self.walks = replica.walks  # (`CommitLookup`)
         self._rejected: set[CommitId] = set()
         self._changed_repos: dict[
-            int, frozenset[CommitId]
-        ] = {}  # the removals that counted before, by repos' numbers
+            int, Settled
+        ] = {}  # how the removals were settled before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
         self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
@@ -336,7 +338,7 @@ class _Acceptance:
         before = len(self.ingested.accepted.get(branch.topic, ()))
         self.run_round(connection, branch, batch, is_proven=True)
         if self.ingested.rejected:
-            raise OwnCommitRejected(self.ingested.rejected[0])
+            raise OwnCommitRejected(self.ingested.rejected[0], branch.facts.repo_id)
         if self.ingested.dropped["lobby_full"]:
             raise ServiceError("too_large", "that link has taken as much as a link may", "make another one")
         if self.fault is not None:
@@ -466,7 +468,7 @@ class _Acceptance:
                 self._heads.add(commit.commit_id)
                 if verified.operation is not None:
                     if branch.repo_num not in self._changed_repos:
-                        self._changed_repos[branch.repo_num] = membership.now().counting
+                        self._changed_repos[branch.repo_num] = membership.now().settled
                         self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
                 new.append(NewCommit(verified, opened.publication, is_proven))

@@ -41,6 +41,7 @@ from verifier.epochs import find_preferred
 from verifier.membership import Membership
 from verifier.posts import Hidden, find_hidden
 from verifier.refusal import CommitRefused
+from verifier.resolution import Settled
 
 log = structlog.get_logger()
 
@@ -84,9 +85,9 @@ class Replica:
         """What people are called."""
         self._stated: Mapping[RepoId, Stated] = {}
         # By repo: on what its stated names were computed, so that most commits compute none.
-        self._stated_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}
+        self._stated_of: dict[RepoId, tuple[int, Settled]] = {}
         self._hidden: Mapping[RepoId, Hidden] = {}
-        self._hidden_of: dict[RepoId, tuple[int, frozenset[CommitId]]] = {}  # the same of what is hidden
+        self._hidden_of: dict[RepoId, tuple[int, Settled]] = {}  # the same of what is hidden
         self.lobbies: Mapping[RepoId, RepoId] = {}
         """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
         with self.database.read() as connection:
@@ -245,7 +246,7 @@ class Replica:
                 self._stated_of.pop(repo_id, None)
                 changed[repo_id] = {}
                 continue
-            basis = membership.profiles.change_count, membership.now().counting
+            basis = membership.profiles.change_count, membership.now().settled
             if self._stated_of.get(repo_id) != basis:
                 self._stated_of[repo_id] = basis
                 changed[repo_id] = find_stated(membership) if membership.profiles.change_count else {}
@@ -264,7 +265,7 @@ class Replica:
                 self._hidden_of.pop(repo_id, None)
                 changed[repo_id] = {}
                 continue
-            basis = len(membership.hides), membership.now().counting
+            basis = len(membership.hides), membership.now().settled
             if self._hidden_of.get(repo_id) != basis:
                 self._hidden_of[repo_id] = basis
                 changed[repo_id] = find_hidden(membership) if membership.hides else {}

@@ -20,6 +20,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.membership import Membership
+from verifier.resolution import Settled
 from verifier.tangle_kinds import GROUP
 from verifier.void_rules import Void, find_affected, find_void
 
@@ -48,9 +49,9 @@ class VoidRecheck:
         self.changed: dict[TopicKey, int] = {}
         """By topic: how many commits have become void or ceased to be."""
 
-    def after_removals(self, before: frozenset[CommitId]) -> None:
-        """Look at all that may be void, or no longer, since other removals count than `before`."""
-        changed = before ^ self._membership.now().counting
+    def after_removals(self, before: Settled) -> None:
+        """Look at all that may be void, or no longer, since other rights hold the removals than `before`."""
+        changed = self._membership.changed_since(before)
         if not changed:
             return
         for user in find_affected(self._membership, changed):
@@ -70,7 +71,7 @@ class VoidRecheck:
     ) -> None:
         """Look at these commits of a branch, where anything could make them void. Those that `are_back` were damaged; the
         others are accepted in this transaction."""
-        if not self._membership.now().counting:
+        if self._membership.now().is_calm:
             return
         branch = self._tables.branches[branch_num]
         judged = load_judged(self._connection, branch.num, ids)
@@ -79,9 +80,9 @@ class VoidRecheck:
         for author in {one.author for one in judged}:
             new = [one.commit_id for one in judged if one.author == author]
             # Who leaves voids nothing, and may leave any number of times, each time with ends of feeds.
-            counting = self._membership.now().counting
+            now = self._membership.now()
             removals = self._membership.operations.removals_by_others(author)
-            counted = [one.body for one in removals if one.commit_id in counting]
+            counted = [one.body for one in removals if now.has_effect(one)]
             ends = {end for body in counted if isinstance(body, Remove) for end in body.feeds}
             if any(self._names_others_now(branch, author, end, new) for end in ends):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
@@ -118,7 +119,7 @@ class VoidRecheck:
 
     def find_reason(self, branch: Branch, one: Judged) -> Void | None:
         """Whether a commit is void, and why."""
-        if not self._membership.now().counting:
+        if self._membership.now().is_calm:
             return None
         place = self._open(one).place(GROUP)
         assert place is not None, "V3"
@@ -136,7 +137,7 @@ class VoidRecheck:
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
         """Whether these commits are void, by id; nothing of one where damage hides it."""
         facts = branch.facts
-        if not facts.has_members or facts.is_root_branch or not self._membership.now().counting:
+        if not facts.has_members or facts.is_root_branch or self._membership.now().is_calm:
             return dict.fromkeys(ids, False)
         found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):

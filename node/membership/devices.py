@@ -89,7 +89,7 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
             joined = [
                 one.author
                 for one in operations.joins_by(invitation.commit_id)
-                if one.author in agreed and one in now.effective_grants(one.author)
+                if one.author in agreed and one in now.credentials_of(one.author)
             ]
             handed = [user for user in joined if handed_on(membership, home, user)]
             if not handed and now_ms <= invitation.body.expires_at:
@@ -102,7 +102,7 @@ def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict
     """What was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
     now, operations = membership.now(), membership.operations
     found: dict[RepoId, HandOn] = {}
-    grants = now.effective_grants(device)
+    grants = now.credentials_of(device)
     for one in membership.device_statements:
         body = one.body
         if (

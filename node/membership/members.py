@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, TypedDict
 
 from node.authoring.drafting import Draft
+from node.authoring.refusals import refuse
 from node.contract.members import (
     InvitationList,
     InvitationView,
@@ -32,6 +33,8 @@ from storage.commits.feeds import load_feed_tip
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo
 from verifier.operations import Operation
+from verifier.refusal import CommitRefused
+from verifier.removal_check import authorise_removal
 
 _REVOKED_AT_ONCE_MAX: Final = 1000
 """Invitations that end with an exclusion, the newest: more are revoked by hand."""
@@ -93,15 +96,15 @@ class Members(RepoActions):
         held = await self._members(target)
         key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
         if key != self._author.user:
-            needs = max(Permission.ADMIN, held.get(key, Permission.ADMIN))
             doing = "excluding a member" if kept is None else "lowering a member's permission"
-            self._check_right(target, held, needs, doing)
+            self._check_right(target, held, Permission.WRITE, doing)
         if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
         persons = self._hub.replica.persons(target.repo_id)
         same = persons.get(key, key)
         others = sorted(one for one in held if one != key and persons.get(one, one) == same)
         users = [key, *(one for one in others if person and held[one] > (kept or 0))]
+        await self._hub.run_blocking(self._check_seniority, target, users, kept)
         self._check_last_owner(users, held)
         removal = await self._remove(target, users, kept)
         return {**removal, "other_devices": [id_text(one) for one in others if one not in users]}
@@ -157,6 +160,19 @@ class Members(RepoActions):
                 f"{doing} needs the permission {needed.name.lower()}, and you {held_now} {repo.name}",
                 f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
             )
+
+    def _check_seniority(self, repo: Repo, users: Sequence[UserId], keeps: Permission | None) -> None:
+        """Refuse removals that the rules would refuse, with the names of those who may (M7)."""
+        replica, own = self._hub.replica, self._author.user
+        with replica.membership_lock:
+            membership = replica.membership(repo.repo_id)
+            for user in users:
+                try:
+                    authorise_removal(membership.operations, own, Remove(user, keeps, ()), membership.now())
+                except CommitRefused as error:
+                    raise refuse(
+                        replica.people, repo.repo_id, own, error.code, error.detail, error.seniors
+                    ) from None
 
     def _check_last_owner(self, users: Sequence[UserId], held: dict[UserId, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}
@@ -231,7 +247,7 @@ class Members(RepoActions):
             open_ones = [
                 one
                 for one in dict.fromkeys(ids)
-                if not any(other.commit_id in now.counting for other in operations.revocations_of(one))
+                if not any(map(now.has_effect, operations.revocations_of(one)))
             ]
         return [Revoke(one) for one in open_ones[-_REVOKED_AT_ONCE_MAX:]]
 
@@ -253,9 +269,7 @@ class Members(RepoActions):
                         repo, [join for join in operations.joins_by(one.commit_id) if now.counts(join)]
                     ),
                     "revoked": not now.counts(one)
-                    or any(
-                        other.commit_id in now.counting for other in operations.revocations_of(one.commit_id)
-                    ),
+                    or any(map(now.has_effect, operations.revocations_of(one.commit_id))),
                 }
                 for one in operations.invitations
                 if isinstance(one.body, Invite)

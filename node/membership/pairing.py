@@ -157,7 +157,7 @@ class Pairing:
                 await self._members.remove(id_text(repo.repo_id), id_text(device), "")
                 done["excluded"] = True
         except ServiceError as error:
-            advice = f"an admin runs `ravel member exclude {repo.name} {id_text(device)}`"
+            advice = f"ask for `ravel member exclude {repo.name} {id_text(device)}`: {error.advice}"
             if is_home:
                 advice = "run `ravel device remove` on the first device too"
             elif await self._hub.run_blocking(self._is_founder, repo, device):

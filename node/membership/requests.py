@@ -346,10 +346,9 @@ class Requests:
         replica = self._hub.replica
         with replica.membership_lock:
             membership = replica.membership(lobby.repo_id)
-            counting = membership.now().counting
+            now = membership.now()
             return any(
-                isinstance(one.body, Revoke) and one.commit_id in counting
-                for one in membership.operations.removals
+                isinstance(one.body, Revoke) and now.has_effect(one) for one in membership.operations.removals
             )
 
     def _is_full(self, lobby: Repo) -> bool:

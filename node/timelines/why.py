@@ -80,7 +80,7 @@ def explain(replica: Replica, text: str) -> VerdictView:
         void = review.find_reason(branch, commit)
         if void is not None:
             return {**judged, **_explain_void(void)}
-        grants = membership.now().effective_grants(commit.author)
+        grants = membership.now().credentials_of(commit.author)
         by = [id_text(one.commit_id) for one in grants]
         return {**judged, **_verdict("accepted", "M5", _rests_on(grants, who), by)}
 
@@ -144,7 +144,7 @@ def _explain_void(void: Void) -> VerdictFields:
     if void.rule == "N4":
         reason = "too few of the approvals count that it was made by"
     if void.operations:
-        reason = "its author was removed, and the removal does not name this commit"
+        reason = "its author was removed by a senior, and the removal does not name this commit"
     return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
 
 
@@ -153,15 +153,16 @@ def _explain_operation(
 ) -> VerdictFields:
     now = membership.now()
     if now.counts(operation):
-        grants = now.effective_grants(operation.author)
+        grants = now.credentials_of(operation.author)
         return _verdict("accepted", "", _rests_on(grants, who), [id_text(one.commit_id) for one in grants])
     voiders = now.voiders(operation)
     if voiders:
         reason = "; ".join(_in_words(one, who) for one in voiders)
-        return _verdict("void", "R2", reason, [id_text(one.commit_id) for one in voiders])
-    if not now.are_met(operation.demands):
+        rule = "R2" if isinstance(operation.body, Join) else "R4"
+        return _verdict("void", rule, reason, [id_text(one.commit_id) for one in voiders])
+    if not now.are_approved(operation):
         approvals = [id_text(raw) for demand in operation.demands for raw in demand.approvals]
-        return _verdict("void", "Q2", "too few of the approvals count that it was made by", approvals)
+        return _verdict("void", "R6", "too few of the approvals count that it was made by", approvals)
     return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
 
 

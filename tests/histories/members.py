@@ -165,9 +165,8 @@ class Members:
 
     def _level(self, author: str, view: Collection[int] | None = None) -> int:
         """What somebody holds in a view, their own by default."""
-        rules = self._history.rules
         past = frozenset(self._history.accepted(ROOT, self._views[author] if view is None else view))
-        return rules.level(author, past, past, rules.counting(past))
+        return self._history.rules.world(past).level(author)
 
     def _victim(self, author: str, view: Collection[int]) -> str:
         """Whom to remove: often who did something last, unseen, or else is out of reach, so that much contradicts."""

@@ -35,7 +35,7 @@ from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.support.builders import give
 from tests.support.memberships import NAMES
 from tests.support.reference_histories import ROOT, End, History, Step
-from tests.support.reference_membership import ADMIN, WRITE
+from tests.support.reference_membership import ADMIN, WRITE, Right, World
 from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (624, 1418, 1737, 2138)
@@ -251,7 +251,7 @@ def _by_the_rules(history: History, real: RealCommits) -> Outcome:
     return Outcome(
         {one: history.rejected.get(one, "") for one in history.steps},
         history.rules.members(whole),
-        history.rules.counting(whole),
+        history.rules.world(whole).counting(),
         frozenset(void),
         {
             name: [one for one in history.ordered(name, real.ids) if one not in void]
@@ -268,15 +268,29 @@ def _check_rights(history: History, outcome: Outcome) -> None:
 
 
 def _check_exclusions(history: History, outcome: Outcome) -> None:
-    """Of who was excluded, nothing is shown that the exclusion had not seen, unless it was adopted."""
-    whole = frozenset(history.rules.ops)
+    """Of who was excluded by a senior, nothing is shown that the exclusion had not seen, unless it was adopted."""
+    world = history.rules.world(frozenset(history.rules.ops))
     for removal in (history.steps[one] for one in outcome.counting):
         is_leave = removal.user == removal.author
         if removal.kind != "remove" or is_leave or removal.level >= WRITE or removal.known is None:
             continue
+        if not _is_by_a_senior(history, world, removal):
+            continue
         for one in (number for name in BRANCHES for number in outcome.timelines[name]):
             if history.steps[one].author != removal.user or removal.number in history.seen[one]:
                 continue
-            assert one in removal.known or history.adoptions(one, whole), (
+            assert one in removal.known or history.adoptions(one, world), (
                 f"{one} was not seen by {removal.number}"
             )
+
+
+def _is_by_a_senior(history: History, world: World, removal: Step) -> bool:
+    """Whether all that the removed member ever got, not knowing of the removal, is junior to a right that holds it."""
+    rules, number = history.rules, removal.number
+    acting = [one for one in world.rights(number) if world.holds(world.deed(number), one)]
+    got = [
+        Right(one, level)
+        for one in sorted(world.whole)
+        if (level := rules.carried(one, removal.user)) and number not in rules.ops[one].past
+    ]
+    return all(any(rules.is_senior(one, right) for one in acting) for right in got)

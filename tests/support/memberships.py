@@ -1,47 +1,130 @@
 """Membership histories by short names, judged twice: by the real rules and by the reference. No signatures, no store."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from protocol.block import Reference as BlockReference
-from protocol.body import Body, Grant, Permission, Remove, RepoInit
+from protocol.body import (
+    Adopt,
+    Approve,
+    Body,
+    BranchEdit,
+    Grant,
+    Invite,
+    Join,
+    Permission,
+    ProposeRemoval,
+    Quorum,
+    Remove,
+    RepoInit,
+    Revoke,
+)
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
 from protocol.content import Post
-from protocol.ids import CommitId, EpochId, Signature, root_branch
-from protocol.keys import BlockKey, RepoSeed, UserSeed
-from protocol.proofs import certify_repo
+from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Signature, UserId, root_branch
+from protocol.keys import BlockKey, InvitationSeed, RepoSeed, UserSeed
+from protocol.proofs import certify_repo, prove_invitation
 from protocol.signing import key_pair
 from tests.support.ids import as_commit_id, as_object_id
-from tests.support.reference_membership import Op, Reference
+from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Op, Reference
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
+from verifier.resolution import Resolution
 
 REPO_SEED: Final = RepoSeed(b"r" * 32)
 REPO: Final = key_pair(REPO_SEED)[0]
 NAMES: Final = ("ann", "ben", "cat", "dan", "eve", "fay", "gus", "hal")
-USERS: Final = {name: key_pair(UserSeed(name.encode().ljust(32)))[0] for name in NAMES}
-_NAMED: Final = {user: name for name, user in USERS.items()}
+NAME_OF: Final[dict[UserId, str]] = {}
+
+
+class _Users(dict[str, UserId]):
+    """Keys by name, made when they are asked for."""
+
+    def __missing__(self, name: str) -> UserId:
+        self[name] = key_pair(UserSeed(name.encode().ljust(32)))[0]
+        NAME_OF[self[name]] = name
+        return self[name]
+
+
+USERS: Final = _Users()
+for _name in NAMES:
+    assert USERS[_name]
 _SOMETHING: Final = BlockReference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
+_BRANCH: Final = BranchId(b"b" * 32)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One operation of a history: `acks` are numbers of earlier ones, 0 is the init that `ann` made."""
+    """One operation of a history; `acks` are numbers of earlier ones, 0 is the init."""
 
     author: str
-    kind: str  # grant, remove, post
+    kind: str  # grant, remove, invite, join, revoke, quorum, propose, approve, act; a post is an act that needs write
     user: str
     level: int
     acks: tuple[int, ...]
+    target: int = -1
+    names: tuple[str, ...] = ()
+    covers: bool = True
+    uses: int = 8
+    is_late: bool = False
 
     def body(self) -> Body:
-        """The operation as it travels."""
-        if self.kind == "grant":
-            return Grant(USERS[self.user], Permission(self.level), None)
-        if self.kind == "remove":
-            return Remove(USERS[self.user], Permission(self.level) if self.level else None, ())
+        """Return the operation as it travels."""
+        keeps = Permission(self.level) if self.level else None
+        match self.kind:
+            case "grant":
+                return Grant(USERS[self.user], Permission(self.level), None)
+            case "remove":
+                return Remove(USERS[self.user], keeps, ())
+            case "invite":
+                expires_at = 0 if self.is_late else 1  # all is dated 0
+                return Invite(_invitation_key(), Permission(self.level), self.uses, expires_at)
+            case "join":
+                return Join(commit_id(self.target), _proof(USERS[self.author]))
+            case "revoke":
+                return Revoke(commit_id(self.target))
+            case "quorum":
+                signers = tuple(sorted(USERS[name] for name in self.names))
+                return Quorum(signers, self.level, self.covers)
+            case "propose":
+                return ProposeRemoval(USERS[self.user], keeps)
+            case "approve":
+                return Approve(commit_id(self.target))
+            case _ if self.level == ADMIN:
+                return Adopt(_BRANCH, (commit_id(0),))
+            case _ if self.level == MANAGE:
+                return BranchEdit(_BRANCH, None, archived=True)
         return Post("content of the root branch")
+
+    def op(self, past: frozenset[int]) -> Op:
+        """Return the same for the reference."""
+        kind, level = (self.kind, self.level) if self.kind != "post" else ("act", WRITE)
+        user = self.user if kind in ("grant", "remove", "propose") else ""
+        return Op(
+            self.author,
+            past,
+            kind,
+            user,
+            level,
+            self.names,
+            self.target,
+            self.uses,
+            self.is_late,
+            self.covers,
+        )
+
+
+@cache
+def _invitation_key() -> InvitationKey:
+    return key_pair(InvitationSeed(b"i" * 32))[0]
+
+
+@cache
+def _proof(user: UserId) -> Signature:
+    return prove_invitation(InvitationSeed(b"i" * 32), REPO, user)
 
 
 def commit_id(number: int) -> CommitId:
@@ -71,24 +154,27 @@ def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: EpochId 
 class Twins:
     """The real membership and the reference, given the same history."""
 
-    def __init__(self) -> None:
+    def __init__(self, founders: tuple[str, ...] = ("ann",)) -> None:
         self.real = Membership(REPO)
-        self.reference = Reference()
+        self.reference = Reference(commit_id)
         self.pasts: list[frozenset[int]] = []
+        self.steps: list[Step] = []
         self._operations: list[Operation] = []
-        body = RepoInit("repo", (USERS["ann"],), certify_repo(REPO_SEED, "repo", (USERS["ann"],)))
-        init = make_commit(0, "ann", ())
-        self._keep(self.real.authorise_root_commit(init, body), ())
-        self.reference.admit(0, Op("ann", frozenset(), "found"))
+        owners = tuple(USERS[name] for name in founders)
+        init = make_commit(0, founders[0], ())
+        self._init = RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners))
+        self._keep(self.real.authorise_root_commit(init, self._init), ())
+        self.reference.admit(0, Op(founders[0], frozenset(), "found", names=founders))
+        self.steps.append(Step(founders[0], "found", "", 0, (), names=founders))
 
     def __len__(self) -> int:
         return len(self._operations)
 
     def take(self, step: Step) -> bool:
-        """Judge a step twice; whether it was accepted. Both must say the same."""
+        """Judge a step twice; return True if it was accepted. Both must say the same."""
         number = len(self._operations)
         past = frozenset(step.acks).union(*(self.pasts[ack] for ack in step.acks))
-        op = Op(step.author, past, step.kind, step.user if step.kind != "post" else "", step.level)
+        op = step.op(past)
         commit = make_commit(number, step.author, step.acks)
         operation, refusal = None, ""
         try:
@@ -98,22 +184,58 @@ class Twins:
         assert self.reference.admit(number, op) == (operation is not None), f"{step}: {refusal or 'taken'}"
         if operation is None:
             return False
-        assert (operation.needs or 0) == self.reference.needs[number]
+        assert (operation.needs or 0) == op.needed
         self._keep(operation, step.acks)
+        self.steps.append(step)
         return True
 
     def check(self) -> dict[str, int]:
         """Compare all that can be asked about the whole history, and give the members with their levels."""
-        now, whole = self.real.now(), frozenset(range(len(self._operations)))
-        counting = self.reference.counting(whole)
-        having_effect = {one.commit_id for one in self.real.operations.removals if now.has_effect(one)}
-        assert having_effect == set(map(commit_id, counting))
+        return self._compare(self.real.now(), frozenset(range(len(self._operations))))
+
+    def check_order(self, order: Sequence[int]) -> dict[str, int]:
+        """Compare the same after the operations have come in another order, causes first, to a membership of their own."""
+        kept, self.real = self.real, Membership(REPO)
+        for number in order:
+            step = self.steps[number]
+            commit = make_commit(number, step.author, step.acks)
+            operation = self.real.authorise_root_commit(commit, self._init if number == 0 else step.body())
+            self.real.add(operation, commit.acks)
+            if number % 3:  # else it is asked later, about several at once
+                self.real.now()
+        found = self.check()
+        self.real = kept
+        return found
+
+    def check_at(self, acks: tuple[int, ...]) -> dict[str, int]:
+        """Compare the same about what some operations have in their pasts."""
+        past = frozenset(acks).union(*(self.pasts[ack] for ack in acks))
+        return self._compare(self.real.at(tuple(map(commit_id, acks))), past)
+
+    def _compare(self, found: Resolution, whole: frozenset[int]) -> dict[str, int]:
+        world, operations = self.reference.world(whole), self.real.operations
+        having_effect = {one.commit_id for one in operations.removals if found.has_effect(one)}
+        assert having_effect == set(map(commit_id, world.counting()))
+        by_others = {one for one in world.counting() if not self.reference.ops[one].is_leave}
+        assert found.counting == set(map(commit_id, by_others))
         for number in whole:
-            operation = self.real.operations[commit_id(number)]
-            assert now.counts(operation) == self.reference.counts(number, whole, counting), number
-        members = {_NAMED[user]: int(held) for user, held in now.members().items()}
-        assert members == self.reference.members(whole)
+            operation = operations[commit_id(number)]
+            assert found.counts(operation) == world.counts(number), number
+            if operation.is_contestable:
+                held = (one for one in world.rights(number) if world.holds(world.deed(number), one))
+                assert found.acts_of(operation) == {(commit_id(one), level) for one, level in held}, number
+            else:
+                self._compare_past(found, whole, number)
+        members = {NAME_OF[user]: int(held) for user, held in found.members().items()}
+        assert members == world.members()
         return members
+
+    def _compare_past(self, found: Resolution, whole: frozenset[int], number: int) -> None:
+        """What an author held where it did something, by what counts in a set."""
+        past, author = self.pasts[number], self.steps[number].author
+        heads = tuple(one for one in past if not any(one in self.pasts[other] for other in past))
+        held = found.permission(USERS[author], tuple(map(commit_id, heads)))
+        assert (held or 0) == self.reference.world(whole).level(author, past), number
 
     def _keep(self, operation: Operation, acks: tuple[int, ...]) -> None:
         self.real.add(operation, tuple(map(commit_id, acks)))
@@ -122,29 +244,58 @@ class Twins:
         self.pasts.append(frozenset(acks).union(*(self.pasts[ack] for ack in acks)))
 
 
-def replay(steps: list[Step]) -> Twins:
-    """Twins after these steps, of which those that are refused are left out of nothing: all must be accepted."""
+def replay(steps: Sequence[Step], refused: Collection[int] = ()) -> Twins:
+    """Return twins after these steps, of which just those are refused that have these numbers, from 1 on.
+
+    Steps name others by these numbers. What follows a refused one is refused.
+    """
     twins = Twins()
-    for step in steps:
-        assert twins.take(step), step
+    kept = {0: 0}
+    for number, step in enumerate(steps, start=1):
+        is_taken = kept.keys() >= {*step.acks}
+        if is_taken:
+            acks = tuple(kept[ack] for ack in step.acks)
+            is_taken = twins.take(replace(step, acks=acks, target=kept.get(step.target, -1)))
+        assert is_taken == (number not in refused), (number, step)
+        if is_taken:
+            kept[number] = len(twins) - 1
     return twins
 
 
-LEVELS: Final = {"read": 1, "write": 2, "manage": 3, "admin": 4, "owner": 5, "": 0}
+LEVELS: Final = {"read": READ, "write": WRITE, "manage": MANAGE, "admin": ADMIN, "owner": OWNER, "": 0}
+_SIGNS: Final = {"+": "grant", "-": "remove", ".": "act"}
 
 
 def parse(description: str) -> list[Step]:
-    """Steps from lines such as `ann + ben admin < 0`, `ann - ben < 1`, `ann - ben write < 1` and `ann . < 1 2`.
+    """Return steps from lines such as `ann + ben admin < 0`, `ann - ben < 1`, `ann - ben write < 1` and `ann . < 1 2`.
 
-    They have the numbers 1, 2, ...; after `<` stand the numbers that they ack.
+    Also `i: ann invite write < 0`, `ben join i < i`, `ann revoke i < i`, `q: ann quorum 2 ben cat < 3`, which covers
+    removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. Lines have the numbers 1, 2, ... or
+    the name before the colon; after `<` stand those of what they follow.
     """
     steps: list[Step] = []
-    for line in description.strip().splitlines():
+    numbers: dict[str, int] = {"0": 0}
+    for number, line in enumerate(description.strip().splitlines(), start=1):
         said, _, acks = line.partition("<")
-        author, sign, user, level = [*said.split(), "", ""][:4]
-        kind = {"+": "grant", "-": "remove", ".": "post"}[sign]
-        steps.append(Step(author, kind, user or author, LEVELS[level], tuple(map(int, acks.split()))))
+        label, _, said = said.rpartition(":")
+        numbers[label.strip() or str(number)] = number
+        author, verb, *words = said.split()
+        steps.append(_parse_step(author, verb, words, numbers, tuple(numbers[one] for one in acks.split())))
     return steps
+
+
+def _parse_step(
+    author: str, verb: str, words: Sequence[str], numbers: Mapping[str, int], acks: tuple[int, ...]
+) -> Step:
+    kind = _SIGNS.get(verb, verb)
+    level = next((LEVELS[word] for word in words if word in LEVELS), WRITE if kind == "act" else 0)
+    match kind:
+        case "quorum":
+            return Step(author, kind, author, int(words[0]), acks, names=tuple(words[1:]))
+        case "join" | "revoke" | "approve":
+            return Step(author, kind, author, 0, acks, numbers[words[0]])
+    user = next((word for word in words if word not in LEVELS), author)
+    return Step(author, kind, user, level, acks)
 
 
 def antichains(pasts: list[frozenset[int]]) -> list[tuple[int, ...]]:

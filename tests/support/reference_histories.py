@@ -1,18 +1,20 @@
 """What becomes of a whole history, over plain sets, written for clarity alone: verdicts, members, void content, order.
 
-Adds to `reference_membership` what it leaves out (docs/reference/membership-rules.md): branches, invitations and joins
-(M2 to M4, M8, R3), content and which of it is void (M5, N1 to N3), and the verdicts V4, V6 of `verifier.verify`. Slow,
-and knows no bytes: commits are numbers, causes before effects.
+Adds to `reference_membership` what it leaves out (docs/reference/membership-rules.md): branches, proofs of joins, content
+and which of it is void (M2, M5, N1 to N3), and the verdicts V4, V6 of `verifier.verify`. Slow, and knows no bytes: commits
+are numbers, causes before effects.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from tests.support.reference_membership import ADMIN, MANAGE, OWNER, WRITE, Op, Reference
+from tests.support.reference_membership import ADMIN, MANAGE, OWNER, WRITE, Deed, Op, Reference, World
 
 ROOT: Final = "root"
 _NOTHING: Final = -1
+_ACTS: Final = {"branch": MANAGE, "adopt": ADMIN}
+"""Operations that no rule looks at further, with what they need."""
 
 
 @dataclass(frozen=True)
@@ -56,96 +58,28 @@ class Step:
 
 
 class Rules(Reference):
-    """The reference, invitations included: a join is a grant to its author, a revocation a removal of nobody."""
+    """The reference, which is told what it looks at of each commit."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: dict[int, Step] = {}
-        self._known: dict[frozenset[int], frozenset[int]] = {}
 
     def take(self, step: Step, past: frozenset[int]) -> bool:
         """Judge a root branch commit by its past, and keep it if it may be."""
-        number = step.number
-        self.steps[number] = step
-        if step.kind in ("found", "grant", "remove"):
-            is_plain = len({end.branch for end in step.ends}) == len(step.ends)
-            return is_plain and self.admit(number, Op(step.author, past, step.kind, step.user, step.level))
-        op = Op(step.author, past)
-        counting = self.counting(past)
-        needs, is_legal = ADMIN, True
-        match step.kind:
-            case "branch":
-                needs = MANAGE
-            case "invite":
-                is_legal = step.level <= WRITE
-            case "revoke":
-                is_legal = self.is_kind(step.target, "invite", past)
-                op = replace(op, kind="remove")
-            case "join":
-                needs, is_legal = 0, self._may_join(step, past, counting)
-                if is_legal:
-                    op = replace(op, kind="grant", user=step.author, level=self.steps[step.target].level)
-        if not is_legal or self.level(step.author, past, past, counting) < needs:
-            return False
-        self.ops[number], self.needs[number] = op, needs
-        return True
+        self.steps[step.number] = step
+        if len({end.branch for end in step.ends}) < len(step.ends):
+            return False  # M7
+        if step.kind == "join" and step.user != step.author:
+            return False  # M4: another's proof
+        return self.admit(step.number, _as_op(step, past))
 
-    def is_kind(self, number: int, kind: str, within: Collection[int], target: int | None = None) -> bool:
-        """Whether an operation among these is of a kind (and aimed at an invitation)."""
-        if number not in within or self.steps[number].kind != kind:
-            return False
-        return target is None or self.steps[number].target == target
 
-    def _may_join(self, step: Step, past: frozenset[int], counting: frozenset[int]) -> bool:
-        target = step.target
-        if not self.is_kind(target, "invite", past) or not self.counts(target, past, counting):
-            return False
-        removals = [one for one in counting if self.ops[one].user == step.author]
-        joins = [one for one in past if self.is_kind(one, "join", past, target)]
-        joined = {self.ops[one].author for one in joins if self.counts(one, past, counting)}
-        return (
-            not any(self.is_kind(one, "revoke", counting, target) for one in counting)
-            and all(one in self.ops[target].past for one in removals)
-            and not self.steps[target].is_late
-            and (step.author in joined or len(joined) < self.steps[target].uses)
-            and step.user == step.author
-        )
-
-    def counts(self, number: int, whole: frozenset[int], counting: frozenset[int]) -> bool:
-        """Whether an operation counts, when these removals and revocations do (R2, R3)."""
-        if self.steps[number].kind != "join":
-            return super().counts(number, whole, counting)
-        target, past = self.steps[number].target, self.ops[number].past
-        revocations = [one for one in counting if self.is_kind(one, "revoke", counting, target)]
-        is_void = any(one not in past and number not in self.ops[one].past for one in revocations)
-        return not is_void and self.counts(target, whole, counting)
-
-    def counting(self, whole: frozenset[int]) -> frozenset[int]:
-        """The removals and revocations that count among `whole`; what is not new is remembered."""
-        if whole not in self._known:
-            self._known[whole] = super().counting(whole)
-        return self._known[whole]
-
-    def _could_void(self, removal: int, number: int) -> bool:
-        rests_on, ahead = {number}, [number]
-        for one in ahead:
-            author, past = self.ops[one].author, self.ops[one].past
-            if self.steps[one].kind == "join":
-                supports = {self.steps[one].target}
-            else:
-                supports = {
-                    other
-                    for other in past
-                    if (self.ops[other].kind == "grant" and self.ops[other].user == author)
-                    or (self.ops[other].kind == "found" and self.ops[other].author == author)
-                }
-            ahead += supports - rests_on
-            rests_on |= supports
-        unseen = rests_on - {removal} - self.ops[removal].past
-        if self.steps[removal].kind == "revoke":
-            return any(self.is_kind(one, "join", unseen, self.steps[removal].target) for one in unseen)
-        op = self.ops[removal]
-        return op.user != op.author and any(self.ops[one].author == op.user for one in unseen)
+def _as_op(step: Step, past: frozenset[int]) -> Op:
+    if step.kind in _ACTS:
+        return Op(step.author, past, level=_ACTS[step.kind])
+    names = (step.author,) if step.kind == "found" else ()
+    user = step.user if step.kind in ("grant", "remove") else ""
+    return Op(step.author, past, step.kind, user, step.level, names, step.target, step.uses, step.is_late)
 
 
 class History:
@@ -186,8 +120,7 @@ class History:
         past = self.seen[step.number]
         if step.branch == ROOT:
             return "" if self.rules.take(step, past) else "refused"
-        level = self.rules.level(step.author, past, past, self.rules.counting(past))
-        return "" if level >= WRITE else "refused"
+        return "" if self.rules.world(past).level(step.author) >= WRITE else "refused"
 
     def accepted(self, branch: str, within: Collection[int] | None = None) -> list[int]:
         """Accepted commits of a branch (among some)."""
@@ -210,65 +143,42 @@ class History:
 
     def void(self, within: Collection[int] | None = None) -> dict[int, str]:
         """Void content (when only some commits are there), each with the first rule that makes it so."""
-        whole = frozenset(self.accepted(ROOT, within))
-        counting = self.rules.counting(whole)
+        world = self.rules.world(frozenset(self.accepted(ROOT, within)))
         branches = {self.steps[one].branch for one in (self.steps if within is None else within)} - {ROOT}
         contents = [one for branch in sorted(branches) for one in self.accepted(branch, within)]
-        found = {one: self._void_rule(one, whole, counting, contents) for one in contents}
+        found = {one: self._void_rule(one, world, contents) for one in contents}
         return {one: rule for one, rule in found.items() if rule}
 
-    def _void_rule(
-        self, number: int, whole: frozenset[int], counting: frozenset[int], contents: list[int]
-    ) -> str:
-        rules, content, seen = self.rules, self.steps[number], self.seen[number]
-        if self.adoptions(number, whole):
+    def _void_rule(self, number: int, world: World, contents: list[int]) -> str:
+        content = self.steps[number]
+        if self.adoptions(number, world):
             return ""  # N3
-        for one in counting:
-            removal = rules.steps[one]
-            is_aimed = removal.kind == "remove" and removal.user == content.author != removal.author
-            if (
-                is_aimed
-                and removal.level < WRITE
-                and one not in seen
-                and not self._names(removal, content, contents)
-            ):
-                return "N2"
-        return "" if rules.level(content.author, seen, whole, counting) >= WRITE else "N1"
+        named_by = frozenset(
+            one
+            for one in world.counting()
+            if self.rules.steps[one].kind == "remove"
+            and self.rules.steps[one].user != self.rules.steps[one].author
+            and self._names(self.rules.steps[one], content, contents)
+        )
+        return "" if world.may(Deed(content.author, self.seen[number], named_by), WRITE) else "N1"
 
-    def adoptions(self, number: int, whole: frozenset[int]) -> list[int]:
+    def adoptions(self, number: int, world: World) -> list[int]:
         """Adoptions of a content commit that count."""
-        counting = self.rules.counting(whole)
         return [
             one
-            for one in whole
+            for one in sorted(world.whole)
             if number in self.rules.steps[one].adopted
             and self.rules.steps[one].adopted_in == self.steps[number].branch
-            and self.rules.counts(one, whole, counting)
+            and world.counts(one)
         ]
 
     def _names(self, removal: Step, content: Step, contents: list[int]) -> bool:
+        """N2."""
         feed = [self.steps[one] for one in contents]
         feed = [one for one in feed if (one.author, one.branch) == (content.author, content.branch)]
         return any(
-            end.branch == content.branch
-            and content.sequence <= end.sequence
-            and self._leads_to(end, content, feed)
-            for end in removal.ends
+            end.branch == content.branch and content.number in _named_by(end, feed) for end in removal.ends
         )
-
-    def _leads_to(self, end: End, content: Step, feed: list[Step]) -> bool:
-        """Whether an end's feed contains the commit: any does that has no place up to there twice."""
-        places = [one.sequence for one in feed if one.sequence <= end.sequence]
-        if len(places) == len(set(places)):
-            return True
-        by_number = {one.number: one for one in feed}
-        way: list[int] = []
-        step = by_number.get(end.number)
-        if step is not None and step.sequence == end.sequence:
-            while step is not None:
-                way.append(step.number)
-                step = by_number.get(_NOTHING if step.previous is None else step.previous)
-        return content.number in way
 
     def given(self) -> dict[str, int]:
         """The highest permission that a chain of grants from the founder ever gave to each, removals left aside."""
@@ -295,3 +205,20 @@ class History:
     def _closure(numbers: Iterable[int], of: Mapping[int, frozenset[int]]) -> frozenset[int]:
         chosen = frozenset(numbers)
         return chosen.union(*(of[one] for one in chosen))
+
+
+def _named_by(end: End, feed: list[Step]) -> set[int]:
+    """What an end names of the accepted commits of a feed."""
+    by_number = {one.number: one for one in feed}
+    step = by_number.get(end.number)
+    if step is None or step.sequence != end.sequence:
+        places = [one.sequence for one in feed if one.sequence <= end.sequence]
+        is_forked = len(places) > len(set(places))
+        return set() if is_forked else {one.number for one in feed if one.sequence <= end.sequence}
+    way = {step.number}
+    while (before := by_number.get(_NOTHING if step.previous is None else step.previous)) is not None:
+        if before.sequence != step.sequence - 1:
+            break
+        way.add(before.number)
+        step = before
+    return way

@@ -1,164 +1,326 @@
-"""The membership rules M5 to M7 and R1 to R6 once more, over plain sets, written for clarity alone.
+"""The membership rules M3 to M8, M12 to M14, Q1 to Q3 and R1 to R6 once more, over plain sets, written for clarity alone.
 
-The rules are in docs/reference/membership-rules.md. Slow: everything is computed from scratch, for every
-set of operations. Members and operations are named by anything.
+The rules are in docs/reference/membership-rules.md; words and names are those of its definitions. Slow: everything is
+computed from scratch for every set of operations, by the recursion as the rules state it. Members are names, operations
+numbers, causes before effects. Only the choice between proposals looks at their ids.
 """
 
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 READ, WRITE, MANAGE, ADMIN, OWNER = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
 class Op:
-    """Founds the repo (no user), grants a level, or takes a user's level down to one (0: excludes)."""
+    """One operation; `past` is everything before it, closed.
+
+    found: `names` are the founders            grant, remove: `user` gets, or is left with, `level`
+    invite: to `level`, for `uses` users       join, revoke: `target` is the invitation
+    quorum: `names` sign, `level` of them      propose: to leave `user` with `level`; approve: `target` is the proposal
+    act: anything else, which needs `level`    withdraw: `target` is an act of its author's
+    """
 
     author: str
     past: frozenset[int]
-    kind: str = "other"
+    kind: str = "act"
     user: str = ""
-    level: int = 0
+    level: int = WRITE
+    names: tuple[str, ...] = ()
+    target: int = -1
+    uses: int = 1
+    is_late: bool = False
+    """Of an invitation: whoever uses it is too late."""
+    covers: bool = True
+    """Of a quorum: it covers removals."""
+
+    @property
+    def is_leave(self) -> bool:
+        """True if it takes something from its own author."""
+        return self.kind == "remove" and self.user == self.author
+
+    @property
+    def needed(self) -> int:
+        """The permission that it needs; 0: none."""
+        if self.is_leave:
+            return 0
+        needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
+        return {**needs, "grant": max(ADMIN, self.level), "act": self.level}.get(self.kind, ADMIN)
+
+
+class Right(NamedTuple):
+    """One permission of one credential."""
+
+    credential: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a right is asked for: who does it after which past, and the removals that have it in theirs or name it."""
+
+    author: str
+    past: frozenset[int]
+    known_to: frozenset[int] = frozenset()
+    removal: int | None = None
+    """Of a removal of another: itself."""
 
 
 class Reference:
-    """All operations of one history, by number, causes first; 0 founds it."""
+    """All operations of one history, by number; 0 founds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, id_of: Callable[[int], bytes] = lambda number: number.to_bytes(4)) -> None:
         self.ops: dict[int, Op] = {}
-        self.needs: dict[int, int] = {}
+        self._id_of = id_of
+        self._worlds: dict[frozenset[int], World] = {}
 
     def admit(self, number: int, op: Op) -> bool:
-        """Judge an operation by its past, and keep it if it may be (M5 to M7)."""
-        if number == 0:
-            self.ops[0], self.needs[0] = op, 0
-            return True
-        counting = self.counting(op.past)
-        held = self.level(op.author, op.past, op.past, counting)
-        theirs = self.level(op.user, op.past, op.past, counting)
-        if op.kind == "grant":
-            needs, is_legal = max(ADMIN, op.level), theirs < op.level
-        elif op.kind == "remove" and op.user == op.author:
-            needs, is_legal = 0, op.level < theirs
-        elif op.kind == "remove":
-            needs, is_legal = max(ADMIN, theirs), op.level < theirs and op.user != self.ops[0].author
-        else:
-            needs, is_legal = WRITE, True
-        if held < needs or not is_legal:
-            return False
-        self.ops[number], self.needs[number] = op, needs
-        return True
+        """Judge an operation by its past, and keep it if it may be."""
+        self.ops[number] = op
+        if not self._may_be(number, op):
+            del self.ops[number]
+        return number in self.ops
 
-    def level(self, user: str, seen: frozenset[int], whole: frozenset[int], counting: frozenset[int]) -> int:
-        """What the user holds after `seen`, when `whole` is known (R1)."""
-        levels = [0]
-        for number in seen:
-            op = self.ops[number]
-            granted = OWNER if op.kind == "found" and op.author == user else 0
-            granted = op.level if op.kind == "grant" and op.user == user else granted
-            if granted and self.counts(number, whole, counting):
-                left = [
-                    self.ops[other].level
-                    for other in counting & seen
-                    if self.ops[other].user == user and other not in op.past
-                ]
-                levels.append(min([granted, *left]))
-        return max(levels)
-
-    def counts(self, number: int, whole: frozenset[int], counting: frozenset[int]) -> bool:
-        """Whether an operation counts, when these removals do (R2, R3)."""
-        op = self.ops[number]
-        for other in counting - {number}:
-            removal = self.ops[other]
-            is_concurrent = other not in op.past and number not in removal.past
-            is_by_another = removal.user == op.author != removal.author
-            if is_by_another and is_concurrent and removal.level < self.needs[number]:
-                return False
-        return (
-            self.needs[number] == 0 or self.level(op.author, op.past, whole, counting) >= self.needs[number]
-        )
-
-    def counting(self, whole: frozenset[int]) -> frozenset[int]:
-        """The removals that count among `whole` (R4 to R6)."""
-        removals = {number for number in whole if self.ops[number].kind == "remove"}
-        decided = frozenset(number for number in removals if self.ops[number].user == self.ops[number].author)
-        undecided = removals - decided
-        while undecided:
-            threats = {number: self._threats(number, undecided) for number in undecided}
-            group = min((threats[number] | {number} for number in undecided), key=len)
-            lost = {number for number in group if not self.counts(number, whole, decided)}
-            if not lost and len(group) > 1:
-                lost = self._juniors(group, whole, decided)
-            if not lost:
-                decided |= group
-            undecided -= lost or group
-        return decided
-
-    def _threats(self, number: int, undecided: set[int]) -> set[int]:
-        """Undecided removals that could void this one, directly or by what could void them."""
-        found: set[int] = set()
-        ahead = [number]
-        for one in ahead:
-            direct = {other for other in undecided if self._could_void(other, one)} - found
-            found |= direct
-            ahead += direct
-        return found
-
-    def _could_void(self, removal: int, number: int) -> bool:
-        rests_on, ahead = {number}, [number]
-        for one in ahead:
-            author, past = self.ops[one].author, self.ops[one].past
-            grants = {
-                other
-                for other in past
-                if (self.ops[other].kind == "grant" and self.ops[other].user == author)
-                or (self.ops[other].kind == "found" and self.ops[other].author == author)
-            }
-            ahead += grants - rests_on
-            rests_on |= grants
-        op = self.ops[removal]
-        return op.user != op.author and any(
-            self.ops[one].author == op.user and one not in op.past for one in rests_on - {removal}
-        )
-
-    def _juniors(self, group: set[int], whole: frozenset[int], decided: frozenset[int]) -> set[int]:
-        """Removals of a circle whose author is below the removed one."""
-        held = {
-            one: max([0, *self._grants(one, self.ops[one].author, whole, decided).values()]) for one in group
-        }
-        found = set()
-        for one in group:
-            user = self.ops[one].user
-            theirs = max((held[other] for other in group if self.ops[other].author == user), default=-1)
-            mine = self._grants(one, self.ops[one].author, whole, decided)
-            is_junior = any(
-                all(grant in self.ops[own].past for own, level in mine.items() if level)
-                for grant, level in self._grants(one, user, whole, decided).items()
-                if level
-            )
-            if theirs > held[one] or (theirs == held[one] and is_junior):
-                found.add(one)
-        return found
-
-    def _grants(
-        self, removal: int, user: str, whole: frozenset[int], decided: frozenset[int]
-    ) -> dict[int, int]:
-        """What each grant before a removal gives its user, less what counts against it and is not after the removal."""
-        found = {}
-        for number in self.ops[removal].past:
-            op = self.ops[number]
-            level = OWNER if op.kind == "found" and op.author == user else 0
-            level = op.level if op.kind == "grant" and op.user == user else level
-            if level and self.counts(number, whole, decided):
-                for other in decided - {removal}:
-                    cut = self.ops[other]
-                    if cut.user == user and other not in op.past and removal not in cut.past:
-                        level = min(level, cut.level)
-                found[number] = level
-        return found
+    def world(self, whole: frozenset[int]) -> "World":
+        """What counts in a closed set."""
+        if whole not in self._worlds:
+            self._worlds[whole] = World(self, whole)
+        return self._worlds[whole]
 
     def members(self, whole: frozenset[int]) -> dict[str, int]:
-        """Everyone's level after all of `whole`."""
-        counting = self.counting(whole)
-        users = {op.user for op in self.ops.values()} | {op.author for op in self.ops.values()}
-        levels = {user: self.level(user, whole, whole, counting) for user in users - {""}}
-        return {user: level for user, level in levels.items() if level}
+        """Everybody who holds a permission after a set, with the highest."""
+        return self.world(whole).members()
+
+    def place(self, number: int) -> tuple[int, bytes]:
+        """The place in canonical order."""
+        return self._rank(number), self._id_of(number)
+
+    def _rank(self, number: int) -> int:
+        return 1 + max((self._rank(one) for one in self.ops[number].past), default=-1)
+
+    # --- M ---
+
+    def _may_be(self, number: int, op: Op) -> bool:
+        """Whether an operation may be made, by its own past alone."""
+        if op.kind == "found":
+            return not op.past
+        before = self.world(op.past)
+        mine, theirs = before.level(op.author), before.level(op.user)
+        if op.kind == "remove":
+            return op.level < theirs and (op.is_leave or self._may_remove(number, op, before, mine))
+        if op.kind == "join":
+            return self._may_join(op, before)
+        if op.kind == "withdraw":
+            return op.target in op.past and self.ops[op.target].author == op.author
+        return mine >= op.needed and {
+            "grant": theirs < op.level,
+            "invite": op.level <= WRITE,
+            "revoke": self._is(op.target, "invite", op.past),
+            "quorum": 0 < op.level <= len(op.names) and all(before.level(name) for name in op.names),
+            "approve": self._is(op.target, "propose", op.past)
+            and any(op.author in self.ops[one].names for one in before.in_force()),
+        }.get(op.kind, True)
+
+    def _is(self, number: int, kind: str, past: Collection[int]) -> bool:
+        return number in past and self.ops[number].kind == kind
+
+    def _may_remove(self, number: int, op: Op, before: "World", mine: int) -> bool:
+        """M7: all that it is to take is junior to a right by which it is held; its author may write."""
+        here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
+        acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
+        taken = [right for right in before.held(op.user) if right.level > op.level]
+        return mine >= WRITE and all(any(self.is_senior(one, right) for one in acting) for right in taken)
+
+    def _may_join(self, op: Op, before: "World") -> bool:
+        """M4."""
+        if not self._is(op.target, "invite", op.past) or not before.counts(op.target):
+            return False
+        invitation = self.ops[op.target]
+        joins = {one for one in op.past if self.ops[one].target == op.target and self.ops[one].kind == "join"}
+        joined = {self.ops[one].author for one in joins if before.counts(one)}
+        removals = [one for one in before.counting() if self.ops[one].user == op.author]
+        return (
+            not any(self.ops[one].target == op.target for one in before.counting())
+            and all(one in invitation.past for one in removals)
+            and not invitation.is_late
+            and (op.author in joined or len(joined) < invitation.uses)
+        )
+
+    # --- R1 ---
+
+    def is_senior(self, one: Right, other: Right) -> bool:
+        """A higher permission, or the same one by a credential in the other's past."""
+        return one.level > other.level or (
+            one.level == other.level and one.credential in self.ops[other.credential].past
+        )
+
+    def carried(self, number: int, user: str) -> int:
+        """The permission that an operation gives to a member as a credential; 0: none."""
+        op = self.ops[number]
+        if op.kind == "found":
+            return OWNER * (user in op.names)
+        if op.kind == "grant":
+            return op.level * (op.user == user)
+        return self.ops[op.target].level * (op.author == user) if op.kind == "join" else 0
+
+
+class World:
+    """What counts in one closed set of operations."""
+
+    def __init__(self, reference: Reference, whole: frozenset[int]) -> None:
+        self._reference = reference
+        self._ops = reference.ops
+        self.whole = whole
+        self._removals = [one for one in whole if self._ops[one].kind == "remove"]
+        self._revocations = [one for one in whole if self._ops[one].kind == "revoke"]
+        self._known: dict[tuple[Deed, Right, Right | None], bool] = {}
+
+    def level(self, user: str, past: frozenset[int] | None = None) -> int:
+        """What a member holds after the set, or after some of it, by what counts in all of it."""
+        return max((right.level for right in self.held(user, past)), default=0)
+
+    def held(self, user: str, past: frozenset[int] | None = None) -> list[Right]:
+        """The rights that a member holds after the set."""
+        known_to = frozenset(self._removals) - (self.whole if past is None else past)
+        deed = Deed(user, self.whole if past is None else past, known_to)
+        return [right for right in self.rights_of(deed, READ) if self.holds(deed, right)]
+
+    def members(self) -> dict[str, int]:
+        """Everybody who holds a permission, with the highest."""
+        ops = [self._ops[one] for one in self.whole]
+        users = {name for op in ops for name in (*op.names, op.user, op.author)} - {""}
+        return {user: level for user in sorted(users) if (level := self.level(user))}
+
+    def counting(self) -> frozenset[int]:
+        """The removals and revocations that count, leaves among them."""
+        return frozenset(one for one in (*self._removals, *self._revocations) if self.counts(one))
+
+    # --- R2 ---
+
+    def counts(self, number: int, below: Right | None = None) -> bool:
+        """Whether an operation counts; `below`: as far as removals and revocations tell that act by rights senior to it."""
+        op = self._ops[number]
+        if op.kind == "join":
+            return self.counts(op.target, below) and not any(
+                self._ops[one].target == op.target
+                and one not in op.past
+                and number not in self._ops[one].past
+                and self._acts(one, below)
+                for one in self._revocations
+            )
+        deed = self.deed(number)
+        return not op.needed or any(self.holds(deed, right, below) for right in self.rights(number))
+
+    def _acts(self, number: int, below: Right | None, *, on: Right | None = None) -> bool:
+        """Whether a removal or revocation is held by a right that is senior to `on` and, if it is asked so, to `below`."""
+        is_senior = self._reference.is_senior
+        return any(
+            (below is None or is_senior(acting, below))
+            and (on is None or is_senior(acting, on))
+            and self.holds(self.deed(number), acting)
+            for acting in self.rights(number)
+        )
+
+    # --- R3 ---
+
+    def deed(self, number: int) -> Deed:
+        """An operation of the set as what rights are asked for."""
+        op = self._ops[number]
+        known_to = frozenset(one for one in self._removals if number in self._ops[one].past)
+        return Deed(op.author, op.past, known_to, number if op.kind == "remove" else None)
+
+    def rights(self, number: int) -> list[Right]:
+        """The rights that would suffice for an operation: its author's, and those of quorums for a removal (R6)."""
+        op = self._ops[number]
+        found = list(self.rights_of(self.deed(number), op.needed))
+        if op.kind == "remove":
+            found += [Right(one, OWNER) for one in self._reference.world(op.past).covering()]
+        return found
+
+    def rights_of(self, deed: Deed, lowest: int) -> Iterator[Right]:
+        """The rights of a deed's author, from a permission on, by credentials in its past."""
+        for one in deed.past:
+            for level in range(lowest, self._reference.carried(one, deed.author) + 1):
+                yield Right(one, level)
+
+    def holds(self, deed: Deed, right: Right, below: Right | None = None) -> bool:
+        """Whether a right is held: its credential counts, and no removal takes it; approvals may be asked for."""
+        asked = (deed, right, below)
+        if asked not in self._known:
+            is_own = self._ops[right.credential].kind != "quorum"
+            self._known[asked] = (
+                self.counts(right.credential, below)
+                and not (is_own and any(self.takes(one, right, deed, below) for one in self._removals))
+                and (deed.removal is None or self._is_approved(deed.removal, right))
+            )
+        return self._known[asked]
+
+    def may(self, deed: Deed, needed: int) -> bool:
+        """Whether the author of a deed holds for it a right to what it needs."""
+        return any(self.holds(deed, right) for right in self.rights_of(deed, needed))
+
+    # --- R4, R5 ---
+
+    def takes(self, number: int, right: Right, deed: Deed, below: Right | None = None) -> bool:
+        """Whether a removal takes a right from a deed."""
+        removal = self._ops[number]
+        if removal.user != deed.author or removal.level >= right.level:
+            return False
+        if number in self._ops[right.credential].past or number in deed.known_to:
+            return False
+        return number in deed.past if removal.is_leave else self._acts(number, below, on=right)
+
+    # --- R6, Q ---
+
+    def _is_approved(self, removal: int, right: Right) -> bool:
+        return all(
+            len({self._ops[one].author for one in given if self.counts(one, right)}) >= threshold
+            for threshold, given in self._demands(removal)
+        )
+
+    def in_force(self) -> list[int]:
+        """Q1: the quorums that count and that no counting quorum follows."""
+        named = [one for one in self.whole if self._ops[one].kind == "quorum" and self.counts(one)]
+        return [one for one in named if not any(one in self._ops[other].past for other in named)]
+
+    def covering(self) -> list[int]:
+        """Those of them that cover removals."""
+        return [one for one in self.in_force() if self._ops[one].covers]
+
+    def _demands(self, removal: int) -> list[tuple[int, list[int]]]:
+        """Q2, Q3: for each quorum in force before a removal that covers it, its threshold and its signers' approvals."""
+        op, before = self._ops[removal], self._reference.world(self._ops[removal].past)
+        quorums = [] if op.is_leave else before.covering()
+        spent = [one for one in op.past if self._is_removal_by_another(one, op.user)]
+        proposals = [
+            one
+            for one in op.past
+            if self._ops[one].kind == "propose"
+            and (self._ops[one].user, self._ops[one].level) == (op.user, op.level)
+            and not any(one in self._ops[other].past for other in spent)
+        ]
+        for proposal in sorted(proposals, key=self._reference.place) if quorums else ():
+            given = self._first_approvals(proposal, op.past)
+            asked = [
+                (self._ops[one].level, [given[name] for name in self._ops[one].names if name in given])
+                for one in quorums
+            ]
+            if all(len(approvals) >= threshold for threshold, approvals in asked):
+                return asked
+        return [(self._ops[one].level, []) for one in quorums]
+
+    def _is_removal_by_another(self, number: int, user: str) -> bool:
+        op = self._ops[number]
+        return op.kind == "remove" and op.user == user and not op.is_leave
+
+    def _first_approvals(self, proposal: int, past: frozenset[int]) -> dict[str, int]:
+        """Of each who approved, the first approval in canonical order that counts in a removal's past."""
+        before = self._reference.world(past)
+        approvals = [
+            one for one in past if self._ops[one].kind == "approve" and self._ops[one].target == proposal
+        ]
+        counting = [one for one in approvals if before.counts(one)]
+        return {
+            self._ops[one].author: one for one in sorted(counting, key=self._reference.place, reverse=True)
+        }

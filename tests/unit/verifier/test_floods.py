@@ -29,8 +29,6 @@ from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from protocol.proofs import certify_repo
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, make_commit
-from verifier import membership as membership_module
-from verifier import removal_conflicts
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.tangle import Tangle
@@ -121,7 +119,6 @@ def test_what_holds_now_costs_no_more_comparisons_the_more_heads_there_are(
 
         return call
 
-    monkeypatch.setattr(membership_module, "find_counting", counting(removal_conflicts.find_counting))
     monkeypatch.setattr(Tangle, "_precedes", counting(Tangle._precedes))
     removed = repo.say("dan", Remove(USERS["cat"], None, ()), repo.last)
     costs: list[int] = []

@@ -18,7 +18,8 @@ from protocol.proofs import certify_repo
 from tests.support.ids import as_commit_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.membership import Membership
-from verifier.refusal import CommitRefused
+from verifier.operations import Right
+from verifier.refusal import CommitRefused, Seniors
 
 BRANCH = BranchId(b"b" * 32)
 HEADS = (as_commit_id(b"h" * 32), as_commit_id(b"i" * 32))
@@ -129,31 +130,90 @@ def test_who_leaves_asks_nobody_and_other_quorums_cover_no_removals(history: His
     assert history.holds("eve") is None
 
 
-def _backdated(history: History, name: str) -> int:
+def _backdated(history: History, name: str, by: str = "eve") -> int:
     """Cat and dan have ben excluded; ben backdates an approval of excluding somebody, as dan does, and eve does it."""
     start = history.do("eve", ProposeRemoval(USERS["ben"], None))
     history.do("cat", Approve(commit_id(start)))
     history.do("dan", Approve(commit_id(start)))
-    history.do("eve", _exclude("ben"))
+    history.do(by, _exclude("ben"))
     proposal = history.do("ben", ProposeRemoval(USERS[name], None), start)
     history.do("ben", Approve(commit_id(proposal)))
     history.do("dan", Approve(commit_id(proposal)))
     return history.do("eve", _exclude(name))
 
 
-def test_the_approvals_of_the_excluded_go_and_with_them_what_they_made(history: History) -> None:
+@pytest.mark.parametrize("by, is_held", [("eve", True), ("ann", False)])
+def test_the_approvals_of_a_signer_go_by_who_is_senior_to_the_quorum(
+    history: History, by: str, is_held: bool
+) -> None:
+    """Ben was excluded by the quorum, which is not senior to itself, or by ann, who named it."""
     history.do("ann", Grant(USERS["fay"], Permission.WRITE, None))
-    removal = _backdated(history, "fay")
+    removal = _backdated(history, "fay", by)
     now = history.membership.now()
     operation = history.membership.operations[commit_id(removal)]
-    assert operation.commit_id not in now.counting
-    assert not now.counts(operation)
-    assert (history.holds("fay"), history.holds("ben")) == (Permission.WRITE, None)
+    assert (operation.commit_id in now.counting, now.counts(operation)) == (is_held, is_held)
+    assert (history.holds("fay"), history.holds("ben")) == (None if is_held else Permission.WRITE, None)
+    quorum = Right(commit_id(5), Permission.OWNER)
+    assert now.acts_of(operation) == ({quorum} if is_held else frozenset())
 
 
 def test_who_are_excluded_by_the_approvals_of_one_another_are_both_out(history: History) -> None:
     _backdated(history, "cat")
     assert (history.holds("cat"), history.holds("ben")) == (None, None)
+
+
+def test_a_writer_publishes_what_a_quorum_removes_and_a_reader_does_not(history: History) -> None:
+    """The quorum's right is senior to every admin's, whoever uses it; without approvals a writer removes nobody."""
+    history.do("ann", Grant(USERS["fay"], Permission.WRITE, None))
+    history.do("ann", Grant(USERS["gus"], Permission.READ, None))
+    proposal = history.do("fay", ProposeRemoval(USERS["ben"], None))
+    with pytest.raises(CommitRefused, match="needs_quorum"):
+        history.do("fay", _exclude("ben"))
+    history.do("cat", Approve(commit_id(proposal)))
+    history.do("dan", Approve(commit_id(proposal)))
+    with pytest.raises(
+        CommitRefused, match="not_permitted: M7: removing another needs the permission to write"
+    ):
+        history.do("gus", _exclude("ben"))
+    history.do("fay", _exclude("ben"))
+    assert history.holds("ben") is None
+
+
+def test_what_is_senior_to_the_quorum_is_refused_before_signers_are_asked(history: History) -> None:
+    with pytest.raises(CommitRefused, match="M7: what it would take is not junior") as caught:
+        history.do("eve", _exclude("ann"))
+    assert caught.value.seniors == Seniors(USERS["ann"], ())
+
+
+def test_the_first_approved_proposal_in_canonical_order_is_what_a_removal_rests_on(history: History) -> None:
+    """Nobody names it, so it is the same on every node whatever came first."""
+    start = history.do("eve", ProposeRemoval(USERS["cat"], None))
+    other = history.do("ben", ProposeRemoval(USERS["cat"], None), start - 1)
+    first, second = sorted((start, other), key=commit_id)  # of one rank
+    approvals = [history.do(name, Approve(commit_id(first)), start, other) for name in ("ben", "dan")]
+    approvals += [history.do(name, Approve(commit_id(second)), start, other) for name in ("dan", "ben")]
+    again = history.do("dan", Approve(commit_id(first)), approvals[1])
+    removal = history.do("eve", _exclude("cat"), approvals[0], *approvals[2:], again)
+    (demand,) = history.membership.operations[commit_id(removal)].demands
+    assert set(demand.approvals) == {commit_id(one) for one in approvals[:2]}
+
+
+def test_a_proposal_need_not_count_and_a_removal_that_does_not_uses_it_up(history: History) -> None:
+    history.do("ann", Grant(USERS["fay"], Permission.ADMIN, None))
+    start = history.do("ann", Grant(USERS["gus"], Permission.WRITE, None))
+    proposal = history.do("fay", ProposeRemoval(USERS["cat"], None))
+    history.do("ben", Approve(commit_id(proposal)))
+    approved = history.do("dan", Approve(commit_id(proposal)))
+    asked = history.do("ann", ProposeRemoval(USERS["fay"], None), start)
+    history.do("ben", Approve(commit_id(asked)))
+    history.do("dan", Approve(commit_id(asked)))
+    excluded = history.do("ann", _exclude("fay"))  # without having seen the proposal
+    assert not history.membership.now().counts(history.membership.operations[commit_id(proposal)])
+    removal = history.do("gus", _exclude("cat"), approved, excluded)
+    assert history.holds("cat") is None
+    history.do("ann", Grant(USERS["cat"], Permission.WRITE, None), removal)
+    with pytest.raises(CommitRefused, match="needs_quorum"):
+        history.do("gus", _exclude("cat"))
 
 
 def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None:

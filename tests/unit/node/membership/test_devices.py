@@ -309,9 +309,12 @@ async def test_when_the_first_is_lost_another_begins_anew(
     await settle(boss, phone)
     removed = (await service_of(phone, tmp_path).pairing.remove(user(laptop)))["repos"]
     told = {one["name"]: one for one in removed}
-    assert told["work"]["excluded"]
+    assert not told["work"]["excluded"], "the first device made it an admin, and is senior"
+    assert f"ravel member exclude work {user(laptop)}" in told["work"]["advice"]
+    assert f"senior to {user(laptop)[:12]}: {user(boss)[:12]}" in told["work"]["advice"]
     assert not told["mine"]["excluded"]
     assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
+    await service_of(boss, tmp_path).members.remove("work", user(laptop), "")
     await settle(boss, phone)
     assert held(boss, work, laptop) is None
     assert persons(phone, mine) == {}

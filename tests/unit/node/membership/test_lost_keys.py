@@ -185,7 +185,10 @@ async def test_a_new_user_takes_the_place_of_one_whose_key_is_known(
         await together(bob, new)
         await members_of(bob).grant("repo", id_text(new.author.user), "admin")
         await together(bob, alice, new)
-        await members_of(new).remove("repo", id_text(bob.author.user), "")
+        with pytest.raises(ServiceError, match="M7"):  # it was made by the old user, which is senior
+            await members_of(new).remove("repo", id_text(bob.author.user), "")
+        await members_of(alice).remove("repo", id_text(bob.author.user), "")
+        await together(new, alice)
         new.write(new.branch(), "after")
         bob.write(bob.branch(), "by who has the old key")
         await together(new, alice)

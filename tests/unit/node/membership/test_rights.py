@@ -9,6 +9,8 @@ from trio.testing import MockClock
 
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
+from protocol.body import Remove
+from protocol.ids import AnyId
 from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
@@ -16,8 +18,6 @@ from tests.support.nodes import Node, connected, members_of, open_nodes, share, 
 
 Action = Callable[[Members, str], Awaitable[object]]
 ACTIONS: dict[str, tuple[Action, str]] = {
-    "excluding a member": (lambda members, owner: members.remove("repo", owner, ""), "owner"),
-    "lowering a member's permission": (lambda members, owner: members.remove("repo", owner, "read"), "owner"),
     "granting admin": (lambda members, owner: members.grant("repo", owner, "admin"), "admin"),
     "granting owner": (lambda members, owner: members.grant("repo", owner, "owner"), "owner"),
     "revoking an invitation": (lambda members, _: members.revoke_invitation("repo", "abcd"), "admin"),
@@ -38,10 +38,56 @@ async def test_a_writer_is_told_which_right_is_lacking(tmp_path: Path, name: str
         assert caught.value.code == "not_permitted"
         assert caught.value.message == f"{name} needs the permission {needed}, and you hold write in repo"
         assert "ravel member list" in caught.value.advice
+
+
+@pytest.mark.slow
+async def test_a_reader_is_told_which_right_a_removal_needs(tmp_path: Path) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        await members_of(alice).remove("repo", _user(bob), "read")
+        await together(alice, bob)
+        for keeps, doing in (("", "excluding a member"), ("read", "lowering a member's permission")):
+            with pytest.raises(ServiceError) as caught:
+                await members_of(bob).remove("repo", _user(alice), keeps)
+            assert caught.value.message == f"{doing} needs the permission write, and you hold read in repo"
+
+
+@pytest.mark.slow
+async def test_who_may_remove_a_member_is_named(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Bob and carol became admins one after the other; dave writes. Nobody is senior to who founded the repo."""
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol", "dave") as (alice, bob, carol, dave):
+        nodes = (alice, bob, carol, dave)
+        await share(*nodes)
+        for node in (bob, carol):
+            await members_of(alice).grant("repo", _user(node), "admin")
+        await together(*nodes)
+        petnames = {AnyId(node.author.user): name for node, name in zip(nodes, "abcd", strict=True)}
+        for node in nodes:
+            node.replica.people.set_petnames(petnames, {})
+
+        async def advice(node: Node, user: Node, keeps: str = "") -> str:
+            with pytest.raises(ServiceError, match="M7: what it would take is not junior") as caught:
+                await members_of(node).remove("repo", _user(user), keeps)
+            assert caught.value.code == "not_permitted"
+            return caught.value.advice
+
+        assert await advice(carol, bob) == "senior to b: a; ask one of them"
+        assert await advice(carol, bob, "write") == "senior to b: a; ask one of them"
+        assert set((await advice(dave, carol)).removeprefix("senior to c: ").split(";")[0].split(", ")) == {
+            "a",
+            "b",
+        }
+        assert (
+            await advice(bob, alice) == "nobody is senior to a, who alone can step down: `ravel repo leave`"
+        )
         with pytest.raises(
             ServiceError, match="last owner"
-        ):  # of who may, what stands against it is said as before
-            await members_of(alice).remove("repo", owner, "")
+        ):  # of who may, what stands against it is told then
+            await members_of(alice).remove("repo", _user(alice), "")
+        with pytest.raises(ServiceError) as caught:  # written without having asked before
+            carol.author.write(carol.replica.root_branch(carol.repo()), Remove(bob.author.user, None, ()))
+        assert caught.value.advice == "senior to b: a; ask one of them"
+        await members_of(bob).remove("repo", _user(carol), "")
 
 
 @pytest.mark.slow

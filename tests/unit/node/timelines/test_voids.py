@@ -58,7 +58,7 @@ async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
         await together(alice, carol)
         assert ids(alice) == ids(carol) == seen
         (void,) = list_voids(carol.replica, carol.branch())
-        assert (void["rule"], void["author"]) == ("N2", id_text(bob.author.user))
+        assert (void["rule"], void["author"]) == ("N1", id_text(bob.author.user))
         verdict = explain(alice.replica, void["commit"])
         assert (verdict["verdict"], verdict["by"]) == ("void", [answer["commit"]])
         await meet(bob, carol)

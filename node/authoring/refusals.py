@@ -1,0 +1,48 @@
+"""Errors that users get where the rules refuse what they write: what to do next, and who may do it instead."""
+
+from typing import Final
+
+from node.ingest.people import People
+from node.runtime.errors import ServiceError
+from protocol.ids import RepoId, UserId
+from protocol.text import id_text
+from verifier.refusal import Seniors
+
+_CODES: Final = {
+    "already_holds": "already_exists",
+    "nothing_to_remove": "already_exists",
+    "branch_exists": "already_exists",
+    "needs_quorum": "needs_quorum",
+}
+"""Codes of refusals -> those that users get, where that is not `not_permitted`. A second click did what was done already."""
+_NEXT_STEPS: Final = {
+    "not_permitted": (
+        "`ravel repo list` shows what you may do there; an admin of the repo gives more: "
+        "ravel member grant REPO {user} PERMISSION"
+    ),
+    "unknown_author": (
+        "you are no member there, or none any more: `ravel repo list` says how you stand, and an admin can invite you"
+    ),
+    "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
+}
+_ID_SHOWN_LENGTH: Final = 12
+
+
+def refuse(
+    people: People, repo_id: RepoId, user: UserId, code: str, detail: str, seniors: Seniors | None
+) -> ServiceError:
+    """Return the error for a user whose commit in a repo breaks a rule."""
+    next_step = _NEXT_STEPS.get(code, "").format(user=id_text(user))
+    if seniors is not None:
+        next_step = _name_seniors(people, repo_id, seniors)
+    return ServiceError(_CODES.get(code, "not_permitted"), f"the rules refuse it: {detail}", next_step)
+
+
+def _name_seniors(people: People, repo_id: RepoId, seniors: Seniors) -> str:
+    def name(user: UserId) -> str:
+        return people.name(repo_id, user) or id_text(user)[:_ID_SHOWN_LENGTH]
+
+    removed = name(seniors.user)
+    if not seniors.members:
+        return f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
+    return f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"

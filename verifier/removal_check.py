@@ -1,0 +1,75 @@
+"""Rule M7: which removals may be made by their own past, by which rights, and who else may make one that is refused."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.body import Permission, Remove
+from protocol.ids import UserId
+from verifier.operations import NO_RIGHTS, Demand, Operations, Right
+from verifier.quorums import find_covering, find_removal_demands
+from verifier.refusal import CommitRefused, Seniors, need
+from verifier.resolution import Resolution
+
+_ADMINS_LOOKED_AT: Final = 64
+"""Of those who ever were admins, to name who may: a refused commit costs its author nothing."""
+_SENIORS_NAMED: Final = 8
+
+
+def authorise_removal(
+    operations: Operations, author: UserId, body: Remove, before: Resolution
+) -> tuple[tuple[Demand, ...], frozenset[Right]]:
+    """Judge a removal by its own past (M7, M13).
+
+    Args:
+        operations: All that is here.
+        author: Who removes.
+        body: The removal.
+        before: What counts in the removal's past.
+
+    Returns:
+        What quorums ask of it, and the rights by which it is held; neither of a leave.
+
+    Raises:
+        CommitRefused: It takes nothing away, its author may not write, something that it is to take is not junior to
+            a right by which it is held, or too few signers approved.
+    """
+    target = before.permission(body.user)
+    if target is None or (body.keeps or 0) >= target:
+        raise CommitRefused("nothing_to_remove", "M7: the user holds no more than that")
+    if len({end.branch for end in body.feeds}) < len(body.feeds):
+        raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
+    if body.user == author:
+        return (), NO_RIGHTS
+    need(before.permission(author), Permission.WRITE, "M7: removing another needs the permission to write")
+    covering = find_covering(operations, before)
+    acts = {
+        *before.rights_held(author, Permission.ADMIN),
+        *(Right(one.commit_id, Permission.OWNER) for one in covering),
+    }
+    taken = before.find_taken(body.user, body.keeps)
+    if not before.are_junior(taken, acts):
+        raise CommitRefused(
+            "not_permitted",
+            "M7: what it would take is not junior to what its author holds",
+            Seniors(body.user, find_seniors(operations, before, body.user, taken)),
+        )
+    demands = find_removal_demands(operations, body, before, covering) if covering else ()
+    if demands is None:
+        raise CommitRefused("needs_quorum", "M13: too few signers approved of this removal")
+    return demands, frozenset(acts)
+
+
+def find_seniors(
+    operations: Operations, before: Resolution, user: UserId, taken: Sequence[Right]
+) -> tuple[UserId, ...]:
+    """Return members who hold rights that are senior to all of some rights of a user, sorted.
+
+    At most eight, of the first 64 who ever were admins: the founders come first.
+    """
+    candidates = list(operations.admins())[:_ADMINS_LOOKED_AT]
+    seniors = [
+        one
+        for one in candidates
+        if one != user and before.are_junior(taken, before.rights_held(one, Permission.ADMIN))
+    ]
+    return tuple(sorted(seniors[:_SENIORS_NAMED]))

@@ -1,0 +1,255 @@
+"""Rights in one set of membership operations: which are held, which removals take, which operations count.
+
+Rules R1 to R6 of docs/reference/membership-rules.md, by its words: `is_senior` (R1), `Rights.counts` (R2), `Rights.holds`
+(R3), `Rights.takes` (R4, R5), `Rights.are_met` (R6). A *right* is one permission of one credential.
+
+    counts(x)       leads to holds(x, right)             for rights that suffice for x, or for who invited and who revoked
+    holds(x, right) leads to counts(right.credential)    and to what takes the right from x
+    takes(r, right) leads to the rights that hold r      of those alone that are senior to `right`
+
+All of these are senior to what was asked, so the recursion ends at the founding with one answer. It is cut in the middle:
+`acts` tells the rights that hold a removal, and `removals` finds them from the most senior right down. What is left goes
+from a credential to credentials in its past, without recursion of Python: a chain of grants may be longer than its stack.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from protocol.body import Join, Permission, Quorum, Remove, RepoInit
+from protocol.ids import CommitId, UserId
+from verifier.operations import Demand, Operation, Operations, Right
+
+
+def is_senior(operations: Operations, one: Right, other: Right) -> bool:
+    """Return True if the first right is senior to the other one (R1).
+
+    A right is senior by a higher permission, or by the same one if its credential is in the past of the other's.
+    """
+    if one.permission != other.permission:
+        return one.permission > other.permission
+    return operations.precedes(operations[one.credential], operations[other.credential])
+
+
+def left_by(removal: Operation) -> int:
+    """Return the permission that a removal leaves, 0 where it excludes."""
+    assert isinstance(removal.body, Remove)
+    return removal.body.keeps or 0
+
+
+def place_of(operations: Operations, right: Right) -> tuple[int, int]:
+    """Return a place in an order in which senior rights stand first. Equal places mean nothing."""
+    rank, _ = operations.place(operations[right.credential])
+    return -right.permission, rank
+
+
+def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
+    """Yield the rights that would suffice for an operation, by credentials in its past."""
+    if operation.needs is not None:
+        for credential in operations.grants_of(operation.author):
+            granted = operations.granted(credential)
+            if granted >= operation.needs and operations.precedes(credential, operation):
+                yield from rights_of(credential, operation.needs, granted)
+    for demand in operation.demands:
+        yield Right(demand.quorum, Permission.OWNER)
+
+
+def rights_of(credential: Operation, lowest: int, highest: int) -> Iterator[Right]:
+    """Yield the rights of a credential from one permission to another, the highest first."""
+    for permission in range(highest, lowest - 1, -1):
+        yield Right(credential.commit_id, Permission(permission))
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something for which a right is asked: an operation, a content commit, or all that comes after a set."""
+
+    user: UserId
+    follows: Callable[[Operation], bool]
+    """Returns True of an operation in its past."""
+    is_known_to: Callable[[Operation], bool]
+    """Returns True of a removal that has it in its past, or names it."""
+    demands: tuple[Demand, ...] = ()
+
+
+class Rights:
+    """Rights in one set of operations, as far as it is known which rights hold the removals among them."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        is_within: Callable[[Operation], bool],
+        acts: Callable[[Operation], Collection[Right]],
+        *,
+        is_calm: bool = False,
+    ) -> None:
+        """Ask about the operations of which `is_within` returns True.
+
+        `acts` returns the rights that hold a removal or revocation of the set, and none of another one. A set without any
+        `is_calm`: all of it counts.
+        """
+        self._operations = operations
+        self._is_within = is_within
+        self._acts = acts
+        self._is_calm = is_calm
+        self._verdicts: dict[UserId, dict[CommitId, bool]] = {}
+        self._verdicts_below: dict[Right, dict[CommitId, bool]] = {}
+
+    def take_verdicts(self, earlier: "Rights", users: Collection[UserId]) -> None:
+        """Take over the verdicts in a smaller set, but those on what these users did."""
+        self._verdicts = {user: of for user, of in earlier._verdicts.items() if user not in users}
+
+    # --- R2 ---
+
+    def counts(self, operation: Operation, below: Right | None = None) -> bool:
+        """Return True if an operation of the set counts (R2).
+
+        With `below`, as far as removals and revocations tell that act by rights senior to it (R6).
+        """
+        if self._is_calm or (operation.needs is None and not isinstance(operation.body, Join)):
+            return True
+        if operation.is_contestable:
+            assert below is None, "nothing rests on a removal but what it takes"
+            return bool(self._acts(operation))
+        known = self._known(operation, below)
+        if known is None:
+            self._judge_with_causes(operation, below)
+            known = self._known(operation, below)
+            assert known is not None, "just judged"
+        return known
+
+    def _known(self, operation: Operation, below: Right | None) -> bool | None:
+        if below is None:
+            return self._verdicts.get(operation.author, {}).get(operation.commit_id)
+        return self._verdicts_below.get(below, {}).get(operation.commit_id)
+
+    def _judge_with_causes(self, operation: Operation, below: Right | None) -> None:
+        """Judge an operation after all that its verdict rests on, which is in its past."""
+        found: dict[CommitId, Operation] = {}
+        ahead = [operation]
+        while ahead:
+            one = ahead.pop()
+            if one.commit_id not in found and self._known(one, below) is None:
+                found[one.commit_id] = one
+                ahead += self._rests_on(one)
+        for one in sorted(found.values(), key=lambda one: one.num):
+            if below is None:
+                verdicts = self._verdicts.setdefault(one.author, {})
+            else:
+                verdicts = self._verdicts_below.setdefault(below, {})
+            verdicts[one.commit_id] = self._judge(one, below)
+
+    def _rests_on(self, operation: Operation) -> list[Operation]:
+        operations, body = self._operations, operation.body
+        if isinstance(body, Join):
+            return [operations[body.invitation]]
+        if operation.needs is None:
+            return []
+        return [
+            credential
+            for credential in operations.grants_of(operation.author)
+            if operations.granted(credential) >= operation.needs
+            and operations.precedes(credential, operation)
+        ]
+
+    def _judge(self, operation: Operation, below: Right | None) -> bool:
+        operations, body = self._operations, operation.body
+        if isinstance(body, RepoInit):
+            return True
+        if isinstance(body, Join):
+            return self.counts(operations[body.invitation], below) and not self.revokers(operation, below)
+        deed = self.deed_of(operation)
+        return any(self.holds(deed, right, below) for right in rights_for(operations, operation))
+
+    def revokers(self, join: Operation, below: Right | None = None) -> list[Operation]:
+        """Return the revocations that count and are concurrent with a join by their invitation; of another kind, none."""
+        if not isinstance(join.body, Join):
+            return []
+        precedes = self._operations.precedes
+        return [
+            revocation
+            for revocation in self._operations.revocations_of(join.body.invitation)
+            if any(self._is_asked(acting, below) for acting in self._acts(revocation))
+            and not precedes(revocation, join)
+            and not precedes(join, revocation)
+        ]
+
+    # --- R3 ---
+
+    def deed_of(self, operation: Operation) -> Deed:
+        """Return what is asked about an operation of the set."""
+        operations = self._operations
+        return Deed(
+            operation.author,
+            lambda other: operations.precedes(other, operation),
+            lambda removal: operations.precedes(operation, removal),
+            operation.demands,
+        )
+
+    def deed_after(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Deed:
+        """Return what is asked about a user after some heads of the set, or after all of it."""
+        if heads is None:
+            return Deed(user, self._is_within, lambda _removal: False)
+        is_within = self._operations.is_within
+        return Deed(user, lambda one: is_within(one, heads), lambda removal: not is_within(removal, heads))
+
+    def holds(self, deed: Deed, right: Right, below: Right | None = None) -> bool:
+        """Return True if a right is held for a deed (R3): its credential counts, and no removal takes it.
+
+        Args:
+            deed: What is done, with its past.
+            right: A right by a credential in that past, of the user or of a quorum.
+            below: As of `counts`.
+        """
+        credential = self._operations[right.credential]
+        if not self.counts(credential, below):
+            return False
+        is_own = not isinstance(credential.body, Quorum)
+        if is_own and any(True for _ in self.takers(deed, right, below)):
+            return False
+        return self.are_met(deed.demands, right)
+
+    def takers(self, deed: Deed, right: Right, below: Right | None = None) -> Iterator[Operation]:
+        """Yield the removals that take a right from a deed."""
+        for removal in reversed(self._operations.removals_of(deed.user)):  # late ones take the most
+            if self.takes(removal, right, deed, below):
+                yield removal
+
+    # --- R4, R5 ---
+
+    def takes(self, removal: Operation, right: Right, deed: Deed, below: Right | None = None) -> bool:
+        """Return True if a removal of the deed's user takes a right from the deed (R4, R5).
+
+        It takes what is above that which it leaves and junior to a right that holds the removal. It takes nothing where the
+        credential has it in its past, nor from what it has in its past or names. A leave takes from what follows it.
+        """
+        operations = self._operations
+        if left_by(removal) >= right.permission:
+            return False
+        if removal.is_leave:
+            return deed.follows(removal) and not operations.precedes(removal, operations[right.credential])
+        return (
+            any(
+                self._is_asked(acting, below) and is_senior(operations, acting, right)
+                for acting in self._acts(removal)
+            )
+            and not operations.precedes(removal, operations[right.credential])
+            and not deed.is_known_to(removal)
+        )
+
+    def _is_asked(self, acting: Right, below: Right | None) -> bool:
+        return below is None or is_senior(self._operations, acting, below)
+
+    # --- R6 ---
+
+    def are_met(self, demands: Iterable[Demand], right: Right | None = None) -> bool:
+        """Return True if enough of the approvals count that quorums ask for (Q2).
+
+        Args:
+            demands: Of a removal or a checkpoint.
+            right: Of a removal, the right that would hold it: approvals count as far as what is senior to it tells (R6).
+        """
+        operations = self._operations
+        return all(
+            sum(self.counts(operations[approval], right) for approval in demand.approvals) >= demand.threshold
+            for demand in demands
+        )
