@@ -447,10 +447,10 @@ class Membership:
         offer = self.operations.find(body.offer)
         if offer is None or not isinstance(offer.body, Offer) or not before.is_within(offer):
             raise CommitRefused("unknown_offer", "M12: no such offer in the commit's past")
-        is_own = offer.author == author and not body.accepts
-        needs = Permission.READ if is_own else Permission.ADMIN
-        need(held, needs, f"M12: answering needs {_name(needs)}")
-        return needs
+        if offer.author == author and not body.accepts:
+            return None
+        need(held, Permission.ADMIN, "M12: answering needs the permission of an admin")
+        return Permission.ADMIN
 
     def _find_invitation(self, commit_id: CommitId, before: Resolution) -> Operation | None:
         found = self.operations.find(commit_id)
@@ -470,8 +470,8 @@ class Membership:
             raise CommitRefused("invitation_revoked", "M4: the invitation was revoked")
         if any(not operations.precedes(one, found) for one in before.counting_removals_of(user)):
             raise CommitRefused("not_permitted", "M4: who was removed needs a later invitation")
-        if commit.content.timestamp > invitation.expires_at:
-            raise CommitRefused("invitation_expired", "M4: dated after the expiry")
+        if commit.content.timestamp >= invitation.expires_at:
+            raise CommitRefused("invitation_expired", "M4: not dated before the expiry")
         joins = operations.joins_by(body.invitation)
         if len(joins) >= invitation.uses:  # else it need not be looked at which of them are in the past
             joined = {

@@ -92,7 +92,7 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
                 if one.author in agreed and one in now.credentials_of(one.author)
             ]
             handed = [user for user in joined if handed_on(membership, home, user)]
-            if not handed and now_ms <= invitation.body.expires_at:
+            if not handed and now_ms < invitation.body.expires_at:
                 handed = joined
             found += [user for user in handed[:1] if user not in found and user != home.person]
     return found[: DEVICE_COUNT_MAX - 1]

@@ -182,7 +182,7 @@ class LobbyKeeper:
                 continue
             for made in find_lobbies_of(replica, target):
                 body = made.body
-                if body.lobby in here or body.lobby in new or now_ms > body.expires_at or len(found) >= room:
+                if body.lobby in here or body.lobby in new or now_ms >= body.expires_at or len(found) >= room:
                     continue
                 opened = self._open_lobby(made)
                 if opened is not None:

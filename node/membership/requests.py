@@ -319,7 +319,7 @@ class Requests:
             return "refused"
         if request.is_closed:
             return "closed"
-        return "expired" if self._hub.clock_ms() > found.made.body.expires_at else "waiting"
+        return "expired" if self._hub.clock_ms() >= found.made.body.expires_at else "waiting"
 
     def _links(self, target: Repo) -> list[AskLinkView]:
         replica = self._hub.replica
@@ -380,7 +380,7 @@ class Requests:
             code = _code(lobby.repo_id, link.repo, own[0])
         else:
             status = "failed" if reason else "closed" if was_member else "sending"
-        if status in ("sending", "waiting") and self._hub.clock_ms() > invitation.expires_at:
+        if status in ("sending", "waiting") and self._hub.clock_ms() >= invitation.expires_at:
             status = "expired"
         return {
             "repo": id_text(link.repo),

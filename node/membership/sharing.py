@@ -152,7 +152,7 @@ class Sharing:
     async def _ask(self, link: AskLink) -> Repo:
         """Ask by a link; gives the lobby. Waits a while until the request is made, and goes on without it."""
         replica, invitation = self._hub.replica, link.opened()
-        if invitation.expires_at < self._clock() * 1000:
+        if invitation.expires_at <= self._clock() * 1000:
             raise ServiceError("expired", "the link has expired", "ask for a new one")
         _check_peers(invitation.peers)
         target = find_repo(replica, link.repo)
@@ -196,7 +196,7 @@ class Sharing:
         return await self._join(link.opened(), link.person)
 
     async def _join(self, link: InvitationLink, person: UserId | None = None) -> Repo:
-        if link.expires_at < self._clock() * 1000:
+        if link.expires_at <= self._clock() * 1000:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
         repo = await self._joiner.begin(link, person)

@@ -13,6 +13,7 @@ from protocol.body import (
     Answer,
     Body,
     BranchAdd,
+    BranchRenew,
     ErasedBody,
     FeedEnd,
     Grant,
@@ -23,7 +24,7 @@ from protocol.body import (
     UnknownBody,
 )
 from protocol.content import Post
-from protocol.ids import BranchId, CommitId, TopicKey
+from protocol.ids import BranchId, CommitId, TopicKey, root_branch
 from protocol.keys import BlockKey
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from protocol.proofs import certify_repo
@@ -31,6 +32,7 @@ from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import REPO, REPO_SEED, USERS, make_commit
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.refusal import CommitRefused
 from verifier.tangle import Tangle
 
 _BRANCH = BranchId(b"b" * 32)
@@ -103,6 +105,35 @@ def test_of_an_offers_withdrawals_the_latest_are_considered(repo: Repo) -> None:
     assert _found(repo) == [("withdrawn", False)]
     (kept,) = repo.membership.offers._kept.values()
     assert len(kept.withdrawals) == OFFER_WITHDRAWALS_MAX
+
+
+def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> None:
+    """As a leave, it needs nothing and always counts; to accept needs admin, also of one's own."""
+    offer = repo.offer("a note")
+    excluded = repo.say("dan", Remove(USERS["ben"], None, ()), offer)
+    withdrawn = repo.say("ben", Answer(offer, accepts=False), excluded)
+    assert repo.membership.operations[withdrawn].needs is None
+    assert _found(repo) == [("a note", False)]
+    for author, accepts in (("ben", True), ("cat", False), ("cat", True)):
+        with pytest.raises(CommitRefused, match="M12: answering needs"):
+            repo.say(author, Answer(offer, accepts=accepts), excluded)
+    beside = repo.say("ben", Answer(offer, accepts=False), offer)
+    now = repo.membership.now()
+    assert now.counts(repo.membership.operations[beside]), "an exclusion beside it takes nothing from it"
+    assert now.permission(USERS["ben"]) is None
+
+
+def test_the_root_branch_is_not_offered_added_or_renewed(repo: Repo) -> None:
+    """It counts as added, but for offers and renewals, of which no addition is in any past."""
+    root, topic = root_branch(REPO), TopicKey(_BRANCH)
+    for body, code in (
+        (Offer(root, False, "", b""), "bad_branch"),
+        (BranchRenew(root, 1, topic), "bad_branch"),
+        (BranchAdd(root, "again", 0, topic, Reference(as_object_id(root), BlockKey(root))), "branch_exists"),
+    ):
+        with pytest.raises(CommitRefused) as caught:
+            repo.say("ann", body, repo.last)
+        assert caught.value.code == code
 
 
 @pytest.mark.parametrize("is_leaving", [False, True])

@@ -9,9 +9,15 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tests.support.memberships import NAMES, Step, Twins, antichains, parse, replay
+from protocol.commit import Commit
+from protocol.ids import CommitId
+from tests.support.memberships import NAMES, Step, Twins, antichains, make_commit, parse, replay
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Right
+from verifier.membership import Membership
+from verifier.operations import Operation
+from verifier.refusal import CommitRefused
 
 DOCS = Path(__file__).parents[3] / "docs/reference/membership-rules.md"
 SCENARIO = re.compile(
@@ -71,6 +77,30 @@ def test_refused(name: str) -> None:
 
 def test_all_scenarios_of_the_docs_are_read() -> None:
     assert len(CASES) == DOCS.read_text(encoding="utf-8").count("members: ") > 20
+
+
+@pytest.mark.parametrize("timestamp, is_taken", [(99, True), (100, False), (101, False)])
+def test_a_join_is_dated_before_the_expiry(timestamp: int, is_taken: bool) -> None:
+    twins = replay([])
+    twins.real.add(*_invite(twins.real, uses=1, expires_at=100))
+    commit = _dated(make_commit(2, "ben", (1,)), timestamp)
+    join = Step("ben", "join", "ben", 0, (1,), target=1).body()
+    if is_taken:
+        twins.real.authorise_root_commit(commit, join)
+    else:
+        with pytest.raises(CommitRefused, match="invitation_expired"):
+            twins.real.authorise_root_commit(commit, join)
+
+
+def test_a_use_is_a_user_and_who_has_joined_joins_again() -> None:
+    """Also when no use is left; and joins that do not count take none."""
+    twins = replay([])
+    assert twins.take(Step("ann", "invite", "ann", WRITE, (0,), uses=2))
+    for count, name in enumerate(("ben", "ben", "cat", "ben", "cat")):
+        assert twins.take(Step(name, "join", name, 0, (1 + count,), 1))
+    assert not twins.take(Step("dan", "join", "dan", 0, (6,), 1))
+    assert twins.take(Step("dan", "join", "dan", 0, (2,), 1)), "unseen, a third use is not to be helped"
+    assert sorted(twins.check()) == ["ann", "ben", "cat", "dan"]
 
 
 @pytest.mark.slow
@@ -146,6 +176,16 @@ def _is_of_quorum(twins: Twins, number: int) -> bool:
     """Whether an operation is an act of a quorum's signers, whoever publishes it."""
     world = twins.reference.world(frozenset(range(len(twins))))
     return any(twins.steps[right.credential].kind == "quorum" for right in world.rights(number))
+
+
+def _invite(membership: Membership, uses: int, expires_at: int) -> tuple[Operation, tuple[CommitId, ...]]:
+    body = replace(Step("ann", "invite", "ann", WRITE, (0,), uses=uses).body(), expires_at=expires_at)
+    commit = make_commit(1, "ann", (0,))
+    return membership.authorise_root_commit(commit, body), commit.acks
+
+
+def _dated(commit: Commit, timestamp: int) -> Commit:
+    return replace(commit, content=replace(commit.content, timestamp=timestamp))
 
 
 def _appoint(names: tuple[str, ...]) -> Twins:
