@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-_TAG_SIZE_MAX: Final = 31  # characters: a MessagePack fixstr
+_TAG_SIZE_MAX: Final = 31  # bytes: a MessagePack fixstr
 
 _encoder: Final = msgspec.msgpack.Encoder()
 
@@ -85,14 +85,17 @@ def _has_more_fields(data: bytes, known: bytes) -> bool:
 
 
 def peek_tag(data: bytes) -> str:
-    """The tag of an encoded value, or "" where there is none: says what to decode, promises nothing about the rest."""
+    """Return the tag of an encoded value, or "" where there is none: any text of 1 to 31 bytes that is UTF-8.
+
+    It says what to decode, and promises nothing about the rest.
+    """
     if len(data) < 2 or not 0x91 <= data[0] <= 0x9F:
         return ""
     size = data[1] - 0xA0
     if not 0 < size <= _TAG_SIZE_MAX or len(data) < 2 + size:
         return ""
     try:
-        return data[2 : 2 + size].decode("ascii")
+        return data[2 : 2 + size].decode()
     except UnicodeDecodeError:
         return ""
 

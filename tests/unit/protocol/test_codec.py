@@ -43,9 +43,32 @@ def test_an_unknown_kind_of_body_is_carried_not_interpreted() -> None:
     assert decode_body(msgspec.msgpack.encode(["poll7", {"any": "thing"}])) == UnknownBody("poll7")
 
 
-def test_an_unknown_message_is_refused() -> None:
+@pytest.mark.parametrize("tag", ["Zzz", "a b", "\0", "ä", "日本語の投票", "x" * 31, "é" * 15, "\U0001f5f3"])
+def test_a_tag_of_a_body_is_any_text_of_1_to_31_bytes(tag: str) -> None:
+    assert decode_body(msgspec.msgpack.encode([tag])) == UnknownBody(tag)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        msgspec.msgpack.encode([""]),
+        msgspec.msgpack.encode(["x" * 32]),
+        msgspec.msgpack.encode(["é" * 16]),
+        b"\x91\xa2\xc3\x28",
+        b"\x91\xa3\xed\xa0\x80",
+        b"\x91\xa1\xff",
+    ],
+)
+def test_what_is_no_such_text_is_no_tag(data: bytes) -> None:
+    """Too long, too short, or not UTF-8: a surrogate, or half a character."""
+    with pytest.raises(DecodeError, match="bad_shape"):
+        decode_body(data)
+
+
+@pytest.mark.parametrize("tag", ["want9", "Want1", "wänt1", "a b"])
+def test_an_unknown_message_is_refused(tag: str) -> None:
     with pytest.raises(DecodeError, match="unknown_message"):
-        decode_message(msgspec.msgpack.encode(["want9", b"x"]))
+        decode_message(msgspec.msgpack.encode([tag, b"x"]))
 
 
 def test_a_bound_of_a_list_is_refused_one_over() -> None:
