@@ -1,11 +1,15 @@
 """Bodies of documents: each bound holds at its value, and one over it is refused."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from protocol.body import Body, Carried, content_of, decode_body, encode_body
-from protocol.codec import DecodeError, encode
+from protocol import body as body_module
+from protocol.body import Body, Carried, Merge, Remove, UnknownBody, content_of, decode_body, encode_body
+from protocol.codec import DecodeError, encode, peek_tag
+from protocol.content import Imported, Post
 from protocol.document_kinds import (
     DICT_EDIT_COUNT_MAX,
     DICT_KEY_SIZE_MAX,
@@ -76,3 +80,58 @@ def test_the_largest_update_fits_a_body_with_all_that_a_snapshot_names_and_an_or
     carried = Carried(BranchId(ID), as_commit_id(ID), UserId(ID), 2**53 - 1, largest)
     assert len(encode_body(carried)) < BODY_SIZE_MAX
     assert content_of(carried) == decode_body(largest)
+
+
+def _carry(inner: bytes) -> bytes:
+    return encode(Carried(BranchId(ID), as_commit_id(ID), UserId(ID), 0, inner))
+
+
+@pytest.mark.parametrize(
+    "inner", [b"", b"\x91", b"\x90", encode(["post1", 7]), encode(["set1"]), encode(["files1"])]
+)
+def test_what_is_carried_has_a_tag_and_the_shape_of_content(inner: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_body(_carry(inner))
+
+
+@pytest.mark.parametrize("content", [Post("x"), Imported("id", "author", 0, "text"), SetEdit(("i",), (), ())])
+def test_carried_content_says_what_it_said(content: Body) -> None:
+    assert content_of(decode_body(_carry(encode_body(content)))) == content
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        encode_body(Remove(UserId(ID), None, ())),
+        encode(["remove1", "of no shape"]),
+        encode_body(Merge(BranchId(ID), (ID,))),
+        encode(["lobby1", "of no shape"]),
+        _carry(encode_body(Post("twice"))),
+        b"\x96\xa8carried1" * 9000,
+        encode(["set-squeeze1"]),
+        encode(["poll7", {"any": "thing"}]),
+        encode(["übung1"]),
+    ],
+)
+def test_what_else_is_carried_says_nothing_on_any_version(inner: bytes) -> None:
+    """Whether its kind is known or not, malformed or nested: a kind that is added later changes no verdict."""
+    assert content_of(decode_body(_carry(inner))) == UnknownBody(peek_tag(inner))
+
+
+def test_carried_bodies_of_a_kind_that_is_added_later_are_judged_as_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A version that knows the kind reads it, and one that does not decode says nothing there, as on older versions."""
+    inner = encode(["merge1", ID, [ID]]), encode(["merge1", "of no shape"])
+    before = [decode_body(_carry(one)) for one in inner]
+    monkeypatch.setitem(body_module._CARRIED, "merge1", Merge)
+    assert [decode_body(_carry(one)) for one in inner] == before
+    assert [content_of(one) for one in before] == [Merge(BranchId(ID), (ID,)), UnknownBody("merge1")]
+
+
+def test_the_tags_that_are_checked_where_they_are_carried_are_those_of_version_1() -> None:
+    """The list is part of the format (docs/profiles/forks.md), whatever kinds there are."""
+    page = (Path(__file__).parents[3] / "docs/profiles/forks.md").read_text(encoding="utf-8")
+    named = re.search(r"If that is (?P<tags>[^.]*?), it has that kind's shape", page)
+    assert named is not None
+    assert set(re.findall(r"`([a-z0-9-]+)`", named["tags"])) == body_module._CARRIED_AND_CHECKED

@@ -11,14 +11,9 @@ from node.authoring.drafting import Draft
 from node.content.files import FileService
 from node.membership.merging import MergePlan, Merging, run_merge
 from node.runtime.errors import ServiceError
-from protocol import body
-from protocol.body import Carried, Remove, encode_body
-from protocol.codec import DecodeError
-from protocol.content import Imported, Post
-from protocol.ids import BranchId, UserId
+from protocol.content import Post
 from protocol.text import id_text
 from storage.repos.repos import Branch
-from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, members_of, open_nodes, share, together, until_equal
 
@@ -254,30 +249,6 @@ async def test_what_is_void_is_not_carried_and_who_may_not_write_merges_nothing(
         await together(alice, bob)
         with pytest.raises(ServiceError, match="not write to it"):
             await _merging(bob).merge("main", "fork")
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        encode_body(Remove(UserId(b"u" * 32), None, ())),
-        encode_body(
-            Carried(
-                BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, encode_body(Post("twice"))
-            )
-        ),
-        b"\x96\xa8carried1" * 9000,
-        encode_body(body.Merge(BranchId(b"b" * 32), (as_commit_id(b"c" * 32),))),
-        b"\x91",
-        b"",
-    ],
-)
-def test_only_content_is_carried(inner: bytes) -> None:
-    with pytest.raises(DecodeError):
-        encode_body(Carried(BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, inner))
-    for content in (Post("x"), Imported("id", "author", 0, "text")):
-        assert encode_body(
-            Carried(BranchId(b"b" * 32), as_commit_id(b"c" * 32), UserId(b"a" * 32), 0, encode_body(content))
-        )
 
 
 async def _stream(content: bytes) -> AsyncGenerator[bytes]:
