@@ -1,31 +1,44 @@
-"""Membership: what judging a content commit costs in repos of many membership commits, and what an exclusion costs.
+"""Membership: what judging a content commit costs in repos of many membership commits, and what arrivals cost.
 
-python benchmarks/bench_members.py [membership commits of the large repo]
+python benchmarks/bench_members.py [membership commits of the large repo [members of the busy repo]]
 
 An owner grants writing to one user after another, each commit acking the one before, and removes every tenth of them
 again. Verified are commits of a writer from the middle, each made after another of the last root branch commits: no two
 questions are the same, so that nothing that was remembered answers. Catching up takes in the same commits as a newcomer
 does. Blocks, other signatures and the store are measured by `bench_ingest`.
+
+The *busy* repo has ten operations for each of its members: twenty admins grant, remove and lower, and exclude each other,
+in four forks that are merged now and then. Each operation is judged, kept, and followed by a question that needs what
+counts now. Content is judged after one and after two of its operations.
 """
 
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import partial
+from random import Random
 
 from benchmarks.common import figure, note, timed
 from protocol.block import Reference
 from protocol.body import Body, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.content import Post
 from protocol.ids import CommitId, Signature, UserId, root_branch
 from protocol.keys import BlockKey, RepoSeed, UserSeed
 from protocol.proofs import certify_repo
 from protocol.signing import key_pair, sign, verify_signature
 from tests.support.ids import as_commit_id, as_object_id
 from verifier.membership import Membership
+from verifier.refusal import CommitRefused
 
 _SMALL = 100
 _QUESTIONS = 50
 _ROUNDS = 5
 _REMOVED_EVERY = 10
+_ADMINS = 20
+_FORKS = 4
+_MERGED_EVERY = 100
 _REPO_SEED = RepoSeed(b"r" * 32)
 _REPO = key_pair(_REPO_SEED)[0]
 _OWNER = key_pair(UserSeed(b"o" * 32))[0]
@@ -48,11 +61,7 @@ class _Repo:
 
     def add(self, body: Body) -> None:
         acks = tuple(self.ids[-1:])
-        number = len(self.ids) + 1
-        content = Content(_OWNER, root_branch(_REPO), NO_EPOCH, 1, None, (), 0, b"", _SOMETHING, HeaderKeys())
-        commit = Commit(
-            as_commit_id(number.to_bytes(32)), BlockKey(b""), acks, Links(), content, Signature(b"")
-        )
+        commit = _make_commit(len(self.ids) + 1, _OWNER, acks)
         self.membership.add(self.membership.authorise_root_commit(commit, body), acks)
         self.ids.append(commit.commit_id)
 
@@ -91,11 +100,100 @@ def _verify_content(repo: _Repo) -> tuple[float, float]:
     return timed(verify) * each, timed(authorise) * each
 
 
+class _Busy:
+    """A repo of many members and admins, in forks, with the seconds that each kind of operation took to arrive."""
+
+    def __init__(self, users: list[UserId]) -> None:
+        self.membership = Membership(_REPO)
+        self.ids: list[CommitId] = []
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+        self.refused = 0
+        self._rng = Random(1)  # noqa: S311  # the same history in every run
+        self._admins = users[:_ADMINS]
+        self._users = users[_ADMINS:]
+        self._add(
+            "found", _OWNER, RepoInit("busy", (_OWNER,), certify_repo(_REPO_SEED, "busy", (_OWNER,))), ()
+        )
+        for admin in self._admins:
+            self._add("grant", _OWNER, Grant(admin, Permission.ADMIN, None), self.ids[-1:])
+        self._forks = [self.ids[-1]] * _FORKS
+
+    def grow(self, count: int) -> None:
+        """Grow to so many operations."""
+        rng = self._rng
+        while len(self.ids) < count:
+            if len(self.ids) % _MERGED_EVERY == 0 and len(set(self._forks)) > 1:
+                self._add("merge", _OWNER, Post("all of it"), sorted(set(self._forks)))
+                self._forks = [self.ids[-1]] * _FORKS
+            fork, author = rng.randrange(_FORKS), rng.choice(self._admins)
+            user = rng.choice(self._users)
+            kind = rng.choices(("grant", "removal", "duel", "other"), (60, 20, 2, 18))[0]
+            body: Body = Grant(user, Permission.WRITE, None)
+            if kind == "removal":
+                body = Remove(user, rng.choice((None, Permission.READ)), ())
+            elif kind == "duel":
+                body = Remove(rng.choice(self._admins), None, ())
+            elif kind == "other":
+                author, body = _OWNER, Grant(rng.choice(self._admins), Permission.ADMIN, None)
+                if rng.random() < 0.8:
+                    body = Post("something")
+            try:
+                self._add(kind, author, body, self._forks[fork : fork + 1])
+            except CommitRefused:
+                self.refused += 1
+            else:
+                self._forks[fork] = self.ids[-1]
+
+    def _add(self, kind: str, author: UserId, body: Body, acks: Iterable[CommitId]) -> None:
+        commit = _make_commit(len(self.ids) + 1, author, tuple(acks))
+        began = time.perf_counter()
+        operation = self.membership.authorise_root_commit(commit, body)
+        self.membership.add(operation, commit.acks)
+        self.membership.now().permission(_WRITER)
+        self.seconds[kind].append(time.perf_counter() - began)
+        self.ids.append(commit.commit_id)
+
+
+def _make_commit(number: int, author: UserId, acks: tuple[CommitId, ...]) -> Commit:
+    content = Content(author, root_branch(_REPO), NO_EPOCH, 1, None, (), 0, b"", _SOMETHING, HeaderKeys())
+    return Commit(as_commit_id(number.to_bytes(32)), BlockKey(b""), acks, Links(), content, Signature(b""))
+
+
+def _measure_busy(users: list[UserId]) -> None:
+    busy = _Busy(users)
+    busy.grow(10 * len(users))
+    size = {"members": len(users), "operations": len(busy.ids)}
+    for kind, seconds in busy.seconds.items():
+        if kind != "found":
+            each = sum(seconds) / len(seconds)
+            figure(
+                f"arrival_{kind}", each * 1e6, "us", worst_ms=max(seconds) * 1e3, count=len(seconds), **size
+            )
+    removals = len(busy.membership.operations.contestable)
+    now = busy.membership.now()
+    figure("questions_for_each_removal", busy.membership.questions_asked / removals, "questions", **size)
+    figure("removals_that_do_not_count", removals - len(now.counting), "removals", of=removals, **size)
+    figure("list_members", timed(now.members) * 1e3, "ms", **size)
+    rng = Random(2)  # noqa: S311  # the same places in every run
+    for heads in (1, 2):
+        moments = [tuple(rng.sample(busy.ids, heads)) for _ in range(_QUESTIONS)]
+        cost = timed(partial(_ask_at, busy.membership, moments)) / _QUESTIONS
+        figure("at_for_content", cost * 1e6, "us", heads=heads, **size)
+
+
+def _ask_at(membership: Membership, moments: list[tuple[CommitId, ...]]) -> None:
+    for heads in moments:
+        membership.at(heads).permission(_WRITER)
+
+
 def main() -> None:
     """Print the figures."""
     large = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    members = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     note("making keys")
-    users = [key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(large)]
+    users = [
+        key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(max(large, members, 1000))
+    ]
     small, large_ones, catching_up, excluding = [], [], [], []
     for number in range(_ROUNDS):
         note(f"round {number + 1} of {_ROUNDS}")
@@ -114,6 +212,8 @@ def main() -> None:
         figure("authorise_content", min(cost for _, cost in costs), "us/commit", membership_commits=count)
     figure("catch_up", min(catching_up), "us/membership commit", membership_commits=large)
     figure("exclude_one_of_1000", min(excluding), "ms", includes="a listing of all members")
+    note("the busy repo")
+    _measure_busy(users[:members])
 
 
 def _exclude(repo: _Repo, user: UserId) -> None:

@@ -23,6 +23,7 @@ _SMALL = {
     "bench_hostile": ("1", "1", "50", "keep_alives"),
     "bench_ingest": ("200",),
     "bench_latency": ("2", "100"),
+    "bench_members": ("200", "30"),
     "bench_offline": ("20",),
     "bench_processes": ("1",),
     "bench_relay": ("4", "8"),

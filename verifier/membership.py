@@ -34,7 +34,7 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -175,12 +175,12 @@ class Membership:
         heads, before = operations.heads(), self._now
         if before.heads is heads or not heads:
             return before
-        settled, users = before.settled, self._touched
+        settled, resting = before.settled, set[UserId]()
         if arrived := operations.contestable[settled.count :]:
             settled, changed, asked = settle(operations, settled, arrived)
             self.questions_asked += asked
-            users = users | find_resting(operations, changed).users
-        self._now, self._touched = before.grown(heads, settled, users), set()
+            resting = find_resting(operations, changed).users
+        self._now, self._touched = before.grown(heads, settled, self._touched, resting), set()
         return self._now
 
     def changed_since(self, before: Settled) -> list[Operation]:
@@ -201,14 +201,18 @@ class Membership:
         return [*arrived, *(operations[raw] for raw in others)]
 
     def _resolve(self, key: tuple[CommitId, ...]) -> Resolution:
-        settled = Settled()
-        if key:
-            # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
-            common = self.operations.last_common(key)
-            settled = self._settled_after[common.commit_id]
-            if len(key) > 1:
-                settled = decide(self.operations, key, common, settled)
-        return Resolution(self.operations, key, settled)
+        operations = self.operations
+        if not key:
+            return Resolution(operations, key, Settled())
+        # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
+        common = operations.last_common(key)
+        settled = self._settled_after[common.commit_id]
+        if len(key) > 1:
+            return Resolution(operations, key, decide(operations, key, common, settled))
+        before = self._resolutions.get(operations.acks_of(common))
+        if before is None or before is self._now:
+            return Resolution(operations, key, settled)
+        return before.grown(key, settled, _find_touched(common))
 
     # --- what may be done ---
 
@@ -499,7 +503,7 @@ def _check_user(user: UserId) -> None:
         raise CommitRefused("bad_user", f"M6: {error}") from None
 
 
-def _find_touched(operation: Operation) -> Iterable[UserId]:
+def _find_touched(operation: Operation) -> Collection[UserId]:
     """Return the users whose permissions an operation may change by itself."""
     body = operation.body
     match body:

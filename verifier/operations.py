@@ -351,6 +351,11 @@ class Operations:
             if graph.is_tip(one) or not any(graph.precedes(one, other) for other in chosen if other != one)
         )
 
+    def acks_of(self, operation: Operation) -> tuple[CommitId, ...]:
+        """Return what an operation follows directly, sorted."""
+        assert self._graph is not None
+        return tuple(sorted(self._graph.previous(operation.commit_id)))
+
     def last_common(self, heads: Iterable[CommitId]) -> Operation:
         """The latest operation that every path from these commits to the root passes."""
         assert self._graph is not None

@@ -39,17 +39,29 @@ class Resolution:
         self._epoch_tips: tuple[Operation, ...] | None = None
         self._counting: frozenset[CommitId] | None = None
 
-    def grown(self, heads: tuple[CommitId, ...], settled: Settled, users: Collection[UserId]) -> "Resolution":
-        """Return the resolution of all that is here now.
+    def grown(
+        self,
+        heads: tuple[CommitId, ...],
+        settled: Settled,
+        touched: Iterable[UserId],
+        resting: Iterable[UserId] = (),
+    ) -> "Resolution":
+        """Return the resolution of a larger set, which takes away what is known of this one.
+
+        This one finds that again when it is asked: no two resolutions share what they remember.
 
         Args:
-            heads: Of all that is here.
+            heads: Of the larger set.
             settled: How its removals are settled.
-            users: Those whose operations may count no longer or again, or who hold other permissions by what came.
+            touched: Users who may hold other permissions by what it has more.
+            resting: Users whose operations may count no longer by that, or again, and who may hold other permissions.
         """
         other = Resolution(self._operations, heads, settled)
-        other._rights.take_verdicts(self._rights, users)
-        other._held = {user: held for user, held in self._held.items() if user not in users}
+        other._held, self._held = self._held, {}
+        other._rights.take_verdicts(self._rights, resting)
+        for users in (touched, resting):
+            for user in users:
+                other._held.pop(user, None)
         return other
 
     # --- answers ---
@@ -119,7 +131,11 @@ class Resolution:
 
     def may(self, deed: Deed, needs: Permission) -> bool:
         """Return True if the user of a deed holds for it a right to what it needs (R3)."""
-        return any(self._rights.holds(deed, right) for right in self._rights_for(deed, needs))
+        return any(
+            self._rights.highest(deed, credential, needs) is not None
+            for credential in self._operations.grants_of(deed.user)
+            if deed.follows(credential)
+        )
 
     def takers_from(self, deed: Deed, needs: Permission) -> list[Operation]:
         """Return the removals that take a deed's rights to what it needs, by credentials that count."""
@@ -177,13 +193,9 @@ class Resolution:
         deed = self._rights.deed_after(user, heads)
         highest: Permission | None = None
         for credential in reversed(self._operations.grants_of(user)):  # late ones are taken by fewer removals
-            if not deed.follows(credential):
-                continue
             lowest = Permission.READ if highest is None else highest + 1
-            for right in rights_of(credential, lowest, self._operations.granted(credential)):
-                if self._rights.holds(deed, right):
-                    highest = right.permission
-                    break
+            if self._operations.granted(credential) >= lowest and deed.follows(credential):
+                highest = self._rights.highest(deed, credential, lowest) or highest
         return highest
 
     def _rights_after(self, user: UserId, lowest: Permission) -> Iterable[Right]:

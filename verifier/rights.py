@@ -15,7 +15,7 @@ from a credential to credentials in its past, without recursion of Python: a cha
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.body import Join, Permission, Quorum, Remove, RepoInit
+from protocol.body import Join, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
 from verifier.operations import Demand, Operation, Operations, Right
 
@@ -94,9 +94,11 @@ class Rights:
         self._verdicts: dict[UserId, dict[CommitId, bool]] = {}
         self._verdicts_below: dict[Right, dict[CommitId, bool]] = {}
 
-    def take_verdicts(self, earlier: "Rights", users: Collection[UserId]) -> None:
-        """Take over the verdicts in a smaller set, but those on what these users did."""
-        self._verdicts = {user: of for user, of in earlier._verdicts.items() if user not in users}
+    def take_verdicts(self, earlier: "Rights", users: Iterable[UserId]) -> None:
+        """Take away the verdicts in a smaller set, and forget those on what these users did."""
+        self._verdicts, earlier._verdicts = earlier._verdicts, {}
+        for user in users:
+            self._verdicts.pop(user, None)
 
     # --- R2 ---
 
@@ -124,21 +126,23 @@ class Rights:
 
     def _judge_with_causes(self, operation: Operation, below: Right | None) -> None:
         """Judge an operation after all that its verdict rests on, which is in its past."""
-        found: dict[CommitId, Operation] = {}
+        found: dict[CommitId, tuple[Operation, list[Operation]]] = {}
         ahead = [operation]
         while ahead:
             one = ahead.pop()
             if one.commit_id not in found and self._known(one, below) is None:
-                found[one.commit_id] = one
-                ahead += self._rests_on(one)
-        for one in sorted(found.values(), key=lambda one: one.num):
+                rests_on = self._rests_on(one)
+                found[one.commit_id] = one, rests_on
+                ahead += rests_on
+        for one, rests_on in sorted(found.values(), key=lambda pair: pair[0].num):
             if below is None:
                 verdicts = self._verdicts.setdefault(one.author, {})
             else:
                 verdicts = self._verdicts_below.setdefault(below, {})
-            verdicts[one.commit_id] = self._judge(one, below)
+            verdicts[one.commit_id] = self._judge(one, rests_on, below)
 
     def _rests_on(self, operation: Operation) -> list[Operation]:
+        """Return the invitation of a join; of another operation, the credentials of rights that suffice."""
         operations, body = self._operations, operation.body
         if isinstance(body, Join):
             return [operations[body.invitation]]
@@ -151,14 +155,13 @@ class Rights:
             and operations.precedes(credential, operation)
         ]
 
-    def _judge(self, operation: Operation, below: Right | None) -> bool:
-        operations, body = self._operations, operation.body
-        if isinstance(body, RepoInit):
+    def _judge(self, operation: Operation, rests_on: list[Operation], below: Right | None) -> bool:
+        if isinstance(operation.body, Join):
+            return self.counts(rests_on[0], below) and not self.revokers(operation, below)
+        if operation.needs is None:
             return True
-        if isinstance(body, Join):
-            return self.counts(operations[body.invitation], below) and not self.revokers(operation, below)
-        deed = self.deed_of(operation)
-        return any(self.holds(deed, right, below) for right in rights_for(operations, operation))
+        deed, needs = self.deed_of(operation), operation.needs
+        return any(self.highest(deed, one, needs, below) is not None for one in rests_on)
 
     def revokers(self, join: Operation, below: Right | None = None) -> list[Operation]:
         """Return the revocations that count and are concurrent with a join by their invitation; of another kind, none."""
@@ -208,9 +211,27 @@ class Rights:
             return False
         return self.are_met(deed.demands, right)
 
+    def highest(
+        self, deed: Deed, credential: Operation, lowest: int = Permission.READ, below: Right | None = None
+    ) -> Permission | None:
+        """Return the highest permission of a credential that is held for a deed, from a permission on, or None.
+
+        A removal that takes a right also takes the lower ones of the same credential, down to what it leaves.
+        """
+        permission = int(self._operations.granted(credential))
+        if permission < lowest or not self.counts(credential, below):
+            return None
+        while permission >= lowest:
+            right = Right(credential.commit_id, Permission(permission))
+            taker = next(self.takers(deed, right, below), None)
+            if taker is None:
+                return right.permission
+            permission = left_by(taker)
+        return None
+
     def takers(self, deed: Deed, right: Right, below: Right | None = None) -> Iterator[Operation]:
-        """Yield the removals that take a right from a deed."""
-        for removal in reversed(self._operations.removals_of(deed.user)):  # late ones take the most
+        """Yield the removals that take a right from a deed, the latest first."""
+        for removal in reversed(self._operations.removals_of(deed.user)):
             if self.takes(removal, right, deed, below):
                 yield removal
 
