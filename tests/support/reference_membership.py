@@ -97,7 +97,11 @@ class Reference:
         return self._rank(number), self._id_of(number)
 
     def _rank(self, number: int) -> int:
-        return 1 + max((self._rank(one) for one in self.ops[number].past), default=-1)
+        """The length of the longest path to the founding."""
+        ranks: dict[int, int] = {}
+        for one in sorted({number} | self.ops[number].past, key=lambda one: len(self.ops[one].past)):
+            ranks[one] = 1 + max((ranks[other] for other in self.ops[one].past), default=-1)
+        return ranks[number]
 
     # --- M ---
 

@@ -133,6 +133,33 @@ async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
 
 
 @pytest.mark.slow
+async def test_void_work_comes_back_when_the_exclusion_is_held_by_less(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Carol, an owner, excludes bob, an admin, while alice lowers her: it counts, and no longer reaches bob's admin."""
+    alice, bob, carol = nodes
+    with fail_after(120):
+        await share(alice, bob, carol)
+        await members_of(alice).grant("", id_text(bob.author.user), "admin")
+        await members_of(alice).grant("", id_text(carol.author.user), "owner")
+        await together(alice, bob, carol)
+        bob.write(bob.branch(), "unseen")
+        answer = await members_of(carol).remove("", id_text(bob.author.user), "")
+        await meet(bob, carol)
+        assert len(list_voids(carol.replica, carol.branch())) == 1
+        assert carol.replica.permission(carol.repo(), bob.author.user) is None
+        await members_of(alice).remove("", id_text(carol.author.user), "admin")
+        await meet(alice, bob, carol)
+        for node in nodes:
+            assert list_voids(node.replica, node.branch()) == []
+            assert explain(node.replica, answer["commit"])["verdict"] == "accepted", (
+                "it takes what is below admin"
+            )
+            assert node.replica.permission(node.repo(), bob.author.user) is Permission.ADMIN
+        assert ids(alice) == ids(bob) == ids(carol)
+
+
+@pytest.mark.slow
 async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojump_clock: MockClock) -> None:
     """Bob, an admin, lets carol write while alice excludes him."""
     alice, bob, carol = nodes
