@@ -15,7 +15,7 @@ from verifier.resolution import Resolution
 
 @dataclass(frozen=True, slots=True)
 class FoundRequest:
-    """A user who asks: the first join of that user that counts, or that counted until the user left."""
+    """A user who asks: the first join of that user in canonical order that counts, or counted until the user left."""
 
     operation: Operation
     admissions: tuple[tuple[UserId, Admission], ...]
@@ -57,7 +57,7 @@ class LobbyStatements:
         """The repo that users ask here to be let into, as the founder said first; None where this repo is no lobby."""
         if any(True for _ in operations.branches()):
             return None  # nodes forget lobbies by themselves, and nobody is to make them forget content
-        for one in self._own:
+        for one in operations.in_order(self._own):
             body, founding = one.body, operations.epochs[0]
             if (
                 isinstance(body, Lobby)
@@ -68,15 +68,20 @@ class LobbyStatements:
         return None
 
     def find_requests(self, operations: Operations, now: Resolution) -> list[FoundRequest]:
-        """All requests of a lobby, in the order in which they came; each user's first."""
+        """Return all requests of a lobby, in the order in which they came; each user's first in canonical order."""
         found: dict[UserId, FoundRequest] = {}
-        for invitation in operations.invitations:
-            is_closed = any(now.has_effect(one) for one in operations.revocations_of(invitation.commit_id))
-            for join in operations.joins_by(invitation.commit_id):
-                # A join that a revocation or a removal voids never was a request; leaving voids nothing.
-                if join.author not in found and now.counts(join):
-                    is_withdrawn = now.permission(join.author) is None
-                    found[join.author] = self._describe(join, operations, now, is_withdrawn, is_closed)
+        joins = {
+            join.commit_id: (join, invitation)
+            for invitation in operations.invitations
+            for join in operations.joins_by(invitation.commit_id)
+        }
+        for one in operations.in_order(join for join, _ in joins.values()):
+            join, invitation = joins[one.commit_id]
+            # A join that a revocation or a removal voids never was a request; leaving voids nothing.
+            if join.author not in found and now.counts(join):
+                is_closed = any(map(now.has_effect, operations.revocations_of(invitation.commit_id)))
+                is_withdrawn = now.permission(join.author) is None
+                found[join.author] = self._describe(join, operations, now, is_withdrawn, is_closed)
         return sorted(found.values(), key=lambda one: one.operation.num)
 
     def _describe(

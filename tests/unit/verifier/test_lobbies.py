@@ -85,6 +85,15 @@ def test_asking_again_changes_nothing() -> None:
     assert [one.operation.commit_id for one in lobby.requests().values()] == [commit_id(first)]
 
 
+def test_of_requests_made_at_once_the_first_in_canonical_order_is_shown() -> None:
+    """Whatever came first: all nodes that follow the lobby show the same."""
+    lobby = LobbyRepo()
+    asked = [lobby.ask("cat", name, after=lobby.invitation) for name in ("One", "Two", "Three", "Four")]
+    (request,) = lobby.requests().values()
+    assert request.operation.commit_id == min(map(commit_id, asked))
+    assert min(map(commit_id, asked)) != commit_id(asked[0]), "another one came first"
+
+
 @pytest.mark.parametrize("accepts_first", [True, False])
 def test_an_acceptance_goes_before_a_concurrent_refusal(accepts_first: bool) -> None:
     lobby = LobbyRepo()
