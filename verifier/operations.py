@@ -79,12 +79,12 @@ class Operation:
 
     @property
     def is_leave(self) -> bool:
-        """True if it takes permissions from its own author."""
+        """Return True if it takes permissions from its own author."""
         return isinstance(self.body, Remove) and self.body.user == self.author
 
     @property
     def is_contestable(self) -> bool:
-        """True if it takes something from others: a removal that is no leave, or a revocation."""
+        """Return True if it takes something from others: a removal that is no leave, or a revocation."""
         return isinstance(self.body, Remove | Revoke) and not self.is_leave
 
     @property
@@ -134,7 +134,7 @@ class Operations:
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []
-        """Those of them that may not count: all but leaves, which need no right and void nothing (R2, R5)."""
+        """Removals and revocations that may not count: all but leaves, which need no right and void nothing (R2, R5)."""
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""

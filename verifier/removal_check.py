@@ -11,7 +11,7 @@ from verifier.refusal import CommitRefused, Seniors, need
 from verifier.resolution import Resolution
 
 _ADMINS_LOOKED_AT: Final = 64
-"""Of those who ever were admins, to name who may: a refused commit costs its author nothing."""
+"""Members looked at, of those who ever were admins, to name who may: a refused commit costs its author nothing."""
 _SENIORS_NAMED: Final = 8
 
 

@@ -68,12 +68,12 @@ class Resolution:
 
     @property
     def is_calm(self) -> bool:
-        """True if the set has no removals and revocations, so that all of it counts."""
+        """Return True if the set has no removals and revocations, so that all of it counts."""
         return not self.settled.count
 
     @property
     def counting(self) -> frozenset[CommitId]:
-        """Ids of the removals and revocations that count, without leaves.
+        """Return the ids of the removals and revocations that count, without leaves.
 
         A leave counts wherever it is. A reader may leave any number of times at once.
         """

@@ -89,7 +89,10 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         run_ravel(ann, "member", "exclude", "shared", _user(eve))
         run_ravel(ben, "member", "exclude", "shared", _user(dan))
         run_ravel(ben, "member", "exclude", "shared", _user(cat))
-        run_ravel(cat, "member", "exclude", "shared", _user(ben))
+        refused = run_ravel(cat, "member", "exclude", "shared", _user(ben), code=7)
+        assert f"senior to {_user(ben)[:12]}: {_user(ann)[:12]}" in refused.stderr, (
+            "ben is senior to cat, ann to ben"
+        )
         for peer in (ann, ben, cat, eve):
             peer.client.write_post(branch, f"{peer.home.name}, parted")
         until(lambda: _epoch(dan)["epoch"] == _epoch(ann)["epoch"], "dan is in ann's epoch")
@@ -98,7 +101,7 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         until(lambda: digest(cat, branch) == digest(eve, branch), "cat and eve agree")
 
         _part(everybody)
-        until(lambda: _held(ann, _user(ben)) == "admin" and _held(ann, _user(cat)) == "none", "ben stays")
+        until(lambda: _held(ann, _user(cat)) == "none", "ben's exclusion of cat has come")
         _until_agreed([ann, ben], branch)
         verdict = json.loads(run_ravel(ann, "why", unseen[:12], "--json").stdout)
         assert (verdict["verdict"], verdict["rule"]) == ("void", "N1")

@@ -268,7 +268,7 @@ def _check_rights(history: History, outcome: Outcome) -> None:
 
 
 def _check_exclusions(history: History, outcome: Outcome) -> None:
-    """Of who was excluded by a senior, nothing is shown that the exclusion had not seen, unless it was adopted."""
+    """Expect that nothing is shown of a member excluded by a senior that the exclusion had not seen, unless adopted."""
     world = history.rules.world(frozenset(history.rules.ops))
     for removal in (history.steps[one] for one in outcome.counting):
         is_leave = removal.user == removal.author
@@ -285,7 +285,7 @@ def _check_exclusions(history: History, outcome: Outcome) -> None:
 
 
 def _is_by_a_senior(history: History, world: World, removal: Step) -> bool:
-    """Whether all that the removed member ever got, not knowing of the removal, is junior to a right that holds it."""
+    """Return True if all that the removed member got beside or before it is junior to a right that holds the removal."""
     rules, number = history.rules, removal.number
     acting = [one for one in world.rights(number) if world.holds(world.deed(number), one)]
     got = [

@@ -231,7 +231,7 @@ class Twins:
         return members
 
     def _compare_past(self, found: Resolution, whole: frozenset[int], number: int) -> None:
-        """What an author held where it did something, by what counts in a set."""
+        """Compare the permission of an author where it did something, by what counts in a set."""
         past, author = self.pasts[number], self.steps[number].author
         heads = tuple(one for one in past if not any(one in self.pasts[other] for other in past))
         held = found.permission(USERS[author], tuple(map(commit_id, heads)))

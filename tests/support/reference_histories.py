@@ -173,7 +173,7 @@ class History:
         ]
 
     def _names(self, removal: Step, content: Step, contents: list[int]) -> bool:
-        """N2."""
+        """Return True if a removal names a commit (N2)."""
         feed = [self.steps[one] for one in contents]
         feed = [one for one in feed if (one.author, one.branch) == (content.author, content.branch)]
         return any(
@@ -208,7 +208,7 @@ class History:
 
 
 def _named_by(end: End, feed: list[Step]) -> set[int]:
-    """What an end names of the accepted commits of a feed."""
+    """Return the accepted commits of a feed that an end names."""
     by_number = {one.number: one for one in feed}
     step = by_number.get(end.number)
     if step is None or step.sequence != end.sequence:

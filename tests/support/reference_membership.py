@@ -31,18 +31,18 @@ class Op:
     target: int = -1
     uses: int = 1
     is_late: bool = False
-    """Of an invitation: whoever uses it is too late."""
+    """An invitation has this if its date of expiry is over for every join."""
     covers: bool = True
-    """Of a quorum: it covers removals."""
+    """A quorum has this if it covers removals."""
 
     @property
     def is_leave(self) -> bool:
-        """True if it takes something from its own author."""
+        """Return True if it takes something from its own author."""
         return self.kind == "remove" and self.user == self.author
 
     @property
     def needed(self) -> int:
-        """The permission that it needs; 0: none."""
+        """Return the permission that it needs, or 0."""
         if self.is_leave:
             return 0
         needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
@@ -58,13 +58,13 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True)
 class Deed:
-    """What a right is asked for: who does it after which past, and the removals that have it in theirs or name it."""
+    """Act for which a right is asked: its author and past, and the removals that have it in their past or name it."""
 
     author: str
     past: frozenset[int]
     known_to: frozenset[int] = frozenset()
     removal: int | None = None
-    """Of a removal of another: itself."""
+    """The removal of another that this is."""
 
 
 class Reference:
@@ -83,21 +83,21 @@ class Reference:
         return number in self.ops
 
     def world(self, whole: frozenset[int]) -> "World":
-        """What counts in a closed set."""
+        """Return the rights in a closed set."""
         if whole not in self._worlds:
             self._worlds[whole] = World(self, whole)
         return self._worlds[whole]
 
     def members(self, whole: frozenset[int]) -> dict[str, int]:
-        """Everybody who holds a permission after a set, with the highest."""
+        """Return everybody who holds a permission after a set, with the highest."""
         return self.world(whole).members()
 
     def place(self, number: int) -> tuple[int, bytes]:
-        """The place in canonical order."""
+        """Return the place in canonical order."""
         return self._rank(number), self._id_of(number)
 
     def _rank(self, number: int) -> int:
-        """The length of the longest path to the founding."""
+        """Return the length of the longest path to the founding."""
         ranks: dict[int, int] = {}
         for one in sorted({number} | self.ops[number].past, key=lambda one: len(self.ops[one].past)):
             ranks[one] = 1 + max((ranks[other] for other in self.ops[one].past), default=-1)
@@ -106,7 +106,7 @@ class Reference:
     # --- M ---
 
     def _may_be(self, number: int, op: Op) -> bool:
-        """Whether an operation may be made, by its own past alone."""
+        """Return True if an operation may be made, by its own past alone."""
         if op.kind == "found":
             return not op.past
         before = self.world(op.past)
@@ -130,14 +130,14 @@ class Reference:
         return number in past and self.ops[number].kind == kind
 
     def _may_remove(self, number: int, op: Op, before: "World", mine: int) -> bool:
-        """M7: all that it is to take is junior to a right by which it is held; its author may write."""
+        """Return True if all that it is to take is junior to a right by which it is held, and its author may write (M7)."""
         here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
         acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
         taken = [right for right in before.held(op.user) if right.level > op.level]
         return mine >= WRITE and all(any(self.is_senior(one, right) for one in acting) for right in taken)
 
     def _may_join(self, op: Op, before: "World") -> bool:
-        """M4."""
+        """Return True if an invitation admits the author (M4)."""
         if not self._is(op.target, "invite", op.past) or not before.counts(op.target):
             return False
         invitation = self.ops[op.target]
@@ -154,13 +154,13 @@ class Reference:
     # --- R1 ---
 
     def is_senior(self, one: Right, other: Right) -> bool:
-        """A higher permission, or the same one by a credential in the other's past."""
+        """Return True if it has a higher permission, or the same one by a credential in the other's past."""
         return one.level > other.level or (
             one.level == other.level and one.credential in self.ops[other.credential].past
         )
 
     def carried(self, number: int, user: str) -> int:
-        """The permission that an operation gives to a member as a credential; 0: none."""
+        """Return the permission that an operation gives to a member as a credential, or 0."""
         op = self.ops[number]
         if op.kind == "found":
             return OWNER * (user in op.names)
@@ -170,7 +170,7 @@ class Reference:
 
 
 class World:
-    """What counts in one closed set of operations."""
+    """One closed set of operations, and the rights in it."""
 
     def __init__(self, reference: Reference, whole: frozenset[int]) -> None:
         self._reference = reference
@@ -181,29 +181,29 @@ class World:
         self._known: dict[tuple[Deed, Right, Right | None], bool] = {}
 
     def level(self, user: str, past: frozenset[int] | None = None) -> int:
-        """What a member holds after the set, or after some of it, by what counts in all of it."""
+        """Return the permission of a member after the set, or after some of it, by what counts in all of it."""
         return max((right.level for right in self.held(user, past)), default=0)
 
     def held(self, user: str, past: frozenset[int] | None = None) -> list[Right]:
-        """The rights that a member holds after the set."""
+        """Return the rights that a member holds after the set, or after some of it."""
         known_to = frozenset(self._removals) - (self.whole if past is None else past)
         deed = Deed(user, self.whole if past is None else past, known_to)
         return [right for right in self.rights_of(deed, READ) if self.holds(deed, right)]
 
     def members(self) -> dict[str, int]:
-        """Everybody who holds a permission, with the highest."""
+        """Return everybody who holds a permission, with the highest."""
         ops = [self._ops[one] for one in self.whole]
         users = {name for op in ops for name in (*op.names, op.user, op.author)} - {""}
         return {user: level for user in sorted(users) if (level := self.level(user))}
 
     def counting(self) -> frozenset[int]:
-        """The removals and revocations that count, leaves among them."""
+        """Return the removals and revocations that count, leaves among them."""
         return frozenset(one for one in (*self._removals, *self._revocations) if self.counts(one))
 
     # --- R2 ---
 
     def counts(self, number: int, below: Right | None = None) -> bool:
-        """Whether an operation counts; `below`: as far as removals and revocations tell that act by rights senior to it."""
+        """Return True if an operation counts; with `below`, as far as is told by what acts by rights senior to it."""
         op = self._ops[number]
         if op.kind == "join":
             return self.counts(op.target, below) and not any(
@@ -217,7 +217,7 @@ class World:
         return not op.needed or any(self.holds(deed, right, below) for right in self.rights(number))
 
     def _acts(self, number: int, below: Right | None, *, on: Right | None = None) -> bool:
-        """Whether a removal or revocation is held by a right that is senior to `on` and, if it is asked so, to `below`."""
+        """Return True if a right senior to `on` and to `below`, where these are given, holds a removal or revocation."""
         is_senior = self._reference.is_senior
         return any(
             (below is None or is_senior(acting, below))
@@ -229,13 +229,13 @@ class World:
     # --- R3 ---
 
     def deed(self, number: int) -> Deed:
-        """An operation of the set as what rights are asked for."""
+        """Return an operation of the set as an act for which rights are asked."""
         op = self._ops[number]
         known_to = frozenset(one for one in self._removals if number in self._ops[one].past)
         return Deed(op.author, op.past, known_to, number if op.kind == "remove" else None)
 
     def rights(self, number: int) -> list[Right]:
-        """The rights that would suffice for an operation: its author's, and those of quorums for a removal (R6)."""
+        """Return the rights that suffice for an operation: its author's, and those of quorums for a removal."""
         op = self._ops[number]
         found = list(self.rights_of(self.deed(number), op.needed))
         if op.kind == "remove":
@@ -243,13 +243,13 @@ class World:
         return found
 
     def rights_of(self, deed: Deed, lowest: int) -> Iterator[Right]:
-        """The rights of a deed's author, from a permission on, by credentials in its past."""
+        """Yield the rights of a deed's author, from a permission on, by credentials in its past."""
         for one in deed.past:
             for level in range(lowest, self._reference.carried(one, deed.author) + 1):
                 yield Right(one, level)
 
     def holds(self, deed: Deed, right: Right, below: Right | None = None) -> bool:
-        """Whether a right is held: its credential counts, and no removal takes it; approvals may be asked for."""
+        """Return True if a right is held: its credential counts, no removal takes it, and approvals suffice."""
         asked = (deed, right, below)
         if asked not in self._known:
             is_own = self._ops[right.credential].kind != "quorum"
@@ -261,13 +261,13 @@ class World:
         return self._known[asked]
 
     def may(self, deed: Deed, needed: int) -> bool:
-        """Whether the author of a deed holds for it a right to what it needs."""
+        """Return True if the author of a deed holds for it a right to what it needs."""
         return any(self.holds(deed, right) for right in self.rights_of(deed, needed))
 
     # --- R4, R5 ---
 
     def takes(self, number: int, right: Right, deed: Deed, below: Right | None = None) -> bool:
-        """Whether a removal takes a right from a deed."""
+        """Return True if a removal takes a right from a deed."""
         removal = self._ops[number]
         if removal.user != deed.author or removal.level >= right.level:
             return False
@@ -284,16 +284,16 @@ class World:
         )
 
     def in_force(self) -> list[int]:
-        """Q1: the quorums that count and that no counting quorum follows."""
+        """Return the quorums that count and that no counting quorum follows (Q1)."""
         named = [one for one in self.whole if self._ops[one].kind == "quorum" and self.counts(one)]
         return [one for one in named if not any(one in self._ops[other].past for other in named)]
 
     def covering(self) -> list[int]:
-        """Those of them that cover removals."""
+        """Return the quorums in force that cover removals."""
         return [one for one in self.in_force() if self._ops[one].covers]
 
     def _demands(self, removal: int) -> list[tuple[int, list[int]]]:
-        """Q2, Q3: for each quorum in force before a removal that covers it, its threshold and its signers' approvals."""
+        """Return threshold and approvals of each quorum in force before a removal that covers removals (Q2, Q3)."""
         op, before = self._ops[removal], self._reference.world(self._ops[removal].past)
         quorums = [] if op.is_leave else before.covering()
         spent = [one for one in op.past if self._is_removal_by_another(one, op.user)]
@@ -319,7 +319,7 @@ class World:
         return op.kind == "remove" and op.user == user and not op.is_leave
 
     def _first_approvals(self, proposal: int, past: frozenset[int]) -> dict[str, int]:
-        """Of each who approved, the first approval in canonical order that counts in a removal's past."""
+        """Return by signer the first approval in canonical order that counts in a removal's past."""
         before = self._reference.world(past)
         approvals = [
             one for one in past if self._ops[one].kind == "approve" and self._ops[one].target == proposal

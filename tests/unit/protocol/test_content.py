@@ -114,7 +114,7 @@ def test_carried_content_says_what_it_said(content: Body) -> None:
     ],
 )
 def test_what_else_is_carried_says_nothing_on_any_version(inner: bytes) -> None:
-    """Whether its kind is known or not, malformed or nested: a kind that is added later changes no verdict."""
+    """A kind that is known, malformed or nested is no exception: one that is added later changes no verdict."""
     assert content_of(decode_body(_carry(inner))) == UnknownBody(peek_tag(inner))
 
 

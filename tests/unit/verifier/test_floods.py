@@ -108,7 +108,7 @@ def test_of_an_offers_withdrawals_the_latest_are_considered(repo: Repo) -> None:
 
 
 def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> None:
-    """As a leave, it needs nothing and always counts; to accept needs admin, also of one's own."""
+    """A withdrawal needs nothing and always counts, like a leave; to accept needs admin, also of one's own."""
     offer = repo.offer("a note")
     excluded = repo.say("dan", Remove(USERS["ben"], None, ()), offer)
     withdrawn = repo.say("ben", Answer(offer, accepts=False), excluded)
@@ -124,7 +124,7 @@ def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> No
 
 
 def test_the_root_branch_is_not_offered_added_or_renewed(repo: Repo) -> None:
-    """It counts as added, but for offers and renewals, of which no addition is in any past."""
+    """The root branch counts as added, but for offers and renewals: no operation adds it."""
     root, topic = root_branch(REPO), TopicKey(_BRANCH)
     for body, code in (
         (Offer(root, False, "", b""), "bad_branch"),

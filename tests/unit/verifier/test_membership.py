@@ -69,7 +69,7 @@ REFUSED = {
     "a_reader_writes": ("ann + ben read < 0", "ben . < 1"),
 }
 OPERATIONS = int(os.environ.get("RAVEL_OPERATIONS", "4"))
-"""Of the exhaustive test: `make histories` takes 5."""
+"""Operations in each history of the exhaustive test: `make histories` takes 5."""
 LEVELS = (READ, WRITE, MANAGE, ADMIN, ADMIN, ADMIN, OWNER)
 
 
@@ -173,7 +173,7 @@ def test_random_histories_are_judged_as_the_reference_does(seed: int, size: int,
 
 
 def _check_strong_removal(twins: Twins) -> None:
-    """Of who is excluded by a senior of all its rights, nothing counts that the exclusion had not seen."""
+    """Expect that nothing unseen counts of a member excluded by a senior of all its rights."""
     reference, whole = twins.reference, frozenset(range(len(twins)))
     world = reference.world(whole)
     for number, step in enumerate(twins.steps):
@@ -198,7 +198,7 @@ def _check_strong_removal(twins: Twins) -> None:
 
 
 def _is_of_quorum(twins: Twins, number: int) -> bool:
-    """Whether an operation is an act of a quorum's signers, whoever publishes it."""
+    """Return True if an operation is an act of a quorum's signers, whoever publishes it."""
     world = twins.reference.world(frozenset(range(len(twins))))
     return any(twins.steps[right.credential].kind == "quorum" for right in world.rights(number))
 
@@ -219,7 +219,7 @@ def _do(membership: Membership, number: int, step: Step) -> None:
 
 
 def _appoint(names: tuple[str, ...]) -> Twins:
-    """Twins in which the first has founded a repo and made the others admins, one after the other."""
+    """Return twins in which the first has founded a repo and made the others admins, one after the other."""
     twins = Twins(names[:1])
     for number, name in enumerate(names[1:]):
         assert twins.take(Step(names[0], "grant", name, ADMIN, (number,)))
@@ -227,7 +227,7 @@ def _appoint(names: tuple[str, ...]) -> Twins:
 
 
 def _tell(rng: Random, size: int, founders: tuple[str, ...]) -> Twins:
-    """Random operations after any pasts, judged twice; some by a quorum's signers."""
+    """Return twins after random operations with any pasts; some by a quorum's signers."""
     twins = Twins(founders)
     names = NAMES[: rng.randint(3, 6)]
     for name in rng.sample(names, rng.randint(1, len(names))):
@@ -292,7 +292,7 @@ def _heads(twins: Twins, chosen: Collection[int]) -> tuple[int, ...]:
 
 
 def _any_order(rng: Random, twins: Twins) -> list[int]:
-    """A random order with causes first."""
+    """Return a random order with causes first."""
     order: list[int] = []
     left = set(range(len(twins)))
     while left:
@@ -302,7 +302,7 @@ def _any_order(rng: Random, twins: Twins) -> list[int]:
 
 
 def _histories(steps: list[Step], more: int) -> Iterator[list[Step]]:
-    """All histories of at most so many more operations of admins, once each up to names and the order of what is beside."""
+    """Yield all histories of at most so many more operations of admins, once each up to names and order."""
     twins = replay(steps)
     twins.check()
     yield steps

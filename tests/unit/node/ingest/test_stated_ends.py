@@ -1,4 +1,4 @@
-"""What the ends of a removal name (N2), in any order of arrival, on a node and by the reference."""
+"""Ends of feeds that a removal states, and the commits that they name (N2), in any order of arrival."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -101,7 +101,7 @@ def test_what_is_named_does_not_depend_on_the_order(founded: Founded, tmp_path: 
 
 
 def _orders(case: Case, rng: Random) -> Iterator[list[int]]:
-    """Orders in which the removal and the posts come, causes first: some of all."""
+    """Yield some orders in which the removal and the posts may come, causes first."""
     orders = [
         list(order)
         for order in permutations([*case.posts, REMOVED])
