@@ -165,7 +165,11 @@ class VoidRecheck:
                 self.changed[branch.topic] = self.changed.get(branch.topic, 0) + len(nums)
 
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:
-        """Whether the feed whose last commit is `end` contains a commit of the same author."""
+        """Return True if an end of a feed names a commit of the same author and branch (N2).
+
+        Feed links are causes (V6). So where no place up to the end was used twice, the way back from an end that is here
+        passes all up to there, and need not be walked.
+        """
         if one.sequence > end.sequence:
             return False
         place = (branch.num, one.author, end.sequence, end.commit)
