@@ -32,17 +32,18 @@ def refuse(
     people: People, repo_id: RepoId, user: UserId, code: str, detail: str, seniors: Seniors | None
 ) -> ServiceError:
     """Return the error for a user whose commit in a repo breaks a rule."""
-    next_step = _NEXT_STEPS.get(code, "").format(user=id_text(user))
     if seniors is not None:
-        next_step = _name_seniors(people, repo_id, seniors)
+        return _name_seniors(people, repo_id, seniors)
+    next_step = _NEXT_STEPS.get(code, "").format(user=id_text(user))
     return ServiceError(_CODES.get(code, "not_permitted"), f"the rules refuse it: {detail}", next_step)
 
 
-def _name_seniors(people: People, repo_id: RepoId, seniors: Seniors) -> str:
+def _name_seniors(people: People, repo_id: RepoId, seniors: Seniors) -> ServiceError:
     def name(user: UserId) -> str:
         return people.name(repo_id, user) or id_text(user)[:_ID_SHOWN_LENGTH]
 
     removed = name(seniors.user)
+    next_step = f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
     if not seniors.members:
-        return f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
-    return f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
+        next_step = f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
+    return ServiceError("not_permitted", f"you are not senior to {removed} there (rule M7)", next_step)

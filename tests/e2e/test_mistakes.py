@@ -69,7 +69,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a tag on nothing": (("tag", "set", "notes", "v1", "zzzz"), 4, "no commit", "ravel log"),
     "a key that is none": (("dict", "get", "notes:main", "zzz"), 4, "no key 'zzz'", "dict list"),
     # --- rights
-    "the owner excluded by a writer": (("bob:member", "exclude", "notes", "{ann}"), 7, "you hold write", "ask one"),
+    "the owner excluded by a writer": (("bob:member", "exclude", "notes", "{ann}"), 7, "not senior", "nobody is senior"),
     "the last owner excluded": (("member", "exclude", "notes", "{ann}"), 7, "last owner", "repo leave"),
     "an invitation by a writer": (("bob:repo", "invite", "notes", "--local"), 7, "needs the permission", "ask one"),
     "the only copy forgotten": (("repo", "forget", "work"), 34, "no other node", "--accept-loss"),

@@ -132,7 +132,7 @@ async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
         ) as refused:  # a writer may publish what they approve
             await members_of(carol).remove("", _user(bob), "")
         assert refused.value.code == "needs_quorum"
-        with pytest.raises(ServiceError, match="not junior") as refused:
+        with pytest.raises(ServiceError, match="not senior") as refused:
             await members_of(carol).remove("", _user(alice), "")
         assert refused.value.code == "not_permitted", "no approval mends that"
         proposed = await _quorums_of(alice).propose_removal("", _user(carol), "")
