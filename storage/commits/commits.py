@@ -302,10 +302,16 @@ def load_last_of_kinds(
     return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
-def _of_kinds(branch_num: int, kinds: Collection[str]) -> Select[Any]:
-    return ROWS.where(
-        commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
-    )
+def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
+    """Return the void commits of a branch that have such bodies, in canonical order."""
+    query = _of_kinds(branch_num, kinds, is_void=True).order_by(*CANONICAL_ORDER)
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
+def _of_kinds(branch_num: int, kinds: Collection[str], *, is_void: bool = False) -> Select[Any]:
+    marked = commits.c.is_void if is_void else ~commits.c.is_void
+    return ROWS.where(commits.c.branch_num == branch_num, marked, commits.c.body_kind.in_(sorted(kinds)))
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:

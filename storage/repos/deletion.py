@@ -26,6 +26,7 @@ from storage.schema.schema import (
     repos,
     seen_marks,
     sketches,
+    text_sessions,
     topics,
     unfetched_files,
 )
@@ -67,6 +68,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         search_parts,
         search_texts,
         seen_marks,
+        text_sessions,
         commits,
         topics,
     ):

@@ -244,6 +244,15 @@ seen_marks = Table(
 )
 """How far the user has seen branches; see `seen_marks` of commits. Of this node alone: no other learns it."""
 
+text_sessions = Table(
+    "text_sessions",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("session", Integer, primary_key=True),  # the part of a Yjs client id that is free
+    Column("given_at", BigInteger, nullable=False),  # unix milliseconds
+)
+"""Session numbers that were given to editors of branches' texts; see `text_sessions` of commits. Of this node alone."""
+
 changes = Table(
     "changes",
     metadata,
