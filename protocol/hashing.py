@@ -25,6 +25,7 @@ from protocol.ids import (
     RepoId,
     SessionId,
     TopicKey,
+    UserId,
 )
 from protocol.keys import (
     AccountToken,
@@ -71,6 +72,7 @@ _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
 _PRESENCE_KEY: Final = _CONTEXT + "branch read key to presence key v1"
 _PRESENCE_SIGNED: Final = _CONTEXT + "presence signature v1"
 _ACCOUNT_MARK: Final = _CONTEXT + "account token to account mark v1"
+_TEXT_CLIENTS: Final = _CONTEXT + "user and branch to Yjs client ids v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -187,6 +189,11 @@ def presence_key(read_key: ReadKey) -> CipherKey:
 def presence_digest(encoded: bytes) -> Digest:
     """What a user signs to say so."""
     return Digest(_derive(_PRESENCE_SIGNED, encoded))
+
+
+def text_clients(user: UserId, branch_id: BranchId) -> int:
+    """Return the 40 bits that all Yjs client ids of a user in a branch's text begin with."""
+    return int.from_bytes(_derive(_TEXT_CLIENTS, user + branch_id)[:5], "little")
 
 
 def symbol_key(topic: TopicKey) -> HashKey:

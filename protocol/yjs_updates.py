@@ -31,6 +31,10 @@ _TYPE_MAX: Final = 6
 _NAMED_TYPES: Final = (3, 5)
 _HAS_ORIGIN, _HAS_RIGHT, _HAS_KEY, _KIND = 0x80, 0x40, 0x20, 0x1F
 
+_GONE_ROOT: Final = b"ravel-gone"
+
+ItemId = tuple[int, int]
+"""A client id and one of its clocks."""
 Span = tuple[int, int]
 """Clocks from the first one to before the second one."""
 NOTHING: Final = b"\0\0"
@@ -42,9 +46,10 @@ class BadUpdate(Exception):
 
 
 class Struct(NamedTuple):
-    """What an update says at the clocks [clock, end) of one client, with its places in the bytes.
+    """Part of an update: what it says at the clocks [clock, end) of one client, with its places in the bytes.
 
-    It begins at `start`, what it holds begins at `content`, and `stop` is behind it.
+    It begins at `start`, what it holds begins at `content`, and `stop` is behind it. It stands behind the item `left` and
+    before `right`; if it names neither, in `parent`, which is a root or an item, and under `key` if that is a map.
     """
 
     clock: int
@@ -53,11 +58,25 @@ class Struct(NamedTuple):
     start: int
     content: int
     stop: int
+    left: ItemId | None = None
+    right: ItemId | None = None
+    parent: str | ItemId | None = None
+    key: str | None = None
+
+    @property
+    def is_type(self) -> bool:
+        """True if other items may stand in it."""
+        return self.info & _KIND == _TYPE
 
     @property
     def is_gone(self) -> bool:
         """True if it holds nothing that could be shown."""
         return self.info & _KIND in (_GC, _DELETED)
+
+    @property
+    def is_filler(self) -> bool:
+        """True if it says that clocks are used up, and nothing else."""
+        return self.info == _GC
 
 
 class WrittenStructs(NamedTuple):
@@ -67,6 +86,11 @@ class WrittenStructs(NamedTuple):
     end: int
     struct_count: int
     encoded: bytes
+
+    @property
+    def is_filler(self) -> bool:
+        """True if it is one filler."""
+        return self.encoded[0] == _GC
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +129,7 @@ def read_update(data: bytes) -> ReadUpdate:
             count, client, clock = cursor.number(), cursor.number(), cursor.number()
             if client in structs:
                 raise BadUpdate("a client twice")
-            found = _read_structs(cursor, count, clock)
+            found = _read_structs(cursor, client, count, clock)
             if found:
                 structs[client] = found
         deletes: dict[int, list[Span]] = {}
@@ -124,7 +148,7 @@ def read_update(data: bytes) -> ReadUpdate:
     )
 
 
-def _read_structs(cursor: "_Cursor", count: int, clock: int) -> list[Struct]:
+def _read_structs(cursor: "_Cursor", client: int, count: int, clock: int) -> list[Struct]:
     found = []
     for _ in range(count):
         start = cursor.place
@@ -136,12 +160,13 @@ def _read_structs(cursor: "_Cursor", count: int, clock: int) -> list[Struct]:
                 raise BadUpdate("a filler with flags")
             content = cursor.place
             end = _end_of(clock, cursor.number())
+            if kind == _GC:
+                found.append(Struct(clock, end, info, start, content, cursor.place))
         else:
-            _skip_head(cursor, info)
+            head = _read_head(cursor, info, client, clock)
             content = cursor.place
             end = _end_of(clock, _skip_content(cursor, kind))
-        if kind != _SKIP:
-            found.append(Struct(clock, end, info, start, content, cursor.place))
+            found.append(Struct(clock, end, info, start, content, cursor.place, *head))
         clock = end
     return found
 
@@ -152,20 +177,27 @@ def _end_of(start: int, length: int) -> int:
     return start + length
 
 
-def _skip_head(cursor: "_Cursor", info: int) -> None:
-    """Pass over where an item stands: the items left and right of it, or its parent."""
-    if info & _HAS_ORIGIN:
-        cursor.number(), cursor.number()
-    if info & _HAS_RIGHT:
-        cursor.number(), cursor.number()
-    if info & (_HAS_ORIGIN | _HAS_RIGHT):
-        return
-    if cursor.number() == 1:
-        cursor.text()
-    else:
-        cursor.number(), cursor.number()
-    if info & _HAS_KEY:
-        cursor.text()
+def _read_head(
+    cursor: "_Cursor", info: int, client: int, clock: int
+) -> tuple[ItemId | None, ItemId | None, str | ItemId | None, str | None]:
+    """Return where an item stands: the items left and right of it, or its parent and key."""
+    left = _read_item(cursor, client, clock) if info & _HAS_ORIGIN else None
+    right = _read_item(cursor, client, clock) if info & _HAS_RIGHT else None
+    if left is not None or right is not None:
+        return left, right, None, None
+    named = cursor.number()
+    if named > 1:
+        raise BadUpdate("a parent that is neither a name nor an item")
+    parent = cursor.text() if named else _read_item(cursor, client, clock)
+    return None, None, parent, cursor.text() if info & _HAS_KEY else None
+
+
+def _read_item(cursor: "_Cursor", client: int, clock: int) -> ItemId:
+    """Return the name of another item: of the same client, it must be an earlier one, or Yjs fails."""
+    of, at = cursor.number(), cursor.number()
+    if at >= CLOCK_MAX or (of == client and at >= clock):
+        raise BadUpdate("an item beside one that comes after it")
+    return of, at
 
 
 def _skip_content(cursor: "_Cursor", kind: int) -> int:
@@ -461,7 +493,7 @@ def _slice(data: bytes, client: int, one: Struct, start: int, end: int) -> Writt
     kind = one.info & _KIND
     if kind == _GC:
         return WrittenStructs(start, end, 1, bytes([_GC]) + _number(end - start))
-    _, right, _ = _head(data, one)
+    right = one.right
     head = data[one.start + 1 : one.content]
     info = one.info
     if start > one.clock:
@@ -505,14 +537,6 @@ def _value_parts(data: bytes, one: Struct) -> list[bytes]:
     return parts
 
 
-def _head(data: bytes, one: Struct) -> tuple[Span | None, Span | None, bytes]:
-    """Return the items left and right of an item as (client, clock), and the bytes that name its parent, if any do."""
-    cursor = _Cursor(data, one.start + 1)
-    left = (cursor.number(), cursor.number()) if one.info & _HAS_ORIGIN else None
-    right = (cursor.number(), cursor.number()) if one.info & _HAS_RIGHT else None
-    return left, right, data[cursor.place : one.content]
-
-
 def _number(number: int) -> bytes:
     out = bytearray()
     while number > 127:
@@ -528,6 +552,15 @@ def read_vector(encoded: bytes) -> dict[int, int]:
     return {cursor.number(): cursor.number() for _ in range(cursor.number())}
 
 
+def write_gone(clock: int, end: int) -> WrittenStructs:
+    """Return an item that stands for a filler: deleted, and in a root of its own.
+
+    Beside a filler Yjs hides other items, and pycrdt 0.14 shows them. Beside a deleted item both show them.
+    """
+    head = bytes([_DELETED, 1]) + _number(len(_GONE_ROOT)) + _GONE_ROOT
+    return WrittenStructs(clock, end, 1, head + _number(end - clock))
+
+
 # --- comparing ---
 
 
@@ -540,16 +573,14 @@ def say_same(client: int, one: tuple[bytes, Struct], other: tuple[bytes, Struct]
     if mine.info & _KIND != theirs.info & _KIND:
         return False
     start, _ = span
-    left, right, parent = _head(data, mine)
-    their_left, their_right, their_parent = _head(their_data, theirs)
-    if right != their_right:
+    if mine.right != theirs.right:
         return False
     if start == mine.clock and start == theirs.clock:
-        if (left, parent) != (their_left, their_parent):
+        if (mine.left, mine.parent, mine.key) != (theirs.left, theirs.parent, theirs.key):
             return False
     else:
         inner = (client, start - 1)
-        if (left if start == mine.clock else inner) != (their_left if start == theirs.clock else inner):
+        if (mine.left if start == mine.clock else inner) != (theirs.left if start == theirs.clock else inner):
             return False
     return _content_of(data, mine, span) == _content_of(their_data, theirs, span)
 

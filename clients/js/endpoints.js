@@ -97,6 +97,8 @@ export const ENDPOINTS = {
   showEntry: {"method": "GET", "path": "/branches/{branch}/dict/entry", "query": ["key"], "body": null, "events": false, "key": false, "seconds": 60},
   editDict: {"method": "POST", "path": "/branches/{branch}/dict", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   snapshotDict: {"method": "POST", "path": "/branches/{branch}/dict/snapshots", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  openText: {"method": "POST", "path": "/branches/{branch}/text/clients", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  importText: {"method": "POST", "path": "/branches/{branch}/text/imports", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   pullText: {"method": "GET", "path": "/branches/{branch}/text", "query": ["root"], "body": null, "events": false, "key": false, "seconds": 60},
   pushText: {"method": "POST", "path": "/branches/{branch}/text", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   followText: {"method": "GET", "path": "/branches/{branch}/text/changes", "query": ["vector", "session"], "body": null, "events": true, "key": false, "seconds": 60},

@@ -1489,9 +1489,35 @@ export interface DictEditRequest {
   erase?: string[];
 }
 
+/** A client id for one editor of a text. */
+export interface TextClient {
+  branch: string;
+  client: number;
+  clock: number;
+}
+
+/** An update that was pushed: all that it says is in the text. */
+export interface TextPush {
+  branch: string;
+  commit: string | null;
+  has: TextClocks[];
+}
+
+/** How much the text shows of what one client id has said. */
+export interface TextClocks {
+  client: number;
+  clock: number;
+}
+
+/** Types the text of another Yjs document. */
+export interface TextImportRequest {
+  update: string;
+}
+
 /** A branch's text. */
 export interface TextView {
   branch: string;
+  faults: TextFaultView[];
   passed_over: number;
   refused: number;
   text: string | null;
@@ -1499,11 +1525,10 @@ export interface TextView {
   updates: number;
 }
 
-/** An update that was pushed. */
-export interface TextPush {
-  branch: string;
-  commit: string | null;
-  snapshot: string | null;
+/** An update that says nothing, or less than it would. */
+export interface TextFaultView {
+  commit: string;
+  fault: "unreadable" | "other_client" | "used_clocks" | "misplaced";
 }
 
 /** Pushes an update to a text. */
@@ -2183,6 +2208,10 @@ export class Ravel {
   editDict(values: { branch: string } & DictEditRequest, options?: RequestOptions): Promise<DictEditResult>;
   /** Compact a dict's history. Its content does not change. */
   snapshotDict(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  /** Get a Yjs client id for an editor of a branch's text. */
+  openText(values: { branch: string }, options?: RequestOptions): Promise<TextClient>;
+  /** Type the text of another Yjs document at the end of a branch's text. */
+  importText(values: { branch: string } & TextImportRequest, options?: RequestOptions): Promise<TextPush>;
   /** Show a branch's text as one Yjs update and, optionally, as plain text. */
   pullText(values: { branch: string; root?: string }, options?: RequestOptions): Promise<TextView>;
   /** Write a Yjs update to a branch's text. */

@@ -43,7 +43,7 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.content import Compaction, Files
-from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.document_kinds import DOCUMENT_KINDS, TextUpdate
 from protocol.ids import BranchId, CommitId
 from protocol.keys import BlockKey
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
@@ -57,7 +57,7 @@ _LOADED_AT_ONCE = 500
 _OF_ONE_BRANCH: tuple[type[Body], ...] = (BranchRoot, BranchFork, Merge, Checkpoint, Compaction)
 _NOT_CARRIED = (
     *map(kind_name, _OF_ONE_BRANCH),
-    *(kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover),
+    *(kind_name(kind.snapshot) for kind in DOCUMENT_KINDS),
 )
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
@@ -320,14 +320,18 @@ class MergePlan:
             self._left.add(row.commit_id)
             self.left += 1
             return None
-        if isinstance(body, Carried) and self._is_foreign:
-            encoded = body.body  # anyone who offers this may say that anybody wrote it
-        if not isinstance(body, Carried) or self._is_foreign:
+        carried = body if isinstance(body, Carried) else None
+        # Anyone who offers this may say that anybody wrote it. But client ids of a text are computed from who said them
+        # first, and in which branch: else its words would be nobody's.
+        if carried is not None and self._is_foreign and not isinstance(content_of(carried), TextUpdate):
+            encoded, carried = carried.body, None
+        if carried is None:
             branch_id = self.replica.branches[row.branch_num].branch_id
-            body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
+            carried = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
             if len(encoded) > BODY_SIZE_MAX - _CARRIED_OVERHEAD:
                 self.left += 1
                 return None
+        body = carried
         links, keys = commit.links, commit.content.keys.files
         if not links.files and not links.nfiles:
             return Draft(body)

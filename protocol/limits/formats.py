@@ -25,6 +25,8 @@ OBJECT_IN_MEMORY_SIZE_MAX: Final = 64 * MIB
 """Bytes of plaintext that `build_object` and `open_object` handle at once; larger objects are streamed."""
 
 # --- commits and bodies ---
+GIVEN_UP_COUNT_MAX: Final = 1024
+"""Commits that one compaction gives up: as many as an adoption names."""
 ACK_COUNT_MAX: Final = 128
 """Acks of one commit. Git's widest octopus merges have 66; a wider frontier is merged by several commits."""
 IMPLIED_ACK_VISITS_MAX: Final = 10_000

@@ -172,7 +172,7 @@ async def test_newcomers_get_a_commit_that_says_no_kind_after_bodies_were_erased
             mallory = Attacker(stage, siege.open_wire, nursery)
             await ATTACKS["commits_without_a_kind"].script(mallory)
             victim = siege.victim
-            victim.hub.announce(victim.author.write(victim.branch(), Compaction())[1])
+            victim.hub.announce(victim.author.write(victim.branch(), Compaction(()))[1])
             nursery.cancel_scope.cancel()
         folder = tmp_path / "nodes" / "victim"
         assert erase_store(folder, STORE_KEY, _ANY_TIME, 1).bodies > 0

@@ -44,7 +44,7 @@ BAD_BODIES: Final[dict[str, bytes]] = {
     "another version": b"\x92\xa5post2\xa1x",
     "a byte over the bound": b"\x92\xa5post1\xc6" + bytes(BODY_SIZE_MAX - 6),
     "a tree": bytes(LEAF_SIZE + 1),
-    "compaction": encode_body(Compaction()),
+    "compaction": encode_body(Compaction(())),
     "checkpoint": encode_body(Checkpoint(as_commit_id(b"p" * 32))),
     "files": encode_body(Files(())),
     "fork": encode_body(BranchFork(BranchId(b"b" * 32), (as_commit_id(b"c" * 32),))),

@@ -10,6 +10,7 @@ from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    SaidUpdate,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -64,9 +65,9 @@ bodies: st.SearchStrategy[Body] = st.one_of(
             st.builds(SnapshotEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
         ),
     ),
-    st.builds(Compaction),
-    st.builds(TextUpdate, st.binary(min_size=1, max_size=200)),
-    st.builds(TextSnapshot, st.binary(min_size=1, max_size=200), st.tuples(ids)),
+    st.builds(Compaction, short_lists(ids)),
+    st.builds(TextUpdate, st.binary(min_size=1, max_size=200), short_lists(ids)),
+    st.builds(TextSnapshot, st.tuples(st.builds(SaidUpdate, ids, st.binary(max_size=200), short_lists(ids)))),
 )
 
 

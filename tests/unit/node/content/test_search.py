@@ -197,7 +197,7 @@ async def test_erased_posts_leave_the_index(room: Room, tmp_path: Path) -> None:
     room.node.author.write(room.branch, Post("a lasting word"))
     room.catch_up()
     before = room.count_words()
-    room.node.author.write(room.branch, Compaction())
+    room.node.author.write(room.branch, Compaction(()))
     room.node.replica.close()
     erase_store(tmp_path / "alice", STORE_KEY, 2**53, 1)
     room.node.open()

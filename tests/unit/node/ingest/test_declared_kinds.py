@@ -7,6 +7,7 @@ from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
+from node.content.text_reading import TextReader
 from node.contract.commits import TimelineItem
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
@@ -18,10 +19,12 @@ from protocol.commit import Commit, open_commit
 from protocol.content import Compaction, Imported, Post
 from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
 from protocol.document_kinds import (
-    DOCUMENT_KINDS,
+    DICT,
+    SET,
     DictEdit,
     DictEntry,
     DictSnapshot,
+    SaidUpdate,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -44,7 +47,7 @@ from storage.schema.schema import blocks, commits, erasures, pending_publication
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.support.forging import BAD_BODIES, Forger, bare_of
 from tests.support.ids import as_commit_id
-from verifier.documents import reduce_text, reduce_values
+from verifier.documents import reduce_values
 
 
 def _reasons(ingested: IngestResult) -> list[str]:
@@ -82,11 +85,11 @@ def test_every_erasable_kind_is_said_and_no_other() -> None:
         SetSnapshot("", None, ()),
         DictEdit((), (), ()),
         DictSnapshot("", None, ()),
-        TextUpdate(b"u"),
+        TextUpdate(b"u", ()),
     )
     assert {kind_name(type(body)) for body in bodies} == set(ERASABLE_KINDS)
     assert len({declare_kind(body) for body in bodies} - {b""}) == len(ERASABLE)
-    assert declare_kind(TextSnapshot(b"u", (as_commit_id(b"n" * 32),))) == b""
+    assert declare_kind(TextSnapshot((SaidUpdate(as_commit_id(b"n" * 32), b"u", ()),))) == b""
     assert declare_kind(Post("words")) == b"\x92\xa5kind1\xa5post1"
 
 
@@ -167,7 +170,7 @@ def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
     forger = Forger(world)
     silent, said = [forger.write(encode_body(Post("words")), metadata) for metadata in (b"", None)]
     give(world.replica, world.branch, [silent, said])
-    world.author.write(world.branch, Draft(Compaction()))
+    world.author.write(world.branch, Draft(Compaction(())))
     with world.replica.database.read() as connection:
         for rows in (
             find_erasable(world.replica, connection, world.branch, NOW_MS + 1),
@@ -294,15 +297,13 @@ def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(w
     bad = b"\x91\xa4set1"
     word = write(SetEdit((), (), ()), bad)
     put = write(DictEdit((), (), ()), bad, word)
-    update = write(TextUpdate(b"u"), bad, put)
+    update = write(TextUpdate(b"u", ()), bad, put)
     unread = write(SetSnapshot("", None, ()), bad, update)  # covers nothing
     name = decode_publication(word).commit_id
     set_snapshot = write(SetSnapshot("", None, (SnapshotItems(name, ("pears",)),)), after=unread)
     puts = SnapshotEntries(decode_publication(put).commit_id, (DictEntry("size", "large"),))
     dict_snapshot = write(DictSnapshot("", None, (puts,)), after=set_snapshot)
-    snapshot = TextSnapshot(b"all", (decode_publication(update).commit_id,))
-    last = forger.write(encode_body(snapshot), b"", (decode_publication(dict_snapshot).commit_id,))
-    items = [word, put, update, unread, set_snapshot, dict_snapshot, last]
+    items = [word, put, update, unread, set_snapshot, dict_snapshot]
     seen, unseen = world.copy(), world.copy()
     give(*seen, items)
     give(*unseen, [*map(bare_of, items[:4]), *items[4:]])
@@ -311,12 +312,13 @@ def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(w
         reader = DocumentOperationReader(replica)
         with replica.database.read() as connection:
             said = {
-                kind.name: [one for one, _ in reader.read(connection, branch, kind)]
-                for kind in DOCUMENT_KINDS
+                kind.name: [one for one, _ in reader.read(connection, branch, kind)] for kind in (SET, DICT)
             }
+            edits = TextReader(replica).read(connection, branch).edits
         assert [key for key, entry in reduce_values(said["set"]).items() if entry.values] == ["pears"]
         assert reduce_values(said["dict"])["size"].values[0].value == "large"
-        assert [type(one.body) for one in reduce_text(said["text"]).standing] == [TextSnapshot]
+        # A text cannot be told without it: no snapshot could prove what such a body was.
+        assert [one.is_missing for one in edits] == [replica is unseen[0]]
         give(replica, branch, items)
         assert _shown(replica, branch) == _shown(*seen), "also once they have come"
 
