@@ -43,6 +43,14 @@ from protocol.publication import (
 )
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import id_text, parse_id, parse_id_prefix
+from protocol.yjs_updates import (
+    BadUpdate,
+    WrittenStructs,
+    cut_structs,
+    read_update,
+    whole_runs,
+    write_update,
+)
 from storage.repos.repos import Branch
 from tests.support.ids import as_commit_id, as_epoch_id
 from verifier.facts import BranchFacts
@@ -230,6 +238,29 @@ def take_signature(data: bytes) -> str:
         return str(error)
     assert check_claims([(key, digest, signature)]) == [True]
     Ed25519PublicKey.from_public_bytes(key).verify(signature, digest)
+    return ""
+
+
+def take_yjs_update(data: bytes) -> str:
+    """An update of a text. What is taken is written again as it was, and cut anywhere it is taken too."""
+    try:
+        read = read_update(data)
+    except BadUpdate as error:
+        return str(error)
+    whole: dict[int, list[WrittenStructs]] = {}
+    for client, run in whole_runs(read):
+        whole.setdefault(client, []).append(run)
+    again = read_update(write_update(whole, read.deletes))
+    assert (sorted(again.runs()), again.deletes) == (sorted(read.runs()), read.deletes)
+    for client, start, end in read.runs():
+        middle = (start + end) // 2
+        parts = [
+            cut_structs(read, client, [span])
+            for span in ((start, middle), (middle, end))
+            if span[0] < span[1]
+        ]
+        said = read_update(write_update({client: [one for part in parts for one in part]}, {}))
+        assert [*said.runs()] == [(client, start, end)]
     return ""
 
 

@@ -132,6 +132,7 @@ def seeds() -> dict[str, Seeds]:
         "signature": {
             "signature": public_key(UserSeed(_SEED)) + sign(key_pair(UserSeed(_SEED))[1], _ID) + _ID
         },
+        "yjs_update": _updates(),
         "http": _conversations(),
         "request": _requests(),
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
@@ -185,6 +186,19 @@ def _key_files() -> Seeds:
         box="00" * 112,
     )
     return {"clear": encode_key_file(clear), "sealed": encode_key_file(sealed)}
+
+
+def _updates() -> Seeds:
+    """Of each case of a text the last update, which is read, and what all come to."""
+    cases = [case for case in _vector("texts.json")["cases"] if case["name"] != "unreadable"]
+    found = {str(number): case["updates"][-1]["update"] for number, case in enumerate(cases)}
+    found |= {
+        f"{number}-all": case["text_as_one_update"]
+        for number, case in enumerate(cases)
+        if len(case["text_as_one_update"]) < 100
+    }
+    unique = {encoded: name for name, encoded in reversed(found.items())}
+    return {name: bytes.fromhex(encoded) for encoded, name in sorted(unique.items())}
 
 
 def _first_commit() -> bytes:

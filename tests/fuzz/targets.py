@@ -21,6 +21,7 @@ TARGETS: Final[dict[str, Target]] = {
     "object": decoders.take_object,
     "message": decoders.take_message,
     "signature": decoders.take_signature,
+    "yjs_update": decoders.take_yjs_update,
     "invitation": decoders.take_invitation,
     "capability": decoders.take_capability,
     "branch_capability": decoders.take_branch_capability,

@@ -175,8 +175,8 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("replaces_a_short_id", "bad_shape", ["set1", [], ["i"], [ID[:31]]])
     yield refuse("dict_value_nil", "bad_shape", ["dict1", [["k", None]], [], []])
     yield refuse("long_dict_key", "bad_shape", ["dict1", [], ["k" * (DICT_KEY_SIZE_MAX + 1)], []])
-    yield refuse("empty_text_update", "bad_shape", ["text1", b""])
-    yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", b"\0\0", []])
+    yield refuse("empty_text_update", "bad_shape", ["text1", b"", []])
+    yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", []])
     yield refuse("generation_too_large", "bad_shape", ["branch-add1", ID, "n", 2**32, ID, reference])
 
 

@@ -49,6 +49,7 @@ from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    SaidUpdate,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -152,6 +153,7 @@ from tests.vectors.newer_messages import newer_messages
 from tests.vectors.person_names import person_names
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
 from tests.vectors.syncs import syncs
+from tests.vectors.text_cases import texts
 
 FOLDER = Path(__file__).parent
 # "hello" by the client 1 in the root "text", as pycrdt 0.14 writes it.
@@ -203,6 +205,7 @@ def derivations() -> JsonObject:
             PeerId(REPO_ID), PeerId(BRANCH_ID)
         ).hex(),
         "branch_id_text": id_text(BRANCH_ID),
+        "text_clients_of_repo_id_in_branch_id": hashing.text_clients(UserId(REPO_ID), BRANCH_ID),
     }
 
 
@@ -283,9 +286,9 @@ def bodies() -> list[JsonObject]:
         "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
         "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
         "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
-        "compaction": Compaction(),
-        "text": TextUpdate(YJS_UPDATE),
-        "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, as_commit_id(BRANCH_ID))),
+        "compaction": Compaction((EPOCH,)),
+        "text": TextUpdate(YJS_UPDATE, (EPOCH,)),
+        "text-snapshot": TextSnapshot((SaidUpdate(EPOCH, YJS_UPDATE, (as_commit_id(BRANCH_ID),)),)),
         "devices": DevicesRepo(USER),
         "hand-on": HandOn(
             MEMBER,
@@ -388,7 +391,7 @@ def declared_kinds() -> JsonObject:
         SetSnapshot("", None, ()),
         DictEdit((), (), ()),
         DictSnapshot("", None, ()),
-        TextUpdate(b"u"),
+        TextUpdate(b"u", ()),
     )
     return {str(type(body).__struct_config__.tag): declare_kind(body).hex() for body in made}
 
@@ -606,6 +609,7 @@ FILES = {
     "root_commit.json": root_commit,
     "epoch_change.json": epoch_change,
     "checkpoint_order.json": checkpoint_order,
+    "texts.json": texts,
     "refused.json": refused,
 }
 

@@ -76,9 +76,9 @@ BODIES: dict[str, Shapes] = {
     "dict1": {"put": [(str, str)], "erased": [str], "replaces": [ID]},
     "set-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [str])]},
     "dict-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [(str, str)])]},
-    "compaction1": {},
-    "text1": {"update": bytes},
-    "text-snapshot1": {"update": bytes, "replaces": [ID]},
+    "compaction1": {"given_up": [ID]},
+    "text1": {"update": bytes, "replaces": [ID]},
+    "text-snapshot1": {"updates": [(ID, bytes, [ID])]},
     "devices1": {"person": ID},
     "hand-on1": {
         "device": ID,

@@ -14,15 +14,22 @@ from typing import Any, Final
 import pytest
 from blake3 import blake3
 
-from tests.vectors import second_handshakes, second_histories, second_names, second_ranges, second_sync
+from tests.vectors import (
+    second_handshakes,
+    second_histories,
+    second_names,
+    second_ranges,
+    second_sync,
+    second_texts,
+)
 from tests.vectors import second_reader as reader
 from tests.vectors import second_sets as sets
 
 FOLDER: Final = Path(__file__).parent
-LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl"}
+LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl", "pycrdt"}
 SECOND: Final = (
     "second_reader", "second_handshake", "second_handshakes", "second_sets", "second_ranges", "second_histories",
-    "second_sync", "second_names",
+    "second_sync", "second_names", "second_texts",
 )  # fmt: skip
 """The second implementation."""
 NEGATIVE: Final = {"refused.json", "ed25519_speccheck.json"}
@@ -78,6 +85,7 @@ def remake_derivations(vector: Vector) -> Vector:
         "branch_id_announced_by_acceptor": reader.announced_topic(branch, session, 0),
         "circuit_address_of_branch_id_at_repo_id": reader.circuit_address(repo, branch),
         "branch_id_text": reader.id_text(branch),
+        "text_clients_of_repo_id_in_branch_id": second_texts.clients_of(repo, branch),
     }
 
 
@@ -416,6 +424,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "root_commit.json": second_histories.remake_root_commit,
     "epoch_change.json": second_histories.remake_epoch_change,
     "checkpoint_order.json": second_histories.remake_checkpoint_order,
+    "texts.json": second_texts.remake_texts,
     "noise_xk.json": second_handshakes.remake_noise,
 }
 
