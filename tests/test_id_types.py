@@ -28,7 +28,8 @@ a cipher gives a meaning to."""
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
     "encoded",
-    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
+    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "encode_update",
+    "epoch_place",
     "file_place", "find_kept_block", "fingerprint", "first_message", "link_checksum", "load_content", "load_kept_block",
     "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",

@@ -34,10 +34,11 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from protocol.clock_spans import Span, join_spans, overlap_spans
 from protocol.document_kinds import TEXT_CLIENT_COUNT_MAX, TEXT_SESSION_BITS, TEXT_SPAN_COUNT_MAX
 from protocol.ids import CommitId
 from protocol.limits.users import TEXT_LOOK_COUNT_MAX
-from protocol.yjs_updates import BadUpdate, ItemId, Span, join_spans, overlap_spans, read_update
+from protocol.yjs_updates import BadUpdate, ItemId, read_update
 from verifier.documents import ErasedValues, OrderKey
 from verifier.text_places import Places, TextItem, list_items
 
@@ -132,19 +133,19 @@ class TextState:
     passed_over: tuple[tuple[TextEdit, TextFault], ...]
 
 
-def read_ranges(update: bytes) -> TextRanges:
+def read_ranges(encoded: bytes) -> TextRanges:
     """Return the clocks that an update of a commit says and deletes.
 
     Args:
-        update: a Yjs update of format v1, of any length. An empty one says nothing.
+        encoded: a Yjs update of format v1, of any length. An empty one says nothing.
 
     Raises:
         BadUpdate: it is no update, has fillers, or is past the bounds: one run of clocks for each of at most
             TEXT_CLIENT_COUNT_MAX client ids, and TEXT_SPAN_COUNT_MAX deleted ranges.
     """
-    if not update:
+    if not encoded:
         return SAYS_NOTHING
-    read = read_update(update)
+    read = read_update(encoded)
     if any(one.is_filler for structs in read.structs.values() for one in structs):
         raise BadUpdate("a filler, beside which not all libraries show the same")
     runs = tuple(read.runs())

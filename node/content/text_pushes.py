@@ -11,6 +11,7 @@ from typing import Final
 
 from node.content.text_versions import Said, TextIndex
 from node.runtime.errors import ServiceError
+from protocol.clock_spans import Span, join_spans, overlap_spans, subtract_spans
 from protocol.document_kinds import (
     TEXT_REPLACES_MAX,
     TEXT_SPAN_COUNT_MAX,
@@ -18,21 +19,8 @@ from protocol.document_kinds import (
     TextUpdate,
 )
 from protocol.ids import CommitId
-from protocol.yjs_updates import (
-    BadUpdate,
-    ReadUpdate,
-    Span,
-    Struct,
-    WrittenStructs,
-    cut_structs,
-    join_spans,
-    overlap_spans,
-    read_update,
-    say_same,
-    subtract_spans,
-    write_gone,
-    write_update,
-)
+from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, say_same, write_gone
+from protocol.yjs_updates import BadUpdate, ReadUpdate, Struct, read_update
 from verifier.texts import is_client_of, read_ranges
 
 PULL_ADVICE: Final = (
@@ -95,7 +83,7 @@ class PushPlan:
                 deletes.setdefault(client, []).append(span)
                 count += 1
             joined = {client: join_spans(spans) for client, spans in deletes.items()}
-            bodies.append(TextUpdate(write_update(structs, joined), tuple(names)))
+            bodies.append(TextUpdate(encode_update(structs, joined), tuple(names)))
             _check(bodies[-1])
             structs, deletes = {}, {}
         return bodies
@@ -145,7 +133,7 @@ class PushPlan:
                 if mine.is_gone or theirs.is_gone:
                     is_same = not any(subtract_spans([both], gone))
                 else:
-                    is_same = say_same(client, (update.data, mine), (held.data, theirs), both)
+                    is_same = say_same(client, (update, mine), (held, theirs), both)
                 if not is_same:
                     raise ServiceError(
                         "bad_input",

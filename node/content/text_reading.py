@@ -213,9 +213,10 @@ class TextReader:
     ) -> dict[int, _Kept | None]:
         """Return what is known of these commits, by number; those whose bodies are nowhere are left out."""
         known: dict[int, _Kept | None] = {}
+        kept = self._kept  # another thread may begin anew
         for row in rows:
-            if row.num in self._kept:
-                one = self._kept[row.num]
+            if row.num in kept:
+                one = kept[row.num]
                 if (
                     one is None or one.snapshot is not None or not row.is_erased
                 ):  # else its body has gone since

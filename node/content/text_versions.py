@@ -5,17 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from protocol.clock_spans import Span, join_spans
 from protocol.ids import CommitId
-from protocol.yjs_updates import (
-    ReadUpdate,
-    Span,
-    WrittenStructs,
-    cut_structs,
-    join_spans,
-    read_update,
-    whole_runs,
-    write_update,
-)
+from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
+from protocol.yjs_updates import ReadUpdate, read_update
 from verifier.texts import WHOLE, Run, TextShape, TextState
 
 
@@ -44,7 +37,7 @@ class Piece:
         structs: dict[int, list[WrittenStructs]] = {}
         for client, start, end in shape.runs:
             structs[client] = cut_structs(read, client, [(start, end)])
-        return cls.whole(write_update(structs, _by_client(shape.deletes)))
+        return cls.whole(encode_update(structs, _by_client(shape.deletes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def merge_pieces(pieces: Iterable[Piece]) -> bytes:
     for runs in structs.values():
         runs.sort(key=_start_of)
     joined = {client: join_spans(spans) for client, spans in _by_client(deletes).items()}
-    return write_update(structs, joined)
+    return encode_update(structs, joined)
 
 
 def _by_client(runs: Iterable[Run]) -> dict[int, list[Span]]:
@@ -127,7 +120,7 @@ class TextIndex:
         """Take in what is going to be written."""
         if structs:
             runs = [(client, one.clock, one.end) for client, found in structs.items() for one in found]
-            self._add(write_update(structs, {}), None, runs)
+            self._add(encode_update(structs, {}), None, runs)
         for client in structs:
             self._said[client].sort(key=_start_of)
         for client, spans in deletes.items():

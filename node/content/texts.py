@@ -10,7 +10,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -95,6 +95,16 @@ class _Loaded:
     pieces: Mapping[CommitId, Piece]
 
 
+@dataclass(frozen=True, slots=True)
+class _Push:
+    """Bodies that a push writes, what they add, what the text comes to with them, and what each update then has there."""
+
+    bodies: list[TextUpdate]
+    pieces: list[Piece]
+    update: bytes
+    has: list[list[TextClocks]]
+
+
 class Texts:
     """Pushes to and pulls from the texts of branches, which are named as `find_branch` takes them."""
 
@@ -152,7 +162,7 @@ class Texts:
         """
         target = self._find_writable(branch)
         try:
-            read_update(update)
+            await self._hub.run_blocking(read_update, update)
         except BadUpdate as error:
             raise ServiceError(
                 "bad_input", f"that is no Yjs update of format v1 that texts take: {error}"
@@ -184,41 +194,21 @@ class Texts:
         self, target: Branch, version: TextVersion, updates: Sequence[bytes]
     ) -> list[TextPush]:
         """Write what these updates say that `version` has not. To be called while `writing` is held."""
-        plan = await self._hub.run_blocking(self._plan, target, version, updates)
-        bodies = plan.bodies()
-        pieces = [Piece.whole(body.update) for body in bodies]
-        places = Places(version.state.places)
-        places.add(dict(item for body in bodies for item in _items_of(body)))
-        for client, end in (item for ends in plan.ends for item in ends.items()):
-            if places.end(client) < end:
-                raise ServiceError(
-                    "bad_input",
-                    f"the update builds on words that the text has not here: of the client id {client} it would show "
-                    f"{places.end(client)} clocks of {end}",
-                    HIDDEN_ADVICE,
-                )
-        update = version.update
-        if pieces:
-            shown = [piece for commit, piece in version.pieces.items() if commit not in version.refused]
-            update = merge_pieces([*shown, *pieces])
-            if not all((await self._look_at([update])).taken):
-                raise ServiceError("bad_input", "the update does not go with the text", PULL_ADVICE)
+        clients = text_clients(self._author.user, target.branch_id)
+        push = await self._hub.run_blocking(_prepare, version, clients, updates)
+        if push.bodies and not all((await self._look_at([push.update])).taken):
+            raise ServiceError("bad_input", "the update does not go with the text", PULL_ADVICE)
         commit: str | None = None
-        if bodies:
-            written = await write_commits(self._hub, self._author, target, [Draft(body) for body in bodies])
+        if push.bodies:
+            drafts = [Draft(body) for body in push.bodies]
+            written = await write_commits(self._hub, self._author, target, drafts)
             commit = id_text(written[0].commit_id)
             if not version.refused:
-                new = {one.commit_id: piece for one, piece in zip(written, pieces, strict=True)}
-                foreseen = TextVersion(version.state, {**version.pieces, **new}, update)
+                new = {one.commit_id: piece for one, piece in zip(written, push.pieces, strict=True)}
+                foreseen = TextVersion(version.state, {**version.pieces, **new}, push.update)
                 self._remember(target).foreseen = foreseen
         branch = id_text(target.branch_id)
-        return [{"branch": branch, "commit": commit, "has": _clock_views(ends, places)} for ends in plan.ends]
-
-    def _plan(self, target: Branch, version: TextVersion, updates: Sequence[bytes]) -> PushPlan:
-        plan = PushPlan(TextIndex(version), text_clients(self._author.user, target.branch_id))
-        for update in updates:
-            plan.add(update)
-        return plan
+        return [{"branch": branch, "commit": commit, "has": has} for has in push.has]
 
     async def pull(self, branch: str, root: str | None) -> TextView:
         """The whole text as one update, and (with `root`) the plain text of the root type called so.
@@ -389,8 +379,30 @@ class Texts:
         return _Loaded(state, {commit: piece for commit, piece in pieces.items() if piece is not None})
 
 
-def _clock_views(clients: Iterable[int], places: Places) -> list[TextClocks]:
-    return [{"client": client, "clock": places.end(client)} for client in clients]
+def _prepare(version: TextVersion, clients: int, updates: Sequence[bytes]) -> _Push:
+    """Find what updates say that a text has not. Raises ServiceError `bad_input`, `too_large`."""
+    plan = PushPlan(TextIndex(version), clients)
+    for update in updates:
+        plan.add(update)
+    bodies = plan.bodies()
+    places = Places(version.state.places)
+    places.add(dict(item for body in bodies for item in _items_of(body)))
+    has: list[list[TextClocks]] = []
+    for ends in plan.ends:
+        for client, end in ends.items():
+            if places.end(client) < end:
+                raise ServiceError(
+                    "bad_input",
+                    f"the update builds on words that the text has not here: of the client id {client} it would show "
+                    f"{places.end(client)} clocks of {end}",
+                    HIDDEN_ADVICE,
+                )
+        has.append([{"client": client, "clock": places.end(client)} for client in ends])
+    pieces = [Piece.whole(body.update) for body in bodies]
+    if not pieces:
+        return _Push([], [], version.update, has)
+    shown = [piece for commit, piece in version.pieces.items() if commit not in version.refused]
+    return _Push(bodies, pieces, merge_pieces([*shown, *pieces]), has)
 
 
 def _items_of(body: TextUpdate) -> Iterator[tuple[int, Sequence[TextItem]]]:

@@ -43,14 +43,8 @@ from protocol.publication import (
 )
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import id_text, parse_id, parse_id_prefix
-from protocol.yjs_updates import (
-    BadUpdate,
-    WrittenStructs,
-    cut_structs,
-    read_update,
-    whole_runs,
-    write_update,
-)
+from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
+from protocol.yjs_updates import BadUpdate, read_update
 from storage.repos.repos import Branch
 from tests.support.ids import as_commit_id, as_epoch_id
 from verifier.facts import BranchFacts
@@ -250,7 +244,7 @@ def take_yjs_update(data: bytes) -> str:
     whole: dict[int, list[WrittenStructs]] = {}
     for client, run in whole_runs(read):
         whole.setdefault(client, []).append(run)
-    again = read_update(write_update(whole, read.deletes))
+    again = read_update(encode_update(whole, read.deletes))
     assert (sorted(again.runs()), again.deletes) == (sorted(read.runs()), read.deletes)
     for client, start, end in read.runs():
         middle = (start + end) // 2
@@ -259,7 +253,7 @@ def take_yjs_update(data: bytes) -> str:
             for span in ((start, middle), (middle, end))
             if span[0] < span[1]
         ]
-        said = read_update(write_update({client: [one for part in parts for one in part]}, {}))
+        said = read_update(encode_update({client: [one for part in parts for one in part]}, {}))
         assert [*said.runs()] == [(client, start, end)]
     return ""
 

@@ -81,7 +81,6 @@ def _document(update: bytes) -> "Doc[Any]":
     return document
 
 
-@pytest.mark.slow
 def _typed_letters(pieces: Sequence[Piece]) -> list[str]:
     """The letters that editors typed and nobody deleted."""
     found: dict[Clock, str] = {}
@@ -93,6 +92,7 @@ def _typed_letters(pieces: Sequence[Piece]) -> list[str]:
     return [letter for clock, letter in found.items() if clock not in gone and letter in TYPED]
 
 
+@pytest.mark.slow
 @settings(max_examples=max(300, settings().max_examples))
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 24))
 def test_texts_are_what_the_reference_says_in_any_order_and_grouping(seed: int, count: int) -> None:

@@ -20,6 +20,7 @@ const HIDDEN_MS = 30_000; // as long as others remember who fell silent
 const PUSH_SIZE_MAX = 256 * 1024; // bytes of changes in one push, unless one change is larger
 const SESSION_SIZE = 8;
 const TITLES = "ravel-titles"; // of the document: the name of each text -> its title
+const GONE = "ravel-gone"; // where the node keeps what a program had deleted before it was pushed
 const NODE = "node"; // the origin of changes that are saved
 /** The text that every document has. */
 export const FIRST_ROOT = "text";
@@ -349,7 +350,7 @@ export class LiveText {
     const titles = document.getMap(TITLES);
     const roots = new Set([FIRST_ROOT, ...titles.keys()]);
     for (const [root, type] of document.share) if (root !== TITLES && this.holdsText(type)) roots.add(root);
-    roots.delete(TITLES); // others may give it a title; it is no text
+    for (const root of [TITLES, GONE]) roots.delete(root); // others may give them titles; they are no texts
     const found = [...roots].map((root) => ({ root, title: String(titles.get(root) ?? root) }));
     return found.sort((one, other) => (one.title < other.title ? -1 : 1));
   }
@@ -394,7 +395,7 @@ export function nameFor(title, taken) {
   const base = [...title].slice(0, 56).join("") || FIRST_ROOT;
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? base : `${base} ${number}`;
-    if (!taken.has(name) && name !== TITLES) return name;
+    if (!taken.has(name) && name !== TITLES && name !== GONE) return name;
   }
 }
 

@@ -9,20 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycrdt import Array, Doc, Map, Text, XmlElement, XmlFragment, get_state, get_update, merge_updates
 
+from protocol.clock_spans import join_spans, overlap_spans, subtract_spans
+from protocol.yjs_structs import cut_structs, encode_update, say_same
 from protocol.yjs_updates import (
     CLOCK_MAX,
     DEPTH_MAX,
     NOTHING,
     VALUE_COUNT_MAX,
     BadUpdate,
-    cut_structs,
-    join_spans,
-    overlap_spans,
     read_update,
     read_vector,
-    say_same,
-    subtract_spans,
-    write_update,
 )
 
 CLIENT = (1 << 53) - 5
@@ -71,7 +67,7 @@ def _whole(update: bytes) -> dict[int, list[tuple[int, int]]]:
 
 def _rewritten(update: bytes, wanted: dict[int, list[tuple[int, int]]]) -> bytes:
     read = read_update(update)
-    return write_update(
+    return encode_update(
         {client: found for client, parts in wanted.items() if (found := cut_structs(read, client, parts))},
         read.deletes,
     )
@@ -245,17 +241,17 @@ def test_structs_say_the_same_however_they_are_cut_and_else_something_else() -> 
     assert [len(read.structs[9]) for read in (whole, parts)] == [1, 3]
     for piece in parts.structs[9]:
         span = (piece.clock, piece.end)
-        assert say_same(9, (whole.data, whole.structs[9][0]), (parts.data, piece), span)
+        assert say_same(9, (whole, whole.structs[9][0]), (parts, piece), span)
     for other in ("abcx", "xbcd"):
         another: Doc[Any] = Doc(client_id=9)
         another.get("t", type=Text).insert(0, other)
         read = read_update(another.get_update())
-        assert not say_same(9, (whole.data, whole.structs[9][0]), (read.data, read.structs[9][0]), (0, 4))
+        assert not say_same(9, (whole, whole.structs[9][0]), (read, read.structs[9][0]), (0, 4))
     elsewhere: Doc[Any] = Doc(client_id=9)
     elsewhere.get("u", type=Text).insert(0, "abcd")
     read = read_update(elsewhere.get_update())
-    assert not say_same(9, (whole.data, whole.structs[9][0]), (read.data, read.structs[9][0]), (0, 4))
-    assert say_same(9, (whole.data, whole.structs[9][0]), (read.data, read.structs[9][0]), (1, 4)), (
+    assert not say_same(9, (whole, whole.structs[9][0]), (read, read.structs[9][0]), (0, 4))
+    assert say_same(9, (whole, whole.structs[9][0]), (read, read.structs[9][0]), (1, 4)), (
         "what stands behind a letter stands where that does"
     )
     assert get_update(whole.data, b"\0") == whole.data

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from pycrdt import Array, Map
+from pycrdt import Array, Map, XmlElement, XmlFragment, XmlText
 from sqlalchemy import select, update
 from trio.testing import MockClock
 
@@ -23,6 +23,7 @@ from protocol.content import Compaction
 from protocol.document_kinds import TEXT_UPDATE_SIZE_MAX, SaidUpdate, TextSnapshot, TextUpdate
 from protocol.ids import CommitId
 from protocol.text import id_text, parse_id
+from protocol.yjs_updates import read_update
 from storage.commits.commits import load_timeline
 from storage.commits.void_marks import load_judged, mark_void
 from storage.engine.id_keys import BLOCK_NUM_SIZE
@@ -508,6 +509,53 @@ async def test_the_largest_update_is_pushed_and_one_that_is_larger_refused(nodes
         with pytest.raises(ServiceError, match="at most") as caught:
             await texts_of(alice).push("main", Editor(client_of(alice, session=2)).write(0, "x" * (room + 1)))
         assert caught.value.code == "too_large"
+
+
+async def test_what_a_program_had_deleted_before_its_first_push_is_taken(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(60):
+        alice.create_repo()
+        editor = editor_of(alice)
+        editor.append("kept")
+        found = editor.document.get("list", type=Array)
+        found.append(Map({"inside": XmlFragment([XmlElement("p", {}, [XmlText("gone")])])}))
+        del found[0]
+        editor.append(", too")
+        update = editor.document.get_update()
+        assert any(one.is_filler for one in read_update(update).structs[editor.client]), (
+            "the library has filled it"
+        )
+        assert (await texts_of(alice).push("main", update))["commit"] is not None
+        assert (await texts_of(alice).push("main", update))["commit"] is None
+        answer = await texts_of(alice).pull("main", "t")
+        assert (answer["text"], answer["refused"], answer["passed_over"]) == ("kept, too", 0, 0)
+        assert not any(one.is_filler for one in read_update(await _update(alice)).structs[editor.client])
+        taken = Editor(9)
+        taken.take(await _update(alice))
+        assert list(taken.document.get("list", type=Array)) == []
+
+
+async def test_pushes_that_do_not_go_together_are_written_apart(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(60):
+        alice.create_repo()
+        texts = texts_of(alice)
+        one, other, thief = editor_of(alice), editor_of(alice, session=2), editor_of(alice)
+        updates = [
+            one.append("one "),
+            Editor(7).append("nobody's"),
+            other.append("two"),
+            thief.append("stolen"),
+        ]
+        found = await texts._push_all(alice.branch(), updates)
+        assert [isinstance(each, ServiceError) for each in found] == [False, True, False, True]
+        assert sorted(await _shown(alice)) == sorted("one two")
+        assert _kinds(alice).count("text") == 2
+        again = await texts._push_all(alice.branch(), [one.append("and "), other.append("so on")])
+        commits = {each["commit"] for each in again if not isinstance(each, ServiceError)}
+        assert len(commits) == 1
+        assert None not in commits
+        assert _kinds(alice).count("text") == 3
 
 
 async def test_deleting_the_words_of_many_commits_takes_several(
